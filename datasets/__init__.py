@@ -1,0 +1,1 @@
+"""The datasets: specifications, sources, baggings and splits. `llpbench list datasets` names them."""

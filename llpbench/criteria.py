@@ -1,0 +1,72 @@
+"""Validation criteria and test metrics: their names, directions and regimes. How they are computed: `metrics.py`.
+
+Fine-grained criteria need the label of every validation row; coarse-grained ones only the proportions of validation
+bags (spec E6). All of them watch the same training run, each with its own patience and best epoch (DESIGN, idea 4), so
+one run fills every leaderboard. This module imports neither numpy nor torch: reports use it too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Regime = Literal["fine", "coarse"]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A number by which a training run chooses its best epoch."""
+
+    name: str
+    regime: Regime
+    maximise: bool
+    title: str
+    """as a leaderboard's heading shows it"""
+
+    def better(self, value: float, best: float) -> bool:
+        """Whether `value` strictly improves on `best`; NaN never does, and everything improves on NaN."""
+        if math.isnan(value):
+            return False
+        return math.isnan(best) or (value > best if self.maximise else value < best)
+
+
+CRITERIA: dict[str, Criterion] = {
+    criterion.name: criterion
+    for criterion in (
+        Criterion("auc", "fine", True, "AUC of validation rows"),
+        Criterion("accuracy", "fine", True, "accuracy on validation rows"),
+        Criterion("mpiou", "coarse", True, "mPIoU of validation bags"),
+        Criterion("mpiou-hard", "coarse", True, "mPIoU of validation bags, hard predictions"),
+        Criterion("l1", "coarse", False, "L1 distance of validation bags"),
+        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions"),
+        Criterion("kl", "coarse", False, "KL divergence of validation bags"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that judges predictions on the test rows."""
+
+    name: str
+    maximise: bool
+    percent: bool
+    """shown times 100"""
+    title: str
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("auc", True, True, "AUC"),
+        Metric("accuracy", True, True, "accuracy"),
+        Metric("average-precision", True, True, "average precision"),
+        Metric("macro-f1", True, True, "macro F1"),
+        Metric("balanced-accuracy", True, True, "balanced accuracy"),
+        Metric("brier", False, False, "Brier score"),
+        Metric("ece", False, False, "expected calibration error"),
+        Metric("mpiou", True, True, "mPIoU of test bags"),
+        Metric("l1", False, False, "L1 distance of test bags"),
+    )
+}

@@ -1,0 +1,63 @@
+"""The result of one run, as one JSON object: a line of the journal (DESIGN, idea 6).
+
+A *cell* is a full specification without a seed; a *run* is one seed of a cell. NaN is written as null.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+SCHEMA = 1
+"""of the journal's lines; a journal with a newer one is refused"""
+
+Status = Literal["ok", "failed", "out-of-memory"]
+
+
+class Selected(TypedDict):
+    """What one validation criterion chose, and how that did on the test rows."""
+
+    epoch: int | None
+    """zero-based best epoch; null for a method without epochs"""
+    validation: float | None
+    """the criterion's value there"""
+    test: dict[str, float | None]
+    """test metrics there, by name (`criteria.METRICS`)"""
+
+
+class Record(TypedDict):
+    """One line of the journal."""
+
+    schema: int
+    run: str
+    """`<cell>-<seed>`"""
+    cell: str
+    """hash of `spec`: never of order, paths or hardware"""
+    seed: int
+    spec: dict[str, Any]
+    """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol"""
+    method: dict[str, Any]
+    """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference"""
+    status: Status
+    reason: str
+    """why the run failed, in one line, with the epoch; "" if it did not"""
+    results: dict[str, Selected]
+    """by criterion (`criteria.CRITERIA`); empty unless status is ok"""
+    epochs: int
+    """epochs trained; 0 for a method without epochs"""
+    parameters: int
+    """trainable numbers of one member"""
+    times: dict[str, float]
+    """seconds: data, train, evaluate, total; the population's own, divided by its members"""
+    memory_mb: float
+    """peak memory of the population: of the GPU, or on CPU of the process"""
+    members: int
+    """members trained together"""
+    data: dict[str, str]
+    """fingerprint (hash of the table) and manifest (hash of every split and bag)"""
+    code: dict[str, Any]
+    """version, commit, dirty"""
+    libraries: dict[str, str]
+    hardware: dict[str, Any]
+    """device, name, threads, compiled, precision"""
+    finished: str
+    """UTC, ISO 8601"""
