@@ -1,0 +1,123 @@
+"""One benchmark cell: a specification without a seed, its content hash, and the function that runs it.
+
+A cell's id is the hash of its canonical specification alone. Order, paths, hardware, device, threads and executor
+never enter it: they belong to the `Environment`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from llpbench.record import Record
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How long and on what a method trains; the defaults are the paper's (DESIGN, "The paper's protocol")."""
+
+    epochs: int = 300
+    """most epochs of a stage"""
+    patience: int = 20
+    """epochs without improvement after which a criterion is settled"""
+    bags_per_step: int = 2
+    """bags drawn for one gradient step"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that decides a result, but for the seed. `params` holds every hyperparameter, defaults included."""
+
+    method: str
+    dataset: str
+    bagging: str
+    bag_size: int
+    encoder: str | None
+    """None for direct methods, which have no network"""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    encoder_params: Mapping[str, Any] = field(default_factory=dict)
+    pretraining: str = "none"
+    protocol: Protocol | None = Protocol()
+    """None for direct methods, which have no epochs"""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The canonical specification, of JSON types only."""
+        spec = asdict(self)
+        return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
+
+    @cached_property
+    def id(self) -> str:
+        """16 hexadecimal digits: the content hash of `spec`."""
+        text = json.dumps(self.spec, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def run_id(self, seed: int) -> str:
+        """The name of one seed of this cell in the journal."""
+        return f"{self.id}-{seed}"
+
+    def __str__(self) -> str:
+        encoder = f" {self.encoder}" if self.encoder else ""
+        return f"{self.method}{encoder} on {self.dataset} {self.bagging} {self.bag_size}"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where and how a cell is computed: may change its speed, never its specification."""
+
+    device: str = "auto"
+    """`auto`, `cpu`, `cuda`, `cuda:1`"""
+    threads: int = 1
+    """CPU threads of one cell; part of the environment, so every executor gives the same numbers"""
+    compile: bool | None = None
+    """`torch.compile`; None: on a GPU only"""
+    precision: str = "float32"
+    """`float32`, or `bfloat16` for autocast on a GPU"""
+    members: int | None = None
+    """most members trained together; None: all seeds of a cell"""
+    data_dir: str | None = None
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Progress of a running cell, once an epoch."""
+
+    epoch: int
+    """zero-based"""
+    epochs: int
+    """most there can be"""
+    criterion: str
+    value: float
+    """mean of the criterion over the members still training"""
+    members: int
+    """members still training"""
+
+
+def make_cell(
+    method: str,
+    dataset: str,
+    *,
+    bag_size: int,
+    bagging: str = "ordered",
+    encoder: str = "saint",
+    protocol: Protocol | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> Cell:
+    """A cell with every hyperparameter filled in from the method's and encoder's declarations."""
+    raise NotImplementedError
+
+
+def run_cell(
+    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None = None
+) -> list[Record]:
+    """Train all seeds of a cell as one population (or fit them one by one) and judge them: one record a seed.
+
+    What goes wrong in a method is a record with status `failed` or `out-of-memory`, never an exception; only
+    `KeyboardInterrupt` and `LLPBenchError` (bad input) pass.
+    """
+    raise NotImplementedError
