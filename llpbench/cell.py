@@ -13,7 +13,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from llpbench.method import hyperparameters
+from llpbench.ranges import read_params
 from llpbench.record import Record
+from llpbench.registry import ENCODERS, METHODS
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,28 @@ def make_cell(
     protocol: Protocol | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> Cell:
-    """A cell with every hyperparameter filled in from the method's and encoder's declarations."""
-    raise NotImplementedError
+    """A cell with every hyperparameter filled in from the method's and the encoder's declarations.
+
+    `params`: hyperparameters that differ from the defaults, as values or texts; raises `LLPBenchError` on unknown names
+    and impossible values. Direct methods ignore `encoder` and `protocol`.
+    """
+    entry = METHODS.entry(method)
+    declared = entry.load()
+    values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
+    if entry.facts.get("kind") == "direct":
+        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None)
+    network = ENCODERS.entry(encoder)
+    own = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
+    return Cell(
+        method=entry.name,
+        dataset=dataset,
+        bagging=bagging,
+        bag_size=bag_size,
+        encoder=network.name,
+        params=values | own,
+        encoder_params=asdict(network.load().Params()),
+        protocol=protocol or Protocol(),
+    )
 
 
 def run_cell(
@@ -120,4 +143,6 @@ def run_cell(
     What goes wrong in a method is a record with status `failed` or `out-of-memory`, never an exception; only
     `KeyboardInterrupt` and `LLPBenchError` (bad input) pass.
     """
-    raise NotImplementedError
+    from llpbench.compute import compute_cell  # torch: only where something is computed
+
+    return compute_cell(cell, seeds, environment, on_epoch)

@@ -1,0 +1,15 @@
+"""Random bags: every bag has nearly the class proportions of the whole, the hardest case."""
+
+from __future__ import annotations
+
+from numpy.random import Generator
+
+from llpbench.bags import IntArray, Table
+from llpbench.datasets.baggings import shuffled
+from llpbench.registry import register_bagging
+
+
+@register_bagging("random")
+def random(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:  # noqa: ARG001
+    """Cut rows in random order into bags."""
+    return shuffled(rows, rng).reshape(-1, size)

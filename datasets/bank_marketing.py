@@ -1,0 +1,57 @@
+"""BA: Bank Marketing (the full UCI file)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.datasets.frames import as_text
+from llpbench.datasets.sources import OpenML
+from llpbench.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+UCI_NAMES = (
+    "age",
+    "job",
+    "marital",
+    "education",
+    "default",
+    "balance",
+    "housing",
+    "loan",
+    "contact",
+    "day",
+    "month",
+    "duration",
+    "campaign",
+    "pdays",
+    "previous",
+    "poutcome",
+)
+ANSWERS = {"1": "no", "2": "yes"}
+
+
+@register_dataset(
+    "bank_marketing",
+    code="BA",
+    source=OpenML(1461),
+    target="y",
+    positive="yes",
+    rows=45_211,
+    numeric=7,
+    categorical=9,
+    columns=UCI_NAMES,
+    balance={"no": 39_922, "yes": 5_289},
+    licence="CC BY 4.0",
+    redistributable=True,
+    reference="Moro, Rita & Cortez 2014, UCI Machine Learning Repository",
+)
+def bank_marketing(frame: DataFrame) -> DataFrame:
+    """Phone calls of a bank: does the client subscribe to a term deposit?"""
+    if "V1" not in frame.columns:
+        return frame
+    # OpenML numbers the columns V1 to V16 in the order of the UCI file, and the classes 1 and 2.
+    numbered = [f"V{number}" for number in range(1, 17)]
+    features = frame[numbered].set_axis(list(UCI_NAMES), axis="columns")
+    return features.assign(y=as_text(frame["Class"]).map(ANSWERS))

@@ -1,0 +1,44 @@
+"""EL: Electricity (Elec2), balanced (Grinsztajn et al. 2022)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.datasets.frames import as_text
+from llpbench.datasets.sources import OpenML
+from llpbench.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "electricity",
+    code="EL",
+    source=OpenML(44156),
+    target="class",
+    positive="UP",
+    rows=38_474,
+    numeric=7,
+    categorical=1,
+    columns=(
+        "date",
+        "day",
+        "period",
+        "nswprice",
+        "nswdemand",
+        "vicprice",
+        "vicdemand",
+        "transfer",
+    ),
+    balance={"DOWN": 19_237, "UP": 19_237},
+    licence="none stated",
+    redistributable=False,
+    reference="Harries 1999; Grinsztajn, Oyallon & Varoquaux 2022",
+)
+def electricity(frame: DataFrame) -> DataFrame:
+    """Half-hours of the New South Wales market: does the price rise above the last day's average?"""
+    day = as_text(frame["day"])
+    if (day == "0").any():  # OpenML's version counts the days from 0, the original from 1
+        day = day.map({str(number): str(number + 1) for number in range(7)})
+    return frame.assign(day=day)

@@ -1,0 +1,265 @@
+"""From a cell to records: load the data, train or fit, judge on the test rows, and write down everything that counts.
+
+The test split is touched here alone, after all training, once for each selected epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from llpbench.bags import FloatArray, Task, build_task
+from llpbench.cell import Cell, Environment, Epoch
+from llpbench.criteria import CRITERIA
+from llpbench.errors import LLPBenchError
+from llpbench.method import DirectMethod, Method
+from llpbench.metrics import holdout_criteria, test_metrics
+from llpbench.model import Encoder
+from llpbench.population import Machine, Member, Population, shape_of
+from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts, utc_now
+from llpbench.ranges import read_params
+from llpbench.record import SCHEMA, Record, Selected, Status
+from llpbench.registry import ENCODERS, METHODS, load_plugin
+from llpbench.seeding import generator
+
+Progress = Callable[[Epoch], None] | None
+
+
+@dataclass
+class Result:
+    """What became of one seed, before it is written down."""
+
+    seed: int
+    status: Status = "ok"
+    reason: str = ""
+    results: dict[str, Selected] = field(default_factory=dict)
+    epochs: int = 0
+    parameters: int = 0
+    members: int = 1
+    times: dict[str, float] = field(default_factory=dict)
+    memory_mb: float = 0.0
+
+
+def compute_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Progress = None) -> list[Record]:
+    """See `cell.run_cell`."""
+    for plugin in environment.plugins:
+        load_plugin(plugin)
+    device = pick_device(environment.device)
+    torch.set_num_threads(environment.threads)
+    machine = Machine(
+        device=device,
+        compiled=device.type == "cuda" if environment.compile is None else environment.compile,
+        precision=pick_precision(environment.precision, device),
+    )
+    method = read_params(METHODS.get(cell.method).Params, cell.params, owner=cell.method)
+    method = METHODS.get(cell.method)(method)
+    clock = time.perf_counter()
+    tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
+    data_seconds = (time.perf_counter() - clock) / len(tasks)
+    if isinstance(method, DirectMethod):
+        results = [fit_direct(method, seed, task) for seed, task in tasks.items()]
+    else:
+        results = []
+        for group in populations(tasks, environment.members):
+            results += train_population(cell, method, group, machine, on_epoch)
+    shared = {
+        "method": {name: METHODS.entry(cell.method).facts.get(name, "") for name in ("kind", "role", "reference")},
+        **software_facts(),
+        "hardware": hardware_facts(machine.device, environment.threads, machine.compiled, environment.precision),
+    }
+    return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
+
+
+def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
+    """The data of one seed of a cell."""
+    from llpbench.datasets.loading import load_table
+    from llpbench.datasets.splits import assign
+
+    table = load_table(cell.dataset, data_dir)
+    assignment = assign(table, cell.bagging, cell.bag_size, seed)
+    bags_per_step = cell.protocol.bags_per_step if cell.protocol else 2
+    return build_task(table, assignment, supervision=supervision, bags_per_step=bags_per_step)
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one. Raises if a device is asked for that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise LLPBenchError(f"unknown device {name!r}. Choose --device auto, cpu, cuda or cuda:N.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise LLPBenchError(f"device {name!r} is not supported. Choose --device auto, cpu, cuda or cuda:N.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise LLPBenchError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs. Use --device cpu.")
+    return device
+
+
+def pick_precision(name: str, device: torch.device) -> torch.dtype:
+    """The precision of the encoder. bfloat16 is for GPUs: on a CPU it would only be slow and inexact."""
+    if name == "float32":
+        return torch.float32
+    if name != "bfloat16":
+        raise LLPBenchError(f"precision must be float32 or bfloat16, however: {name!r}")
+    if device.type != "cuda":
+        raise LLPBenchError("precision bfloat16 needs a GPU. Use --precision float32 on a CPU.")
+    return torch.bfloat16
+
+
+def populations(tasks: dict[int, Task], most: int | None) -> list[dict[int, Task]]:
+    """Seeds that can train together: tasks of equal shape, at most `most` at once."""
+    shapes: dict[Any, list[int]] = {}
+    for seed, task in tasks.items():
+        shapes.setdefault(shape_of(task), []).append(seed)
+    size = most or len(tasks)
+    groups = [seeds[i : i + size] for seeds in shapes.values() for i in range(0, len(seeds), size)]
+    return [{seed: tasks[seed] for seed in group} for group in groups]
+
+
+def train_population(
+    cell: Cell, method: Method, tasks: dict[int, Task], machine: Machine, on_epoch: Progress
+) -> list[Result]:
+    """Train some seeds together and judge each. Out of memory: the same with half as many at once, down to one."""
+    try:
+        return _train_together(cell, method, tasks, machine, on_epoch)
+    except LLPBenchError:
+        raise
+    except Exception as error:
+        if not is_out_of_memory(error):
+            return [Result(seed, "failed", one_line(error)) for seed in tasks]
+        if len(tasks) == 1:
+            reason = f"out of memory with one member alone: {one_line(error)}"
+            return [Result(seed, "out-of-memory", reason) for seed in tasks]
+    # outside the handler, so that the traceback no longer holds the tensors
+    if machine.device.type == "cuda":
+        torch.cuda.empty_cache()
+    halves = populations(tasks, most=(len(tasks) + 1) // 2)
+    return [result for half in halves for result in train_population(cell, method, half, machine, on_epoch)]
+
+
+def _train_together(
+    cell: Cell, method: Method, tasks: dict[int, Task], machine: Machine, on_epoch: Progress
+) -> list[Result]:
+    assert cell.encoder is not None
+    assert cell.protocol is not None
+    encoder = ENCODERS.get(cell.encoder)
+    encoder_params = read_params(encoder.Params, cell.encoder_params, owner=cell.encoder)
+
+    def build_encoder(task: Task) -> Encoder:
+        built: Encoder = encoder(task.schema, encoder_params, method.params.dropout)
+        return built
+
+    reset_peak_memory(machine.device)
+    clock = time.perf_counter()
+    members = [Member(seed, method, task, float(method.params.learning_rate or 0)) for seed, task in tasks.items()]
+    population = Population(members, build_encoder, cell.protocol, machine)
+    outcomes = population.train(on_epoch)
+    share = {name: seconds / len(tasks) for name, seconds in population.seconds.items()}
+    results = []
+    for number, (seed, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
+        result = Result(seed, epochs=outcome.epochs, parameters=population.stack.theta.shape[1], members=len(tasks))
+        if outcome.failure:
+            result.status, result.reason = "failed", outcome.failure
+        else:
+            start = time.perf_counter()
+            result.results = _judge_selected(population, number, tasks[seed])
+            share = share | {"test": time.perf_counter() - start}
+        result.times = share
+        results.append(result)
+    total = (time.perf_counter() - clock) / len(tasks)
+    for result in results:
+        result.times = result.times | {"total": total}
+        result.memory_mb = peak_memory_mb(machine.device)
+    return results
+
+
+def _judge_selected(population: Population, number: int, task: Task) -> dict[str, Selected]:
+    """Test metrics at the epoch that each criterion selected; equal epochs are predicted once."""
+    selected = population.outcomes[number].selected
+    by_epoch = {choice.epoch: choice.weights for choice in selected.values()}
+    predictions = population.predict(number, torch.stack(list(by_epoch.values())), task.test)
+    judged = {
+        epoch: test_metrics(proba, task.test) for epoch, proba in zip(by_epoch, predictions, strict=True)
+    }
+    return {
+        name: Selected(epoch=choice.epoch, validation=choice.value, test=dict(judged[choice.epoch]))
+        for name, choice in selected.items()
+    }
+
+
+def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:
+    """Fit a direct method and judge it. It has no epochs, so every criterion selects the same."""
+    reset_peak_memory(torch.device("cpu"))
+    clock = time.perf_counter()
+    try:
+        predictor = method.fit(task.train, task.schema, generator(seed, "training"))
+        fitted = time.perf_counter()
+        proba = [_checked(predictor(holdout.rows), len(holdout.labels), task) for holdout in (task.validation, task.test)]
+    except LLPBenchError:
+        raise
+    except Exception as error:
+        status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
+        return Result(seed, status, one_line(error), times={"total": time.perf_counter() - clock})
+    validation = holdout_criteria(proba[0], task.validation)
+    test = test_metrics(proba[1], task.test)
+    end = time.perf_counter()
+    return Result(
+        seed,
+        results={name: Selected(epoch=None, validation=validation[name], test=dict(test)) for name in CRITERIA},
+        times={"train": fitted - clock, "test": end - fitted, "total": end - clock},
+        memory_mb=peak_memory_mb(torch.device("cpu")),
+    )
+
+
+def _checked(proba: FloatArray, rows: int, task: Task) -> FloatArray:
+    expected = (rows, task.schema.classes)
+    if proba.shape != expected or not np.isfinite(proba).all():
+        raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
+    return proba
+
+
+def write_down(cell: Cell, result: Result, task: Task, data_seconds: float, shared: dict[str, Any]) -> Record:
+    """The journal's line of one run."""
+    record: Record = {
+        "schema": SCHEMA,
+        "run": cell.run_id(result.seed),
+        "cell": cell.id,
+        "seed": result.seed,
+        "spec": cell.spec,
+        "status": result.status,
+        "reason": result.reason,
+        "results": result.results if result.status == "ok" else {},
+        "epochs": result.epochs,
+        "parameters": result.parameters,
+        "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
+        "memory_mb": round(result.memory_mb, 1),
+        "members": result.members,
+        "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
+        "finished": utc_now(),
+        **shared,  # type: ignore[typeddict-item]
+    }
+    return record
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an exception says that the GPU's or the machine's memory did not suffice."""
+    text = str(error)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and ("not enough memory" in text or "out of memory" in text)
+    )
+
+
+def one_line(error: Exception) -> str:
+    """An exception as one line, with the place where a method's author finds it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = f" ({trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno})" if trace else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}{where}"

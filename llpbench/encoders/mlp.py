@@ -1,0 +1,59 @@
+"""MLP: feature embeddings, concatenated, under two layers with LayerNorm. Fast on a CPU.
+
+LayerNorm rather than BatchNorm: in ordered bags the statistics of a batch are those of a bag, so BatchNorm would shift
+between training and test (spec B2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from llpbench.bags import Rows, Schema
+from llpbench.encoders._tokens import FeatureTokens
+from llpbench.model import Encoder, Encoding, Random
+from llpbench.registry import register_encoder
+
+
+@dataclass(frozen=True)
+class MLPParams:
+    """Sizes."""
+
+    token_dim: int = 8
+    """width of a feature's embedding"""
+    numeric_hidden: int = 16
+    """width of the MLP that embeds a number"""
+    hidden: int = 128
+    """width of the first layer"""
+    dim: int = 64
+    """width of the row vector"""
+
+
+@register_encoder("mlp", learning_rate=1e-3, hidden=64, reference="spec B2")
+class MLPEncoder(Encoder):
+    """Feature embeddings under an MLP with LayerNorm: the quick preset's encoder."""
+
+    Params = MLPParams
+
+    def __init__(self, schema: Schema, params: MLPParams, dropout: float) -> None:
+        super().__init__()
+        self.dim = params.dim
+        self.dropout = dropout
+        self.features = FeatureTokens(schema, params.numeric_hidden, params.token_dim)
+        self.first = nn.Linear(schema.features * params.token_dim, params.hidden)
+        self.norm_first = nn.LayerNorm(params.hidden)
+        self.second = nn.Linear(params.hidden, params.dim)
+        self.norm_second = nn.LayerNorm(params.dim)
+
+    def embed(self, rows: Rows) -> Tensor:
+        embedded: Tensor = self.features(rows)
+        return embedded
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        del mask  # a row never looks at another
+        x = self.norm_first(self.first(embeddings.flatten(-2))).relu()
+        if random is not None:
+            x = random.dropout(x, self.dropout)
+        z = self.norm_second(self.second(x)).relu()
+        return Encoding(z, embeddings)

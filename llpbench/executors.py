@@ -1,0 +1,132 @@
+"""Executors: what computes the jobs of a schedule. `Inline` does so in this process; Ray: `ray_executor.py`.
+
+Both call `compute`, with the same number of threads, so both give the same numbers.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+
+from llpbench import __version__
+from llpbench.cell import Cell, Environment, Epoch, run_cell
+from llpbench.errors import LLPBenchError
+from llpbench.machine import Machine
+from llpbench.record import SCHEMA, Record
+from llpbench.registry import METHODS
+from llpbench.schedule import Job, Schedule
+from llpbench.settings import Settings
+
+RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
+
+
+class Listener(Protocol):
+    """Hears what happens to jobs, in the driver's process."""
+
+    def started(self, job: Job) -> None: ...
+
+    def progressed(self, job: Job, epoch: Epoch) -> None: ...
+
+    def finished(self, job: Job, records: list[Record]) -> None:
+        """May put the job back on the schedule."""
+        ...
+
+
+class Executor(Protocol):
+    """Empties a schedule."""
+
+    name: str
+    slots: int
+    """jobs at a time, at most"""
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        """Return when nothing is left to start and nothing runs. `KeyboardInterrupt` passes, with nothing left behind."""
+        ...
+
+
+class Inline:
+    """One job after the other, in this process."""
+
+    name = "inline"
+    slots = 1
+
+    def __init__(self, environment: Environment, run: RunCell = run_cell) -> None:
+        self._environment = environment
+        self._run = run
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        while (job := schedule.next()) is not None:
+            listener.started(job)
+            records = compute(job, self._environment, partial(listener.progressed, job), self._run)
+            listener.finished(job, records)
+
+
+def compute(
+    job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell = run_cell
+) -> list[Record]:
+    """The records of a job, whatever goes wrong with it."""
+    if job.alone:
+        environment = replace(environment, members=1)
+    try:
+        return run(job.cell, job.seeds, environment, on_epoch)
+    except LLPBenchError as error:
+        return failures(job, str(error))
+    except Exception as error:
+        return failures(job, f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def failures(job: Job, reason: str) -> list[Record]:
+    """Records of a job that never got to make its own: its process died, or its data are bad."""
+    facts = METHODS.entry(job.cell.method).facts
+    return [
+        Record(
+            schema=SCHEMA,
+            run=job.cell.run_id(seed),
+            cell=job.cell.id,
+            seed=seed,
+            spec=job.cell.spec,
+            method={"kind": "direct" if job.cell.encoder is None else "neural", **facts},
+            status="failed",
+            reason=reason,
+            results={},
+            epochs=0,
+            parameters=0,
+            times={},
+            memory_mb=0.0,
+            members=0,
+            data={},
+            code={"version": __version__},
+            libraries={},
+            hardware={"name": platform.processor() or platform.machine()},
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        for seed in job.seeds
+    ]
+
+
+def choose(
+    settings: Settings, jobs: int, machine: Machine, megabytes: Callable[[Job], float | None]
+) -> tuple[Executor, str]:
+    """The executor that the settings ask for, for so many jobs, and a line to show ("" mostly).
+
+    `auto` is Ray where it is installed and several jobs can run at a time. `megabytes` estimates the GPU memory of a
+    job. Raises `LLPBenchError` if Ray is asked for but cannot be had.
+    """
+    installed = importlib.util.find_spec("ray") is not None
+    numbered = settings.device.startswith("cuda:")
+    if settings.executor == "ray" and not installed:
+        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
+    if settings.executor == "ray" and numbered:
+        raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
+    several = min(machine.cpus // settings.threads, jobs) > 1 and not numbered
+    if settings.executor == "ray" or (settings.executor == "auto" and several and installed):
+        from llpbench.ray_executor import RayExecutor
+
+        return RayExecutor(settings.environment, machine, megabytes), ""
+    missed = settings.executor == "auto" and several
+    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

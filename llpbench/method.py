@@ -1,0 +1,188 @@
+"""What a method is: one small file in plain PyTorch, written for one model (DESIGN, idea 2).
+
+A *neural* method gives a loss for one model on a few bags; the engine does the rest: device, optimiser, epochs, early
+stopping, many members at once. A *direct* method gives `fit(bags) -> predictor` on the same label-free bags.
+
+How every method of the benchmark fits this contract (spec, section 0, table of steps):
+
+==============  ========================================================================================================
+method          fits by
+==============  ========================================================================================================
+supervised      `supervision="instances"`, `unit="rows"`: the proportion loss on bags of one row is cross-entropy
+bag-soft-label  `unit="rows"`: the same loss, each row with its bag's proportions
+dllp            `loss` = proportion loss on 2 bags
+llp-gan         `build` adds generator and discriminator; `phases = (discriminator, generator)`, each with the name of
+                the modules it updates; noise from `model.random`; `log_proba` is the discriminator's
+llp-vat         `loss` calls `torch.func.grad` with regard to embeddings: `encoder.embed`, `encoder.encode`,
+                `model.frozen()` for passes without dropout; ramp from `progress`
+selfclr-llp     `build` replaces the head (G vectors a class), `loss` adds the Gram term
+tabllp-dec      `build` adds centroids as parameters; `prepare` (every epoch) sets the cluster frequencies, at the start
+                k-means centroids; `log_proba` is q
+tabllp-pse      `stages = (bags, rows)`; `prepare` of the second returns pseudo-labels as `targets`, every R epochs
+tabllp-self     `loss` with views made by `model.random`, projectors from `build`
+tabllp-bdc      `loss` with the assignment as a custom operator on the encodings of the two bags; ramp from `progress`;
+                pretraining is an earlier stage of the engine whose weights it starts from
+==============  ========================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from llpbench.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Supervision
+from llpbench.ranges import Choice, LogUniform
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from llpbench.model import Encoder, Model
+
+
+@dataclass(frozen=True)
+class MethodParams:
+    """Hyperparameters common to all neural methods (spec H). Default, range and meaning stand together.
+
+    A method adds its own by subclassing. Continuous ones (`LogUniform`, `Uniform`) may be 0-d tensors inside `loss`,
+    because members of one population may differ in them; `Choice` ones are plain values.
+    """
+
+    learning_rate: Annotated[float | None, LogUniform(3e-5, 3e-3)] = None
+    """of AdamW; None: the encoder's own"""
+    weight_decay: Annotated[float, LogUniform(1e-6, 1e-2)] = 1e-2
+    """of AdamW"""
+    dropout: Annotated[float, Choice(0.0, 0.1, 0.2, 0.3)] = 0.1
+    """inside the encoder's feed-forward layers"""
+    hidden: Annotated[int | None, Choice(64, 128, 256, 512)] = None
+    """width of the prediction head; None: the encoder's own"""
+
+
+class Progress(NamedTuple):
+    """Where training stands. Tensors, so that a compiled step is compiled once."""
+
+    epoch: Tensor
+    """0-d float32, zero-based, within the stage"""
+    epochs: Tensor
+    """0-d float32, most epochs of the stage"""
+    step: Tensor
+    """0-d float32, zero-based, over all epochs of the stage"""
+    steps: Tensor
+    """0-d float32, most steps of the stage"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of training with its own epochs and patience; each starts from the best weights of the one before."""
+
+    name: str = "train"
+    unit: Literal["bags", "rows"] = "bags"
+    """what a step draws: whole bags, or as many shuffled rows, each as a bag of one with its own target: its bag's
+    proportions, until `prepare` gives others"""
+    refresh: int | None = None
+    """epochs after which `prepare` is called again; None: only when the stage starts"""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One player's turn within a step: which parameters its loss updates."""
+
+    name: str = "train"
+    modules: tuple[str, ...] = ("",)
+    """prefixes of the names of the parameters that it updates"""
+
+
+class Member(Protocol):
+    """One member of a population, as `Method.prepare` sees it: the whole training set at once."""
+
+    network: nn.Module
+    """may be written to: e.g. k-means centroids into its parameters or buffers"""
+    train: BaggedRows
+    """all bags, in numpy"""
+    rng: np.random.Generator
+
+    def encode(self) -> FloatArray:
+        """[rows, dim] row vectors of all training rows"""
+        ...
+
+    def proba(self) -> FloatArray:
+        """[rows, classes] predictions for all training rows"""
+        ...
+
+
+class Method:
+    """Base of neural methods. Subclasses are registered with `@register_method` and state what they are there."""
+
+    Params: ClassVar[type[MethodParams]] = MethodParams
+    supervision: ClassVar[Supervision] = "bags"
+    stages: ClassVar[tuple[Stage, ...]] = (Stage(),)
+    phases: ClassVar[tuple[Phase, ...]] = (Phase(),)
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        self.params = params if params is not None else self.Params()
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The modules of one member. The default has `encoder` and `head`; add projectors, centroids or players."""
+        from llpbench.model import Network
+
+        assert self.params.hidden is not None, "make_cell fills in the encoder's own"
+        return Network(encoder, schema, self.params.hidden)
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """A 0-d tensor, for one model on the bags of one step. All randomness comes from `model.random`."""
+        raise NotImplementedError
+
+    def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """The loss of one phase; methods with one phase have only `loss`."""
+        del phase
+        return self.loss(model, bags, progress)
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        """[bags, size, classes] log probabilities, the prediction that is judged."""
+        return model.log_proba(bags)
+
+    def prepare(self, stage: str, member: Member) -> FloatArray | None:
+        """Work on the whole training set at the start of a stage and every `Stage.refresh` epochs.
+
+        May write to `member.network`; may return targets `[rows, classes]` for a stage of `unit="rows"`.
+        """
+        del stage, member
+        return None
+
+    def bind(self, values: Mapping[str, Any]) -> Method:
+        """The same method with some hyperparameters replaced (inside a population: by one member's tensors)."""
+        return type(self)(replace(self.params, **values)) if values else self
+
+
+class Predictor(Protocol):
+    """What a direct method's `fit` returns."""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes] probabilities or, where only the order of rows means something, scores in [0, 1]"""
+        ...
+
+
+@dataclass(frozen=True)
+class DirectParams:
+    """Hyperparameters of a direct method; subclasses add theirs."""
+
+
+class DirectMethod:
+    """Base of direct methods: fitted in seconds on CPU, on the same label-free bags, in the same leaderboards."""
+
+    Params: ClassVar[type[DirectParams]] = DirectParams
+    supervision: ClassVar[Supervision] = "bags"
+
+    def __init__(self, params: DirectParams | None = None) -> None:
+        self.params = params if params is not None else self.Params()
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        """Learn from bags; all randomness comes from `rng`."""
+        raise NotImplementedError
+
+
+def hyperparameters(params: MethodParams | DirectParams) -> dict[str, Any]:
+    """Every hyperparameter by name."""
+    return {field.name: getattr(params, field.name) for field in fields(params)}

@@ -1,0 +1,155 @@
+"""Networks and what a loss sees of them: an encoder, a head and one random stream.
+
+All randomness of a training step comes from `Random`, a counter-based generator: the number at a position is a hash of
+(key, draw, position). The key is an ordinary tensor, so under `vmap` every member of a population has its own stream,
+equal to the one it has when it trains alone. torch's own generators cannot do that: there a member's numbers depend on
+how many train beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from llpbench.bags import Bags, Rows, Schema
+
+class Random:
+    """A stream of random numbers for one member and one step.
+
+    Every call draws fresh numbers; the same key and the same sequence of calls give the same numbers, on every device.
+    """
+
+    def __init__(self, key: Tensor) -> None:
+        """`key`: 0-d int32 tensor."""
+        self._key = key
+        self._draws = 0
+
+    def bits(self, *shape: int) -> Tensor:
+        """Uniform 32-bit words in an int32 tensor (negative where the highest bit is set)."""
+        self._draws += 1
+        start = _mix(self._key + _int32(self._draws * 0x9E3779B9))
+        positions = torch.arange(math.prod(shape), dtype=torch.int32, device=self._key.device)
+        return _mix(_mix(start + positions) ^ start).reshape(shape)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Uniform numbers in (0, 1), float32."""
+        return (((self.bits(*shape) >> 8) & 0xFFFFFF).float() + 0.5) * 2.0**-24
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal numbers (Box-Muller), float32."""
+        radius = (-2.0 * self.uniform(*shape).log()).sqrt()
+        return radius * (2.0 * math.pi * self.uniform(*shape)).cos()
+
+    def permutation(self, size: int) -> Tensor:
+        """A random permutation of `0 .. size-1`, int64."""
+        return self.bits(size).argsort()
+
+    def dropout(self, x: Tensor, probability: float) -> Tensor:
+        """Zero elements of `x` with `probability` (to 1/256) and scale the rest up, as in `nn.Dropout`."""
+        dropped = round(probability * 256)
+        if dropped == 0:
+            return x
+        # a word serves four elements, a byte each: on a CPU this is three times as fast as torch's own dropout
+        words = self.bits(math.ceil(x.numel() / 4))
+        keep = words.view(torch.uint8)[: x.numel()].reshape(x.shape) >= dropped
+        return x * (keep * (256 / (256 - dropped)))
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A bijective hash of 32-bit words (the "lowbias32" constants of Wellons' hash prospector).
+
+    int32 products wrap around; the masks make the shifts logical ones.
+    """
+    x = (x ^ ((x >> 16) & 0xFFFF)) * _int32(0x7FEB352D)
+    x = (x ^ ((x >> 15) & 0x1FFFF)) * _int32(0x846CA68B)
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
+def _int32(word: int) -> int:
+    """An unsigned 32-bit word (taken modulo 2**32) as a signed one."""
+    return (word + 0x80000000) % 0x100000000 - 0x80000000
+
+
+class Encoding(NamedTuple):
+    """What an encoder makes of rows."""
+
+    z: Tensor
+    """[..., dim] the row vector (SAINT: the output at [CLS])"""
+    tokens: Tensor
+    """[..., features, dim] one vector a feature"""
+
+
+class Encoder(nn.Module):
+    """Base of encoders: rows to row vectors and feature tokens, without a Python loop over columns.
+
+    `forward(rows, mask, random)` takes rows with leading dimensions [bags, size], the padding mask of those bags, and
+    a random stream, or None to predict: there is no train/eval state. Subclasses state `Params`, a frozen dataclass of
+    hyperparameters (part of a cell's specification), and set `dim`.
+    """
+
+    dim: int
+    """width of `z`"""
+    row_interaction: ClassVar[bool] = False
+    """whether a row's encoding depends on the other rows it is given with"""
+
+    def embed(self, rows: Rows) -> Tensor:
+        """[..., features, dim] embeddings of the single features, before they meet."""
+        raise NotImplementedError
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        """From feature embeddings, possibly perturbed or mixed, to the row vector and tokens."""
+        raise NotImplementedError
+
+    def forward(self, rows: Rows, mask: Tensor, random: Random | None) -> Encoding:
+        return self.encode(self.embed(rows), mask, random)
+
+
+class MLP(nn.Sequential):
+    """Linear layers with ReLU between them: `MLP(32, 256, 256, 2)` has three."""
+
+    def __init__(self, *widths: int) -> None:
+        layers: list[nn.Module] = []
+        for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
+        super().__init__(*layers[:-1])
+
+
+class Network(nn.Module):
+    """The modules of one member: encoder, prediction head (3-layer MLP, spec B1), and what a method adds."""
+
+    def __init__(self, encoder: Encoder, schema: Schema, hidden: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = MLP(encoder.dim, hidden, hidden, schema.classes)
+
+
+class Model:
+    """What a method's loss and prediction see: a network in training (with a random stream) or predicting (without).
+
+    Inside a population its parameters are those of one member; a method never notices the others.
+    """
+
+    def __init__(self, network: nn.Module, random: Random | None = None) -> None:
+        self.network = network
+        self.random = random
+
+    def frozen(self) -> Model:
+        """The same network without dropout."""
+        return Model(self.network)
+
+    def encode(self, bags: Bags) -> Encoding:
+        """Row vectors [bags, size, dim] and tokens [bags, size, features, dim]."""
+        encoding: Encoding = self.network.encoder(bags.rows, bags.mask, self.random)
+        return encoding
+
+    def log_proba(self, bags: Bags) -> Tensor:
+        """[bags, size, classes] log of the predicted class probabilities."""
+        return self.classify(self.encode(bags).z)
+
+    def classify(self, z: Tensor) -> Tensor:
+        """Log class probabilities of row vectors, in float32 whatever the encoder's precision."""
+        logits: Tensor = self.network.head(z)
+        return logits.float().log_softmax(dim=-1)

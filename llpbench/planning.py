@@ -1,0 +1,161 @@
+"""The plan of a run: which cells there are, what of them is done, has failed, is to run, or cannot be run and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from llpbench.cell import Cell, make_cell
+from llpbench.errors import LLPBenchError
+from llpbench.record import Record
+from llpbench.registry import DATASETS, ENCODERS, METHODS, load_plugin
+from llpbench.schedule import Job
+from llpbench.settings import Settings
+
+State = Literal["done", "failed", "to run", "impossible"]
+
+Obstacle = Callable[[Cell], str]
+"""says why a cell cannot be run; "" if it can"""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One cell and how its seeds stand."""
+
+    cell: Cell
+    done: tuple[int, ...]
+    failed: tuple[int, ...]
+    missing: tuple[int, ...]
+    """seeds that are to run, or would be but for the obstacle"""
+    obstacle: str = ""
+    """why the missing seeds cannot be run; "" if they can"""
+
+    @property
+    def state(self) -> State:
+        if self.missing:
+            return "impossible" if self.obstacle else "to run"
+        return "failed" if self.failed else "done"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every cell of a run, in the order in which the settings name them."""
+
+    cells: tuple[Planned, ...]
+
+    @property
+    def jobs(self) -> list[Job]:
+        """What is to run."""
+        return [Job(planned.cell, planned.missing) for planned in self.of("to run")]
+
+    def of(self, state: State) -> list[Planned]:
+        """The cells in one state."""
+        return [planned for planned in self.cells if planned.state == state]
+
+    def require_possible(self) -> Plan:
+        """This plan; raises `LLPBenchError` with the first reason if not a single cell can be run or is done."""
+        impossible = self.of("impossible")
+        if impossible and len(impossible) == len(self.cells):
+            raise LLPBenchError(impossible[0].obstacle)
+        return self
+
+
+def make_plan(
+    cells: Iterable[Cell],
+    seeds: tuple[int, ...],
+    records: Mapping[str, Record],
+    *,
+    retry_failed: bool = False,
+    obstacle: Obstacle = lambda _: "",
+) -> Plan:
+    """Compare the cells with what a journal holds. `obstacle` is asked only about cells with missing seeds."""
+    planned = []
+    for cell in cells:
+        known = {seed: records[cell.run_id(seed)] for seed in seeds if cell.run_id(seed) in records}
+        done = tuple(seed for seed, record in known.items() if record["status"] == "ok")
+        failed = tuple(seed for seed in known if seed not in done and not retry_failed)
+        missing = tuple(seed for seed in seeds if seed not in done and seed not in failed)
+        planned.append(Planned(cell, done, failed, missing, obstacle(cell) if missing else ""))
+    return Plan(tuple(planned))
+
+
+def expand(settings: Settings) -> list[Cell]:
+    """Every cell that the settings name, each once. Direct methods have no encoder, so they appear once.
+
+    Loads the plugins. Raises `LLPBenchError` for unknown names and for hyperparameters that a method does not have.
+    """
+    for plugin in settings.plugin:
+        load_plugin(plugin)
+    methods = METHODS.select(settings.methods)
+    params = {METHODS.entry(name).name: values for name, values in settings.set.items()}
+    for name in params:
+        if name not in methods:
+            raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")
+    cells = (
+        make_cell(
+            method,
+            dataset,
+            bag_size=bag_size,
+            bagging=bagging,
+            encoder=encoder,
+            protocol=settings.protocol,
+            params=params.get(method),
+        )
+        for dataset in DATASETS.select(settings.datasets)
+        for bagging in _baggings(settings.baggings)
+        for bag_size in settings.bag_sizes
+        for encoder in ENCODERS.select(settings.encoders)
+        for method in methods
+    )
+    return list({cell.id: cell for cell in cells}.values())
+
+
+def obstacles(data_dir: str | None, *, load: bool) -> Obstacle:
+    """What stands in the way of cells: data that cannot be had, bags larger than the split.
+
+    With `load`, datasets are made local and checked; without, a dataset's declaration is believed.
+    """
+    from llpbench.datasets.splits import largest_bag_size
+
+    @cache
+    def rows(dataset: str) -> int | str:
+        try:
+            return _rows(dataset, data_dir, load=load)
+        except LLPBenchError as error:
+            return str(error)
+
+    def obstacle(cell: Cell) -> str:
+        found = rows(cell.dataset)
+        if isinstance(found, str):
+            return found
+        largest = largest_bag_size(found)
+        if cell.bag_size <= largest:
+            return ""
+        return (
+            f"bag size {cell.bag_size:,} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
+            f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
+        )
+
+    return obstacle
+
+
+def _rows(dataset: str, data_dir: str | None, *, load: bool) -> int:
+    from llpbench.datasets.loading import load_table
+    from llpbench.datasets.specs import dataset_spec
+
+    declared = dataset_spec(dataset).rows
+    return declared if declared is not None and not load else len(load_table(dataset, data_dir, download=load))
+
+
+def _baggings(pattern: str) -> list[str]:
+    """Names of baggings, options included, in their canonical form: they are part of a cell's specification."""
+    from llpbench.datasets.baggings import format_bagging, parse_bagging
+    from llpbench.registry import BAGGINGS
+
+    chosen: dict[str, None] = {}
+    for part in (part for part in pattern.split(",") if part.strip()):
+        names = [part] if ":" in part else BAGGINGS.select(part)
+        chosen.update(dict.fromkeys(format_bagging(*parse_bagging(name)) for name in names))
+    return list(chosen) or BAGGINGS.select(pattern)

@@ -1,0 +1,181 @@
+"""The Ray executor: one Tuner for the whole run, one trial a job, actors reused (ECOSYSTEM, section 2).
+
+Tune asks `_Jobs` for the next one whenever there is room, and tells `_Events` what happens. Its own state and logs are
+thrown away: what a run resumes from is the journal. This module imports Ray; it is itself imported only when wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import ray
+from ray import tune
+from ray.tune.search import Searcher
+
+from llpbench.cell import Environment, Epoch, run_cell
+from llpbench.executors import Listener, RunCell, compute, failures
+from llpbench.machine import Machine
+from llpbench.schedule import Job, Schedule
+
+_ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_AUTH_MODE": "disabled",  # else it writes a token into the home folder
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # else Ctrl-C returns as if everything were done
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # nobody reads its state
+}
+_OBJECT_STORE_BYTES = 128 * 2**20  # tables do not pass through it
+_SECONDS_BETWEEN_REPORTS = 0.5
+
+
+@dataclass(frozen=True)
+class _Room:
+    """CPUs and GPUs that a job occupies, or that are free."""
+
+    cpus: float
+    gpus: float
+
+
+class RayExecutor:
+    """As many jobs at a time as the machine holds, in processes of their own."""
+
+    name = "ray"
+
+    def __init__(
+        self,
+        environment: Environment,
+        machine: Machine,
+        megabytes: Callable[[Job], float | None] = lambda _: None,
+        run: RunCell = run_cell,
+    ) -> None:
+        """`megabytes` estimates the GPU memory of a job."""
+        self._environment = environment
+        self._machine = machine
+        self._megabytes = megabytes
+        self._run = run
+        self.slots = max(machine.cpus // environment.threads, 1)
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        room = _Room(self.slots * self._environment.threads, self._machine.gpus)
+        trial = tune.with_resources(
+            tune.with_parameters(_trial, environment=self._environment, run=self._run),
+            lambda config: tune.PlacementGroupFactory([config["bundle"]]),
+        )
+        with _cluster(room, self.slots), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
+            tune.Tuner(
+                trial,
+                tune_config=tune.TuneConfig(
+                    search_alg=_Jobs(schedule, room, self._needs), num_samples=-1, reuse_actors=True
+                ),
+                run_config=tune.RunConfig(name="run", storage_path=folder, verbose=0, callbacks=[_Events(listener)]),
+            ).fit()
+
+    def _needs(self, job: Job) -> _Room:
+        threads = self._environment.threads
+        if self._machine.gpus == 0 or job.cell.encoder is None:
+            return _Room(self.slots * threads if job.alone else threads, 0)
+        return _Room(threads, 1 if job.alone else self._machine.gpu_share(self._megabytes(job)))
+
+
+class _Jobs(Searcher):  # type: ignore[misc]
+    """What Tune takes its trials from: the schedule, as far as there is room."""
+
+    def __init__(self, schedule: Schedule, room: _Room, needs: Callable[[Job], _Room]) -> None:
+        super().__init__()
+        self._schedule = schedule
+        self._room = room
+        self._needs = needs
+        self._running: dict[str, _Room] = {}
+
+    def suggest(self, trial_id: str) -> Any:
+        job = self._schedule.next(self._fits)
+        if job is None:
+            # With nothing running every job fits, so the schedule is empty and nobody can put a job back.
+            return None if self._running else Searcher.FINISHED
+        needs = self._running[trial_id] = self._needs(job)
+        return {"job": job, "bundle": {"CPU": needs.cpus, "GPU": needs.gpus}}
+
+    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:  # noqa: ARG002
+        del self._running[trial_id]
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the journal is what a run resumes from."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing, as there is nothing saved."""
+
+    def _fits(self, job: Job) -> bool:
+        needs, busy = self._needs(job), self._running.values()
+        return (
+            sum(room.cpus for room in busy) + needs.cpus <= self._room.cpus
+            and sum(room.gpus for room in busy) + needs.gpus <= self._room.gpus
+        )
+
+
+class _Events(tune.Callback):  # type: ignore[misc]
+    """Passes on what happens to trials, in the driver's process."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        self._listener.started(trial.config["job"])
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
+        if "records" in result:
+            self._listener.finished(trial.config["job"], json.loads(result["records"]))
+        else:
+            self._listener.progressed(trial.config["job"], Epoch(**json.loads(result["progress"])))
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        job = trial.config["job"]
+        self._listener.finished(job, failures(job, "its process died: killed (for memory, perhaps) or crashed"))
+
+
+def _trial(config: dict[str, Any], environment: Environment, run: RunCell) -> dict[str, str]:
+    """One job, in a worker. Texts, because Tune would make metrics of anything else."""
+    reported = time.monotonic()
+
+    def report(epoch: Epoch) -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
+            reported = time.monotonic()
+            tune.report({"progress": json.dumps(asdict(epoch))})
+
+    return {"records": json.dumps(compute(config["job"], environment, report, run))}
+
+
+@contextlib.contextmanager
+def _cluster(room: _Room, slots: int) -> Iterator[None]:
+    """A silent Ray of our own on this machine, shut down afterwards."""
+    os.environ.update(_ENVIRONMENT)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots)  # processes that start at a time
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+    on_terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            address="local",
+            num_cpus=int(room.cpus),
+            num_gpus=int(room.gpus),
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            object_store_memory=_OBJECT_STORE_BYTES,
+        )
+        signal.signal(signal.SIGTERM, on_terminate)  # Ray takes it
+        with contextlib.redirect_stdout(io.StringIO()):  # where Ray tells the death of a worker, in a long paragraph
+            yield
+    finally:
+        ray.shutdown()

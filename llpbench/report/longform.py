@@ -1,0 +1,142 @@
+"""Leaderboards for machines: one row for each board, row, column and test metric, as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from llpbench.criteria import METRICS
+from llpbench.report.tables import HEADLINE, Board, Column, Leaderboards, Row, Score
+
+SCHEMA = 1
+"""of the JSON file and the CSV's columns; raised when a reader of either would have to change"""
+
+FIELDS = (
+    "regime",
+    "criterion",
+    "bagging",
+    "epochs",
+    "patience",
+    "bags_per_step",
+    "rank",
+    "role",
+    "method",
+    "kind",
+    "encoder",
+    "pretraining",
+    "configuration",
+    "dataset",
+    "bag_size",
+    "cell",
+    "metric",
+    "unit",
+    "mean",
+    "std",
+    "n",
+    "n_expected",
+    "failed",
+    "missing",
+    "undefined",
+    "best_epoch_median",
+    "seconds_median",
+)
+
+
+def to_csv(leaderboards: Leaderboards) -> str:
+    """The long form as CSV; what is not known is an empty field."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_long(leaderboards))
+    return text.getvalue()
+
+
+def to_json(leaderboards: Leaderboards) -> str:
+    """The long form as JSON, one line a row, with the boards' headings and notes; what is not known is null."""
+    head = {
+        "schema": SCHEMA,
+        "headline": HEADLINE,
+        "provenance": asdict(leaderboards.provenance),
+        "boards": [_heading(board) for board in leaderboards.boards],
+    }
+    lines = [f'"{key}": {_json(value)}' for key, value in head.items()]
+    rows = ",\n".join(map(_json, _long(leaderboards)))
+    return "{\n" + ",\n".join([*lines, f'"rows": [\n{rows}\n]']) + "\n}\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _heading(board: Board) -> dict[str, Any]:
+    return {
+        "regime": board.criterion.regime,
+        "criterion": board.criterion.name,
+        "bagging": board.bagging,
+        "protocol": board.protocol,
+        "encoders": board.encoders,
+        "columns": [column._asdict() for column in board.columns],
+        "order": [row.entry.label for row in board.rows],
+        "failures": board.failures,
+        "surprises": board.surprises,
+    }
+
+
+def _long(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    for board in leaderboards.boards:
+        metrics = _metrics(board)
+        for row in board.rows:
+            for column, score in zip(board.columns, row.scores, strict=True):
+                shared = _shared(board, row, column, score)
+                for metric in metrics:
+                    yield {**shared, **_measured(score, metric)}
+
+
+def _metrics(board: Board) -> list[str]:
+    """The headline first, then every other metric that a run of the board has, in the order of `METRICS`."""
+    found = {metric for row in board.rows for score in row.scores for metric in score.values} - {HEADLINE}
+    known = [metric for metric in METRICS if metric in found]
+    return [HEADLINE, *known, *sorted(found.difference(METRICS))]
+
+
+def _shared(board: Board, row: Row, column: Column, score: Score) -> dict[str, Any]:
+    protocol = board.protocol or {}
+    return {
+        "regime": board.criterion.regime,
+        "criterion": board.criterion.name,
+        "bagging": board.bagging,
+        "epochs": protocol.get("epochs"),
+        "patience": protocol.get("patience"),
+        "bags_per_step": protocol.get("bags_per_step"),
+        "rank": row.rank,
+        "role": row.entry.role,
+        "method": row.entry.method,
+        "kind": row.entry.kind,
+        "encoder": row.entry.encoder,
+        "pretraining": row.entry.pretraining,
+        "configuration": row.entry.configuration,
+        "dataset": column.dataset,
+        "bag_size": column.bag_size,
+        "cell": score.cell,
+        "n_expected": score.expected,
+        "failed": len(score.failures),
+        "missing": len(score.missing),
+        "best_epoch_median": score.best_epoch,
+        "seconds_median": None if score.seconds is None else round(score.seconds, 3),
+    }
+
+
+def _measured(score: Score, metric: str) -> dict[str, Any]:
+    summary = score.summary(metric)
+    return {
+        "metric": metric,
+        "unit": "percent" if metric in METRICS and METRICS[metric].percent else "",
+        "mean": None if summary is None else round(summary.mean, 6),
+        "std": None if summary is None or summary.std is None else round(summary.std, 6),
+        "n": 0 if summary is None else summary.n,
+        "undefined": len(score.undefined(metric)),
+    }

@@ -1,0 +1,79 @@
+"""What a reader must be told about a board beside its numbers: what went wrong, and what is worth a look."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+
+from llpbench.record import Record
+from llpbench.report.tables import Column, Role, Row, Summary
+
+
+def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:
+    """One line for each row, column and reason: runs that failed, and runs without an AUC."""
+    lines = []
+    for row in rows:
+        for column, score in zip(columns, row.scores, strict=True):
+            reasons: dict[str, list[int]] = defaultdict(list)
+            for seed, reason in score.failures.items():
+                reasons[reason].append(seed)
+            if undefined := score.undefined():
+                reasons["the run succeeded, but its AUC is undefined"].extend(undefined)
+            lines += [f"{row.entry.label} on {column.title}, {_seeds(s)}: {reason}" for reason, s in reasons.items()]
+    return tuple(lines)
+
+
+def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterable[Record]) -> tuple[str, ...]:
+    """One line for each result that is too bad, too good or too regular to be taken on trust."""
+    floors = [_means(rows, "floor", column) for column in range(len(columns))]
+    ceilings = [_means(rows, "ceiling", column) for column in range(len(columns))]
+    lines: list[str] = []
+    for row in rows:
+        shown = [(i, score.headline) for i, score in enumerate(row.scores) if score.headline is not None]
+        if row.entry.role == "" and _below_floor(shown, floors):
+            lines.append(f"{row.entry.label}: below every floor, wherever both have a score")
+        odd = {
+            "AUC below 50, worse than chance": [i for i, h in shown if h.mean < 50.0],
+            "more than one std above every ceiling": [
+                i
+                for i, h in shown
+                if row.entry.role != "ceiling" and h.mean - (h.std or 0.0) > max(ceilings[i], default=inf)
+            ],
+            # seeds differ in their split, so this is odd even of a method without any randomness of its own
+            "the same AUC for all seeds": [i for i, h in shown if h.std == 0.0],
+        }
+        for what, places in odd.items():
+            if places:
+                lines.append(f"{row.entry.label}: {what}, on {', '.join(columns[i].title for i in places)}")
+    return (*lines, *_mixed_data(runs))
+
+
+def _below_floor(shown: Sequence[tuple[int, Summary]], floors: Sequence[Sequence[float]]) -> bool:
+    pairs = [(headline.mean, min(floors[column])) for column, headline in shown if floors[column]]
+    return bool(pairs) and all(mean < floor for mean, floor in pairs)
+
+
+def _mixed_data(runs: Iterable[Record]) -> Iterator[str]:
+    """Datasets whose runs saw different tables, and seeds whose runs saw different bags: not comparable."""
+    tables: dict[str, set[str]] = defaultdict(set)
+    bags: dict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        spec, data = run["spec"], run["data"]
+        if "fingerprint" in data:
+            tables[spec["dataset"]].add(data["fingerprint"])
+        if "manifest" in data:
+            bags[f"{spec['dataset']} {spec['bag_size']}, seed {run['seed']}"].add(data["manifest"])
+    for kind, found in (("versions of the data", tables), ("assignments to bags", bags)):
+        for name, hashes in sorted(found.items()):
+            if len(hashes) > 1:
+                yield f"{name}: its runs saw {len(hashes)} different {kind}, so they cannot be compared"
+
+
+def _means(rows: Sequence[Row], role: Role, column: int) -> list[float]:
+    headlines = [row.scores[column].headline for row in rows if row.entry.role == role]
+    return [headline.mean for headline in headlines if headline is not None]
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"

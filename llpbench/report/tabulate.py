@@ -1,0 +1,181 @@
+"""From journal records to boards: which runs stand in which row and column of which board."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from llpbench.criteria import METRICS, Criterion
+from llpbench.record import Record
+from llpbench.report.notes import failure_notes, surprise_notes
+from llpbench.report.provenance import provenance
+from llpbench.report.ranking import leaders, ranked
+from llpbench.report.tables import Board, Column, Entry, Leaderboards, Row, Score, board_criteria
+
+Place = tuple[str, int]
+"""dataset and bag size"""
+
+_NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "protocol"}
+"""what the rows, columns and headings of a board say; all else in a spec is a row's configuration"""
+
+_NO_PROTOCOL = "null"
+
+
+@dataclass
+class _Cell:
+    """The runs of one benchmark cell, by seed."""
+
+    id: str
+    spec: Mapping[str, Any]
+    runs: dict[int, Record] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        return self.spec["dataset"], self.spec["bag_size"]
+
+    @property
+    def method(self) -> Mapping[str, Any]:
+        return self.runs[max(self.runs)]["method"]
+
+    @property
+    def name(self) -> tuple[str, str | None, str]:
+        return self.spec["method"], self.spec["encoder"], self.spec["pretraining"]
+
+
+def tabulate(records: Sequence[Record]) -> Leaderboards:
+    """Every board that `records` have something to say on. Of two records of the same run the last one counts."""
+    runs = {record["run"]: record for record in records}
+    groups = _comparable(_cells(runs.values()))
+    order = sorted(groups, key=lambda group: (group[0], group[1] == _NO_PROTOCOL, group[1]))
+    boards = [_board(criterion, groups[group]) for criterion in board_criteria() for group in order]
+    return Leaderboards(tuple(boards), provenance(list(runs.values())))
+
+
+def _cells(runs: Iterable[Record]) -> list[_Cell]:
+    cells: dict[str, _Cell] = {}
+    for record in runs:
+        cell = cells.setdefault(record["cell"], _Cell(record["cell"], record["spec"]))
+        cell.runs[record["seed"]] = record
+    return list(cells.values())
+
+
+def _comparable(cells: Iterable[_Cell]) -> dict[tuple[str, str], list[_Cell]]:
+    """Cells by bagging and protocol.
+
+    Methods without epochs have no protocol: they join each one, in the columns that it covers, and have boards of
+    their own only for columns where nothing else has run.
+    """
+    groups: dict[tuple[str, str], list[_Cell]] = defaultdict(list)
+    protocols: dict[tuple[str, Place], set[str]] = defaultdict(set)
+    without: list[_Cell] = []
+    for cell in cells:
+        if cell.spec["protocol"] is None:
+            without.append(cell)
+            continue
+        protocol = json.dumps(cell.spec["protocol"], sort_keys=True)
+        groups[cell.spec["bagging"], protocol].append(cell)
+        protocols[cell.spec["bagging"], cell.place].add(protocol)
+    for cell in without:
+        bagging = cell.spec["bagging"]
+        joined = protocols.get((bagging, cell.place), {_NO_PROTOCOL})
+        for protocol in joined:
+            # where protocols share a column, one's seeds are no gap in the other: take those that it has run itself
+            seeds = _seeds(groups[bagging, protocol], cell.place) if len(joined) > 1 else set(cell.runs)
+            runs = {seed: run for seed, run in cell.runs.items() if seed in seeds}
+            if runs:
+                groups[bagging, protocol].append(_Cell(cell.id, cell.spec, runs))
+    return groups
+
+
+def _seeds(cells: Iterable[_Cell], place: Place) -> set[int]:
+    return {seed for cell in cells if cell.place == place for seed in cell.runs}
+
+
+def _board(criterion: Criterion, cells: list[_Cell]) -> Board:
+    places = sorted({cell.place for cell in cells})
+    columns = tuple(Column(*place, tuple(sorted(_seeds(cells, place)))) for place in places)
+    rows: dict[Entry, dict[Place, _Cell]] = defaultdict(dict)
+    for entry, cell in zip(_entries(cells), cells, strict=True):
+        rows[entry][cell.place] = cell
+    unordered = [
+        Row(entry, tuple(_score(found.get(column[:2]), column, criterion) for column in columns))
+        for entry, found in rows.items()
+    ]
+    ordered = ranked(unordered)
+    protocol = next((cell.spec["protocol"] for cell in cells if cell.spec["protocol"] is not None), None)
+    return Board(
+        criterion=criterion,
+        bagging=cells[0].spec["bagging"],
+        protocol=protocol,
+        columns=columns,
+        rows=ordered,
+        leaders=leaders(ordered),
+        failures=failure_notes(columns, ordered),
+        surprises=surprise_notes(columns, ordered, [run for cell in cells for run in cell.runs.values()]),
+    )
+
+
+def _entries(cells: list[_Cell]) -> list[Entry]:
+    """The entry of each cell; of its hyperparameters it names those that other cells of the same name do not share."""
+    facts = {cell.spec["method"]: cell.method for cell in cells}
+    items = [_items({key: value for key, value in cell.spec.items() if key not in _NAMED}) for cell in cells]
+    shared: dict[tuple[str, str | None, str], set[str]] = {}
+    for cell, own in zip(cells, items, strict=True):
+        shared[cell.name] = shared.get(cell.name, own) & own
+    return [
+        Entry(
+            *cell.name,
+            configuration=", ".join(sorted(own - shared[cell.name])),
+            kind=facts[cell.spec["method"]].get("kind", ""),
+            role=facts[cell.spec["method"]].get("role", ""),
+            reference=facts[cell.spec["method"]].get("reference") or "",
+        )
+        for cell, own in zip(cells, items, strict=True)
+    ]
+
+
+def _items(configuration: Mapping[str, Any]) -> set[str]:
+    """`{"params": {"weight": 0.1}}` as `{"weight=0.1"}`; what is not in `params` keeps its path."""
+    items: set[str] = set()
+    for key, value in configuration.items():
+        if isinstance(value, Mapping):
+            prefix = "" if key == "params" else f"{key}."
+            items |= {prefix + item for item in _items(value)}
+        else:
+            items.add(f"{key}={json.dumps(value, sort_keys=True)}")
+    return items
+
+
+def _score(cell: _Cell | None, column: Column, criterion: Criterion) -> Score:
+    runs = {seed: cell.runs[seed] for seed in column.seeds if seed in cell.runs} if cell else {}
+    succeeded = {seed: run for seed, run in runs.items() if run["status"] == "ok"}
+    chosen = {
+        seed: run["results"][criterion.name] for seed, run in succeeded.items() if criterion.name in run["results"]
+    }
+    values: dict[str, dict[int, float]] = defaultdict(dict)
+    for seed, result in chosen.items():
+        for metric, value in result["test"].items():
+            if value is not None and math.isfinite(value):
+                percent = metric in METRICS and METRICS[metric].percent
+                values[metric][seed] = 100.0 * value if percent else value
+    epochs = [result["epoch"] for result in chosen.values() if result["epoch"] is not None]
+    seconds = [run["times"]["total"] for run in succeeded.values() if "total" in run["times"]]
+    return Score(
+        cell=cell.id if cell else None,
+        values=dict(values),
+        succeeded=tuple(succeeded),
+        failures={seed: _reason(run) for seed, run in runs.items() if run["status"] != "ok"},
+        missing=tuple(seed for seed in column.seeds if seed not in runs),
+        best_epoch=median(epochs) if epochs else None,
+        seconds=median(seconds) if seconds else None,
+    )
+
+
+def _reason(run: Record) -> str:
+    reason = " ".join(run["reason"].split()) or "no reason was given"
+    return reason if run["status"] == "failed" else f"{run['status']}: {reason}"

@@ -1,0 +1,105 @@
+"""Leaderboards in a terminal of 80 columns or more: columns that do not fit side by side go into further tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from llpbench.report.tables import Board, Leaderboards, Row
+from llpbench.report.text import NO_RUNS, NOTHING, clean, provenance_text, score_lines, setting, title
+
+_GAP = 2
+"""characters that the table puts between two columns"""
+
+_MOST_NOTES = 20
+"""of each kind; the files name them all"""
+
+_LEGEND = "Test AUC x 100, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead."
+
+_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";"})
+"""for terminals that cannot show our few other characters"""
+
+
+def render(leaderboards: Leaderboards, console: Console) -> None:
+    """Print every board: methods as rows, (dataset, bag size) as columns, in as many tables as the width asks for."""
+
+    def say(text: str, style: str = "") -> None:
+        console.print(_text(clean(text), console, style))
+
+    if not leaderboards.boards:
+        say(NO_RUNS)
+        return
+    for board in leaderboards.boards:
+        say(title(board), "bold")
+        say(setting(board), "dim")
+        for columns in _chunks(board, console.width):
+            console.print(_table(board, columns, console))
+        say("")
+    for line in _notes("Failed", (line for board in leaderboards.boards for line in board.failures)):
+        say(line, "red")
+    for line in _notes("Worth a look", (line for board in leaderboards.boards for line in board.surprises)):
+        say(line, "yellow")
+    say(_LEGEND, "dim")
+    say(provenance_text(leaderboards.provenance), "dim")
+
+
+def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:
+    """Each line once, and no more than a screen can take."""
+    distinct = list(dict.fromkeys(lines))
+    yield from (f"{what}: {line}" for line in distinct[:_MOST_NOTES])
+    if len(distinct) > _MOST_NOTES:
+        yield f"{what}: {len(distinct) - _MOST_NOTES} more, named in the written leaderboards"
+
+
+def _chunks(board: Board, width: int) -> Iterator[range]:
+    """The columns of each table, by index."""
+    step = max(1, (width - _name_width(board, width)) // (_score_width(board) + _GAP))
+    for start in range(0, len(board.columns), step):
+        yield range(start, min(start + step, len(board.columns)))
+
+
+def _table(board: Board, columns: range, console: Console) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("method", width=_name_width(board, console.width), overflow="fold")
+    for column in columns:
+        dataset, bag_size, _ = board.columns[column]
+        heading = _text(f"{clean(dataset)}\n{bag_size}", console)
+        table.add_column(heading, justify="right", min_width=_score_width(board), overflow="fold")
+    for index, row in enumerate(board.rows):
+        if index and row.entry.role != board.rows[index - 1].entry.role:
+            table.add_section()
+        scores = [_score(board, index, column, console) for column in columns]
+        table.add_row(_text(_name(row), console), *scores)
+    return table
+
+
+def _name(row: Row) -> str:
+    """The rank, or nothing for a row without one, then what is ranked."""
+    place = "" if row.entry.role else NOTHING if row.rank is None else str(row.rank)
+    role = f"\n   {row.entry.role}" if row.entry.role else ""
+    return f"{place:>2} {clean(row.entry.label)}{role}"
+
+
+def _name_width(board: Board, width: int) -> int:
+    """That of the longest name, unless it would take most of a narrow terminal."""
+    longest = max(len(line) for row in board.rows for line in _name(row).split("\n"))
+    return min(longest, max(24, width // 3))
+
+
+def _score(board: Board, row: int, column: int, console: Console) -> Text:
+    text = "\n".join(score_lines(board.rows[row].scores[column]))
+    return _text(text, console, "bold" if (row, column) in board.leaders else "")
+
+
+def _score_width(board: Board) -> int:
+    lines = [line for row in board.rows for score in row.scores for line in score_lines(score)]
+    return max(map(len, [*lines, *(clean(column.dataset) for column in board.columns)]))
+
+
+def _text(text: str, console: Console, style: str = "") -> Text:
+    """Text that is shown as it is: rich's markup means nothing in it."""
+    return Text(text.translate(_ASCII) if console.options.ascii_only else text, style=style)

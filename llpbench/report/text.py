@@ -1,0 +1,105 @@
+"""The words that Markdown and terminal share: scores, headings and the protocol in plain language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llpbench.criteria import Regime
+from llpbench.report.tables import Board, Provenance, Row, Score, Summary
+
+NOTHING = "–"
+
+NO_RUNS = "Nothing has run yet. Start with `llpbench run`."
+
+TASK = (
+    "A method trains on bags of rows of which it knows only how many rows of each class they hold, and is judged on "
+    "single test rows. Each seed has its own split into training, validation and test rows, its own bags and its own "
+    "initialisation."
+)
+
+SELECTION: dict[Regime, str] = {
+    "fine": (
+        "Each run's epoch is chosen by the labels of the validation rows. "
+        "Test labels are never used to choose anything."
+    ),
+    "coarse": (
+        "Each run's epoch is chosen by the class proportions of bags of validation rows, "
+        "so no single label is needed. Both criteria are shown, each in boards of its own, never the better one. "
+        "Test labels are never used to choose anything."
+    ),
+}
+
+ROLES = (
+    "Ceilings train on the label of every single training row, which no other method sees. Floors give each row the "
+    "class proportions of its bag as its label, the simplest use of bags there is. "
+    "Methods without an encoder have no epochs, so nothing is chosen and they score the same in every board."
+)
+
+CAPTION = (
+    "AUC of test rows times 100 (50: chance), mean ± standard deviation over seeds (number of seeds). "
+    "Ranked by the mean over the columns, on runs that more than half of the methods share; a method that lacks one "
+    f"of them stands below, without a rank ({NOTHING}). "
+    "Bold: the best of a column, ceilings aside, and all within one standard deviation of it; several in bold are a "
+    "tie, and a best over a single seed is not marked."
+)
+
+
+def summary_text(summary: Summary) -> str:
+    """`85.93 ± 0.52 (3)`: never a mean without its spread and number of seeds."""
+    spread = NOTHING if summary.std is None else f"{summary.std:.2f}"
+    return f"{summary.mean:.2f} ± {spread} ({summary.n})"
+
+
+def score_lines(score: Score) -> list[str]:
+    """What stands in a score's place: the headline, or that there is none, then what is lacking of it."""
+    if score.failures and len(score.failures) == score.expected:
+        return ["failed"]
+    headline = score.headline
+    if score.cell is None or not (headline or score.failures or score.undefined()):
+        return [NOTHING]
+    lacks = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined()}
+    lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in lacks.items() if seeds]
+    return [summary_text(headline) if headline else NOTHING, *lacking]
+
+
+def rank_text(row: Row) -> str:
+    """The rank, or why there is none."""
+    return row.entry.role or (NOTHING if row.rank is None else str(row.rank))
+
+
+def title(board: Board) -> str:
+    """What tells a board from most others."""
+    return f"{board.criterion.regime.capitalize()}-grained, {board.bagging} bags, selected by {board.criterion.title}"
+
+
+def setting(board: Board) -> str:
+    """What else makes its numbers incomparable with another board's: protocol, encoders, seeds."""
+    encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
+    numbers = sorted({len(column.seeds) for column in board.columns})
+    seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
+    return " · ".join([protocol_text(board.protocol), encoders, f"{seeds} seed{'' if seeds == '1' else 's'}"])
+
+
+def protocol_text(protocol: Mapping[str, Any] | None) -> str:
+    """A protocol in a few words, e.g. `at most 300 epochs, patience 20, 2 bags a step`."""
+    if protocol is None:
+        return "methods without epochs"
+    known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags a step"}
+    named = [known[key].format(protocol[key]) for key in known if key in protocol]
+    return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
+
+
+def provenance_text(provenance: Provenance) -> str:
+    """Number of runs, code, libraries and hardware."""
+    failed = f", of which {provenance.failed} failed" if provenance.failed else ""
+    runs = f"{provenance.runs} run{'' if provenance.runs == 1 else 's'}{failed}"
+    return (
+        f"{runs}. Made with llpbench {' and '.join(provenance.code)}; {', '.join(provenance.libraries)}. "
+        f"Hardware: {'; '.join(provenance.hardware)}."
+    )
+
+
+def clean(text: str) -> str:
+    """A name from outside on one line, without control characters (a terminal would obey them)."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

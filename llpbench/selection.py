@@ -1,0 +1,79 @@
+"""Early stopping with several criteria at once (DESIGN, idea 4).
+
+Every criterion watches the same run and keeps its own best epoch, the weights of that epoch and its patience: what it
+selects is what a run with this criterion alone would have selected. A run ends when all have settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llpbench.bags import FloatArray
+from llpbench.criteria import CRITERIA
+
+HANDOVER = "kl"
+"""Whose weights the next stage starts from. A coarse criterion: whatever the protocol, proportions of validation bags
+may be known, so that no coarse-grained result has seen an instance label."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What one criterion selected for one member."""
+
+    epoch: int
+    value: float
+    """the criterion there; NaN if it was never a number"""
+    weights: Tensor
+    """[parameters]"""
+
+
+class Selection:
+    """The best epochs and weights of several members, by criterion."""
+
+    def __init__(self, members: int, patience: int, theta: Tensor) -> None:
+        """`theta` [members, parameters]: kept by a criterion that is never a number."""
+        self.patience = patience
+        shape = (len(CRITERIA), members)
+        self.epoch = np.zeros(shape, dtype=np.int64)
+        self.value = np.full(shape, np.nan)
+        self.settled = np.zeros(shape, dtype=bool)
+        self.weights = theta.detach().repeat(len(CRITERIA), 1, 1)
+
+    @property
+    def done(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """[members] whether all criteria of a member have settled"""
+        return np.asarray(self.settled.all(axis=0))
+
+    def give_up(self, member: int) -> None:
+        """Watch a member no longer."""
+        self.settled[:, member] = True
+
+    def observe(self, epoch: int, criteria: dict[str, FloatArray], theta: Tensor) -> None:
+        """Take in an epoch: `criteria` by name [members], `theta` [members, parameters]."""
+        improved = np.zeros_like(self.settled)
+        for row, criterion in enumerate(CRITERIA.values()):
+            for member, value in enumerate(criteria[criterion.name]):
+                best = float(self.value[row, member])
+                improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
+            self.value[row, improved[row]] = criteria[criterion.name][improved[row]]
+        self.epoch[improved] = epoch
+        self.settled |= epoch - self.epoch >= self.patience
+        if improved.any():
+            where = torch.from_numpy(improved).to(theta.device).unsqueeze(-1)
+            self.weights = torch.where(where, theta.detach(), self.weights)
+
+    def selected(self, member: int) -> dict[str, Selected]:
+        """What each criterion selected for a member."""
+        return {
+            name: Selected(int(self.epoch[row, member]), float(self.value[row, member]), self.weights[row, member])
+            for row, name in enumerate(CRITERIA)
+        }
+
+    def keep(self, positions: list[int]) -> None:
+        """Keep some members only."""
+        self.epoch, self.value = self.epoch[:, positions], self.value[:, positions]
+        self.settled, self.weights = self.settled[:, positions], self.weights[:, positions]

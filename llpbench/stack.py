@@ -1,0 +1,115 @@
+"""Many networks as one: their parameters are the rows of a matrix, and one AdamW updates them all.
+
+A matrix [members, parameters] rather than a tensor a layer: an optimiser step, a snapshot of the best weights, gradient
+clipping and taking members out are then a handful of operations, however many layers there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Stack:
+    """Parameters and buffers of several networks of the same architecture."""
+
+    def __init__(self, networks: Sequence[nn.Module], device: torch.device) -> None:
+        self.template = networks[0].to(device)
+        named = [dict(network.named_parameters()) for network in networks]
+        self.names = list(named[0])
+        self.shapes = [named[0][name].shape for name in self.names]
+        self.sizes = [shape.numel() for shape in self.shapes]
+        rows = [torch.cat([params[name].detach().reshape(-1).to(device) for name in self.names]) for params in named]
+        self.theta = torch.stack(rows)
+        """[members, parameters] before any training"""
+        buffers = [dict(network.named_buffers()) for network in networks]
+        self.buffers = {name: torch.stack([b[name].to(device) for b in buffers]) for name in buffers[0]}
+
+    def parameters(self, theta: Tensor) -> dict[str, Tensor]:
+        """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members]."""
+        parts = theta.split(self.sizes, dim=1)  # one split: its backward is one concatenation
+        return {
+            name: part.reshape(-1, *shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+        }
+
+    def columns(self, prefixes: Sequence[str]) -> Tensor:
+        """[parameters] bool: which belong to modules with one of the prefixes."""
+        marks = [
+            torch.full((size,), any(name.startswith(prefix) for prefix in prefixes))
+            for name, size in zip(self.names, self.sizes, strict=True)
+        ]
+        return torch.cat(marks).to(self.theta.device)
+
+    def write_out(self, number: int, weights: Tensor) -> nn.Module:
+        """The template with `weights` [parameters] and the buffers of a member written into it."""
+        with torch.no_grad():
+            for name, value in self.parameters(weights[None]).items():
+                self.template.get_parameter(name).copy_(value[0])
+            for name, value in self.buffers.items():
+                self.template.get_buffer(name).copy_(value[number])
+        return self.template
+
+    def read_back(self, number: int) -> Tensor:
+        """The template's parameters as [parameters]; its buffers become those of a member."""
+        for name, value in self.buffers.items():
+            value[number] = self.template.get_buffer(name)
+        return torch.cat([self.template.get_parameter(name).detach().reshape(-1) for name in self.names])
+
+
+class AdamW:
+    """AdamW (Loshchilov & Hutter 2019) on a matrix of parameters, a learning rate and weight decay for each row.
+
+    The formulas and defaults of `torch.optim.AdamW`, which takes one learning rate for all; gradients are clipped to a
+    norm for each row first.
+    """
+
+    BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+
+    def __init__(
+        self, theta: Tensor, rate: Tensor, decay: Tensor, clip: float, columns: Tensor | None, compiled: bool
+    ) -> None:
+        """`rate`, `decay` [members]; `columns` [parameters] bool: those to update, None for all."""
+        self.rate, self.decay, self.columns, self.clip = rate, decay, columns, clip
+        self.mean = torch.zeros_like(theta)
+        self.square = torch.zeros_like(theta)
+        self.steps = torch.zeros((), device=theta.device)
+        self._update: Callable[..., Any] = torch.compile(_adamw) if compiled else _adamw
+
+    def step(self, theta: Tensor, gradient: Tensor) -> None:
+        """Update `theta` in place."""
+        with torch.no_grad():
+            self.steps += 1
+            self._update(
+                theta, gradient, self.mean, self.square, self.steps, self.rate, self.decay, self.clip, self.columns
+            )
+
+    def keep(self, positions: Tensor) -> None:
+        """Keep the state of some members only."""
+        self.mean, self.square = self.mean[positions], self.square[positions]
+        self.rate, self.decay = self.rate[positions], self.decay[positions]
+
+
+def _adamw(
+    theta: Tensor,
+    gradient: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    steps: Tensor,
+    rate: Tensor,
+    decay: Tensor,
+    clip: float,
+    columns: Tensor | None,
+) -> None:
+    if columns is not None:
+        gradient = gradient * columns
+    norm = gradient.square().sum(dim=1, keepdim=True).sqrt()
+    gradient = gradient * (clip / norm.clamp(min=clip))
+    mean.lerp_(gradient, 1 - AdamW.BETA1)
+    square.mul_(AdamW.BETA2).addcmul_(gradient, gradient, value=1 - AdamW.BETA2)
+    unbiased_mean = mean / (1 - AdamW.BETA1**steps)
+    unbiased_root = (square / (1 - AdamW.BETA2**steps)).sqrt() + AdamW.EPS
+    change = rate[:, None] * (unbiased_mean / unbiased_root + decay[:, None] * theta)
+    theta.sub_(change if columns is None else change * columns)

@@ -1,0 +1,56 @@
+"""Bag soft labels with small gradient-boosted trees: every row labelled with its bag's proportions (spec D0, D16a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from llpbench.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.method import DirectMethod, DirectParams, Predictor
+from llpbench.methods._boosting import BoostingRows
+from llpbench.methods._design import as_proba, soft_labels
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+
+
+@dataclass(frozen=True)
+class BagSoftLabelGBDTParams(DirectParams):
+    """Hyperparameters. Small on purpose: larger trees learn to tell the bags apart instead of the classes."""
+
+    trees: Annotated[int, Choice(25, 50, 100, 200)] = 50
+    leaves: Annotated[int, Choice(4, 8, 16, 31)] = 4
+    learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.05
+
+
+@register_method("bag-soft-label-gbdt", kind="direct", role="", classes="multi", reference="spec D16a")
+class BagSoftLabelGBDT(DirectMethod):
+    """Small histogram gradient boosting on rows, each labelled with its bag's proportions."""
+
+    Params = BagSoftLabelGBDTParams
+    params: BagSoftLabelGBDTParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        """One squared-error regression a class; in binary data one for both."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        rows_of = BoostingRows(train.rows)
+        features, targets = rows_of(train.rows), soft_labels(train)
+        models = [
+            HistGradientBoostingRegressor(
+                max_iter=self.params.trees,
+                max_leaf_nodes=self.params.leaves,
+                learning_rate=self.params.learning_rate,
+                early_stopping=False,
+                categorical_features=rows_of.categorical,
+                random_state=int(rng.integers(2**31)),
+            ).fit(features, targets[:, c])
+            for c in range(1 if schema.classes == 2 else 0, schema.classes)
+        ]
+
+        def predict(rows: Rows) -> FloatArray:
+            scores = np.column_stack([model.predict(rows_of(rows)) for model in models])
+            return as_proba(np.column_stack([1 - scores, scores]) if schema.classes == 2 else scores)
+
+        return predict

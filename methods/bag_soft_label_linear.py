@@ -1,0 +1,42 @@
+"""Bag soft labels with a linear model: every row labelled with its bag's proportions (spec D0)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from llpbench.bags import BaggedRows, Schema
+from llpbench.method import DirectMethod, DirectParams, Predictor
+from llpbench.methods._design import OneHot, linear_fit, soft_labels
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+
+
+@dataclass(frozen=True)
+class BagSoftLabelLinearParams(DirectParams):
+    """Hyperparameters."""
+
+    model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
+    """regression of soft labels on rows"""
+    strength: Annotated[float, LogUniform(1e-1, 1e4)] = 100.0
+    """of the L2 penalty"""
+
+
+@register_method("bag-soft-label-linear", kind="direct", role="", classes="multi", reference="spec D0")
+class BagSoftLabelLinear(DirectMethod):
+    """Linear regression on rows, each labelled with its bag's proportions."""
+
+    Params = BagSoftLabelLinearParams
+    params: BagSoftLabelLinearParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        """One example a row."""
+        del rng
+        design = OneHot(train.rows, schema)
+        weights = np.ones(len(train.bag_of_row))
+        predict = linear_fit(
+            self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength
+        )
+        return lambda rows: predict(design(rows))

@@ -1,0 +1,24 @@
+"""DLLP: match the mean prediction of a bag to its label proportions.
+
+Ardehaly & Culotta, 2017: KL(p || mean_i softmax(f(x_i))), averaged over the bags of a step (spec A1).
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from llpbench.bags import Bags
+from llpbench.losses import proportion_loss
+from llpbench.method import Method, Progress
+from llpbench.model import Model
+from llpbench.registry import register_method
+
+
+@register_method("dllp", kind="neural", role="", classes="multi", reference="Ardehaly & Culotta 2017")
+class DLLP(Method):
+    """Match each bag's mean prediction to its label proportions."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """KL between proportions and mean predictions (spec A1)."""
+        del progress
+        return proportion_loss(model.log_proba(bags), bags)

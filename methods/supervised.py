@@ -1,0 +1,28 @@
+"""Supervised: the ceiling, trained on the label of every row (spec A0).
+
+Not a method for label proportions: it is given what they are not, to show what is left to gain. The same code on bags
+of one row, where the proportion loss is cross-entropy: there is no second path for labels.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from llpbench.bags import Bags
+from llpbench.losses import proportion_loss
+from llpbench.method import Method, Progress, Stage
+from llpbench.model import Model
+from llpbench.registry import register_method
+
+
+@register_method("supervised", kind="neural", role="ceiling", classes="multi", reference="spec A0")
+class Supervised(Method):
+    """Cross-entropy on the label of every training row."""
+
+    supervision = "instances"
+    stages = (Stage(unit="rows"),)
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """Cross-entropy: the proportion loss of bags of one row."""
+        del progress
+        return proportion_loss(model.log_proba(bags), bags)

@@ -1,0 +1,56 @@
+"""Supervised gradient-boosted trees: a second ceiling, from the label of every row (spec A0).
+
+On tables, boosted trees are what a practitioner with labels would use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from llpbench.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.method import DirectMethod, DirectParams, Predictor
+from llpbench.methods._boosting import BoostingRows
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+
+
+@dataclass(frozen=True)
+class SupervisedGBDTParams(DirectParams):
+    """Hyperparameters; the defaults are scikit-learn's."""
+
+    trees: Annotated[int, Choice(50, 100, 200, 400)] = 100
+    leaves: Annotated[int, Choice(8, 16, 31, 63)] = 31
+    learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.1
+
+
+@register_method("supervised-gbdt", kind="direct", role="ceiling", classes="multi", reference="spec A0")
+class SupervisedGBDT(DirectMethod):
+    """Histogram gradient boosting on the label of every training row."""
+
+    Params = SupervisedGBDTParams
+    params: SupervisedGBDTParams
+    supervision = "instances"
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        """Bags of one row: their proportions are the labels."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        rows_of = BoostingRows(train.rows)
+        model = HistGradientBoostingClassifier(
+            max_iter=self.params.trees,
+            max_leaf_nodes=self.params.leaves,
+            learning_rate=self.params.learning_rate,
+            early_stopping=False,
+            categorical_features=rows_of.categorical,
+            random_state=int(rng.integers(2**31)),
+        ).fit(rows_of(train.rows), train.proportions[train.bag_of_row].argmax(axis=1))
+
+        def predict(rows: Rows) -> FloatArray:
+            proba = np.zeros((len(rows.numeric), schema.classes))
+            proba[:, model.classes_] = model.predict_proba(rows_of(rows))
+            return proba
+
+        return predict
