@@ -62,14 +62,18 @@ class OpenML:
     """A dataset of openml.org, by its id; through the `openml` package and whichever server that is set to."""
 
     id: int
-    archive: str = ""
+
+    @property
+    def archive(self) -> str:
+        """None: what OpenML hands out is not a file that one would place in the data directory."""
+        return ""
 
     def describe(self) -> str:
         """As in a list."""
         return f"OpenML {self.id}"
 
     def read(self, path: Path) -> DataFrame:
-        """OpenML has no archive that one could place in the data directory."""
+        """Never called, as there is no archive."""
         raise NotImplementedError(path)
 
     def download(self) -> DataFrame:

@@ -139,8 +139,13 @@ def _spec(entry: Entry) -> DatasetSpec:
     absent = [fact for fact in needed if fact not in given and fact != "balance"]
     if absent:
         raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) does not declare its {absent[0]!r}. Add it.")
-    folder = Path(inspect.getsourcefile(prepare) or ".").resolve().parent
-    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=folder, **given)
+    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
+
+
+def _folder(function: Callable[..., Any]) -> Path:
+    """The folder of a function's file; the working directory for one typed into a prompt or a notebook."""
+    folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
+    return folder if folder.is_dir() else Path.cwd()
 
 
 def _counts(balance: Mapping[str, int]) -> str:

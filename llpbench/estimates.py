@@ -26,9 +26,9 @@ class Estimator:
 
     def learn(self, record: Record) -> None:
         """Take one more record into account; failed ones say nothing, they may have ended early."""
-        seconds = record["times"].get("total")
+        times = record["times"]
         on_gpu = str(record["hardware"].get("device", "cpu")).startswith("cuda")
-        if record["status"] != "ok" or seconds is None:
+        if record["status"] != "ok" or times.get("total") is None:
             return
         keys = list(_keys(record["spec"]))
         if on_gpu and record["memory_mb"] is not None:
@@ -36,7 +36,7 @@ class Estimator:
             self._megabytes[keys[0]] = max(each, self._megabytes.get(keys[0], 0.0))
         if on_gpu == self._gpu or record["spec"]["encoder"] is None:  # direct methods run on the CPU anyway
             for key in keys:
-                insort(self._seconds[key], seconds)
+                insort(self._seconds[key], times["total"] + (times.get("data") or 0.0))
 
     def seconds(self, job: Job) -> float | None:
         """Seconds that a job will take, None if nothing like it was ever run."""
@@ -54,7 +54,7 @@ class Estimator:
     def megabytes(self, job: Job) -> float | None:
         """Peak GPU memory that a job will want, None if its cell's shape was never run on a GPU."""
         each = self._megabytes.get(next(_keys(job.cell.spec)))
-        return None if each is None else each * (1 if job.alone else len(job.seeds))
+        return None if each is None else each * len(job.seeds)
 
 
 def _keys(spec: dict[str, Any]) -> Iterator[Key]:

@@ -6,14 +6,10 @@ Both call `compute`, with the same number of threads, so both give the same numb
 from __future__ import annotations
 
 import importlib.util
-import platform
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
-from llpbench import __version__
 from llpbench.cell import Cell, Environment, Epoch, run_cell
 from llpbench.errors import LLPBenchError
 from llpbench.machine import Machine
@@ -45,7 +41,7 @@ class Executor(Protocol):
     """jobs at a time, at most"""
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        """Return when nothing is left to start and nothing runs. `KeyboardInterrupt` passes, with nothing left behind."""
+        """Return when nothing is left to start and nothing runs. `KeyboardInterrupt` passes and leaves no process."""
         ...
 
 
@@ -70,18 +66,18 @@ def compute(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell = run_cell
 ) -> list[Record]:
     """The records of a job, whatever goes wrong with it."""
-    if job.alone:
-        environment = replace(environment, members=1)
     try:
         return run(job.cell, job.seeds, environment, on_epoch)
     except LLPBenchError as error:
         return failures(job, str(error))
-    except Exception as error:
+    except Exception as error:  # a fault of the engine's own must not end a run of many hours either
         return failures(job, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
 def failures(job: Job, reason: str) -> list[Record]:
-    """Records of a job that never got to make its own: its process died, or its data are bad."""
+    """Records of a job that did not live to make its own."""
+    from llpbench.provenance import software_facts, utc_now  # torch
+
     facts = METHODS.entry(job.cell.method).facts
     return [
         Record(
@@ -90,7 +86,7 @@ def failures(job: Job, reason: str) -> list[Record]:
             cell=job.cell.id,
             seed=seed,
             spec=job.cell.spec,
-            method={"kind": "direct" if job.cell.encoder is None else "neural", **facts},
+            method={name: facts.get(name, "") for name in ("kind", "role", "reference")},
             status="failed",
             reason=reason,
             results={},
@@ -100,10 +96,9 @@ def failures(job: Job, reason: str) -> list[Record]:
             memory_mb=0.0,
             members=0,
             data={},
-            code={"version": __version__},
-            libraries={},
-            hardware={"name": platform.processor() or platform.machine()},
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            hardware={},
+            finished=utc_now(),
+            **software_facts(),  # type: ignore[typeddict-item]
         )
         for seed in job.seeds
     ]

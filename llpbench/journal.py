@@ -1,6 +1,6 @@
 """The journal: an append-only file of results, one JSON object a line (DESIGN, idea 6).
 
-Only the driver writes it, one `write` and one `fsync` a record, and while it does it holds a lock. What a kill or a full
+Only the driver writes it, one `write` and one `fsync` a record, and meanwhile it holds a lock. What a kill or a full
 disk can leave behind is therefore a torn last line at most; it is dropped, and its run repeated. The last record of a
 run counts, so a retry simply appends, and the concatenation of two machines' journals is their merge.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from llpbench.cell import Cell, make_cell
 from llpbench.errors import LLPBenchError
@@ -16,8 +16,17 @@ from llpbench.settings import Settings
 
 State = Literal["done", "failed", "to run", "impossible"]
 
-Obstacle = Callable[[Cell], str]
-"""says why a cell cannot be run; "" if it can"""
+
+class Obstacle(NamedTuple):
+    """Why a cell cannot be run."""
+
+    reason: str
+    """with what to do about it"""
+    lasting: bool
+    """it lies in the cell itself; otherwise in data that could not be had this time"""
+
+
+FindObstacle = Callable[[Cell], Obstacle | None]
 
 
 @dataclass(frozen=True)
@@ -29,8 +38,8 @@ class Planned:
     failed: tuple[int, ...]
     missing: tuple[int, ...]
     """seeds that are to run, or would be but for the obstacle"""
-    obstacle: str = ""
-    """why the missing seeds cannot be run; "" if they can"""
+    obstacle: Obstacle | None = None
+    """why the missing seeds cannot be run; None if they can"""
 
     @property
     def state(self) -> State:
@@ -50,15 +59,19 @@ class Plan:
         """What is to run."""
         return [Job(planned.cell, planned.missing) for planned in self.of("to run")]
 
+    @property
+    def reasons(self) -> list[str]:
+        """Why cells are impossible, each reason once."""
+        return list(dict.fromkeys(cell.obstacle.reason for cell in self.of("impossible") if cell.obstacle))
+
     def of(self, state: State) -> list[Planned]:
         """The cells in one state."""
         return [planned for planned in self.cells if planned.state == state]
 
     def require_possible(self) -> Plan:
         """This plan; raises `LLPBenchError` with the first reason if not a single cell can be run or is done."""
-        impossible = self.of("impossible")
-        if impossible and len(impossible) == len(self.cells):
-            raise LLPBenchError(impossible[0].obstacle)
+        if self.cells and len(self.of("impossible")) == len(self.cells):
+            raise LLPBenchError(self.reasons[0])
         return self
 
 
@@ -68,16 +81,16 @@ def make_plan(
     records: Mapping[str, Record],
     *,
     retry_failed: bool = False,
-    obstacle: Obstacle = lambda _: "",
+    find_obstacle: FindObstacle = lambda _: None,
 ) -> Plan:
-    """Compare the cells with what a journal holds. `obstacle` is asked only about cells with missing seeds."""
+    """Compare the cells with what a journal holds. `find_obstacle` is asked only about cells with missing seeds."""
     planned = []
     for cell in cells:
         known = {seed: records[cell.run_id(seed)] for seed in seeds if cell.run_id(seed) in records}
         done = tuple(seed for seed, record in known.items() if record["status"] == "ok")
         failed = tuple(seed for seed in known if seed not in done and not retry_failed)
         missing = tuple(seed for seed in seeds if seed not in done and seed not in failed)
-        planned.append(Planned(cell, done, failed, missing, obstacle(cell) if missing else ""))
+        planned.append(Planned(cell, done, failed, missing, find_obstacle(cell) if missing else None))
     return Plan(tuple(planned))
 
 
@@ -112,41 +125,54 @@ def expand(settings: Settings) -> list[Cell]:
     return list({cell.id: cell for cell in cells}.values())
 
 
-def obstacles(data_dir: str | None, *, load: bool) -> Obstacle:
-    """What stands in the way of cells: data that cannot be had, bags larger than the split.
+def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
+    """What stands in the way of cells: data that cannot be had, bags larger than the split, too many classes.
 
-    With `load`, datasets are made local and checked; without, a dataset's declaration is believed.
+    With `load`, datasets are made local and checked; without, their declarations are believed.
     """
     from llpbench.datasets.splits import largest_bag_size
 
     @cache
-    def rows(dataset: str) -> int | str:
+    def size(dataset: str) -> _Size | Obstacle:
         try:
-            return _rows(dataset, data_dir, load=load)
+            return _size(dataset, data_dir, load=load)
         except LLPBenchError as error:
-            return str(error)
+            return Obstacle(str(error), lasting=False)
 
-    def obstacle(cell: Cell) -> str:
-        found = rows(cell.dataset)
-        if isinstance(found, str):
+    def find(cell: Cell) -> Obstacle | None:
+        found = size(cell.dataset)
+        if isinstance(found, Obstacle):
             return found
-        largest = largest_bag_size(found)
-        if cell.bag_size <= largest:
-            return ""
-        return (
-            f"bag size {cell.bag_size:,} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
-            f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
-        )
+        largest = largest_bag_size(found.rows)
+        if cell.bag_size > largest:
+            reason = (
+                f"bag size {cell.bag_size} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
+                f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
+            )
+            return Obstacle(reason, lasting=True)
+        if (found.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
+            reason = f"{cell.method!r} is for two classes, however: {cell.dataset!r} has {found.classes}. Leave it out."
+            return Obstacle(reason, lasting=True)
+        return None
 
-    return obstacle
+    return find
 
 
-def _rows(dataset: str, data_dir: str | None, *, load: bool) -> int:
+class _Size(NamedTuple):
+    rows: int
+    classes: int | None
+    """None if a declaration does not say"""
+
+
+def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
     from llpbench.datasets.loading import load_table
     from llpbench.datasets.specs import dataset_spec
 
-    declared = dataset_spec(dataset).rows
-    return declared if declared is not None and not load else len(load_table(dataset, data_dir, download=load))
+    spec = dataset_spec(dataset)
+    if spec.rows is not None and not load:
+        return _Size(spec.rows, spec.classes)
+    table = load_table(dataset, data_dir, download=load)
+    return _Size(len(table), len(table.classes))
 
 
 def _baggings(pattern: str) -> list[str]:

@@ -116,6 +116,10 @@ class _Jobs(Searcher):  # type: ignore[misc]
     def restore(self, checkpoint_path: str) -> None:
         """Nothing, as there is nothing saved."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its searcher, for a restart that we never make."""
+        return {}
+
     def _fits(self, job: Job) -> bool:
         needs, busy = self._needs(job), self._running.values()
         return (
@@ -129,6 +133,10 @@ class _Events(tune.Callback):  # type: ignore[misc]
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing, as for `_Jobs`."""
+        return {}
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         self._listener.started(trial.config["job"])
@@ -171,7 +179,7 @@ def _cluster(room: _Room, slots: int) -> Iterator[None]:
             num_gpus=int(room.gpus),
             include_dashboard=False,
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
             object_store_memory=_OBJECT_STORE_BYTES,
         )
         signal.signal(signal.SIGTERM, on_terminate)  # Ray takes it

@@ -127,7 +127,7 @@ def files(value: Any, where: str) -> tuple[str, ...]:
 
 
 def params(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    """Hyperparameters by method, from texts `METHOD.PARAM=VALUE` or from the same in TOML (`set.METHOD.PARAM = VALUE`)."""
+    """Hyperparameters by method, from texts `METHOD.PARAM=VALUE`, or in TOML from `set.METHOD.PARAM = VALUE`."""
     form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3"
     if isinstance(value, dict):
         plain = (str, int, float)  # and bool, which is an int

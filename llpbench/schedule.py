@@ -17,7 +17,7 @@ class Job:
     cell: Cell
     seeds: tuple[int, ...]
     alone: bool = False
-    """a second attempt after running out of memory: one member at a time, and nothing else beside it"""
+    """a second attempt after running out of memory, with nothing else beside it"""
 
     def __str__(self) -> str:
         return f"{self.cell} ({plural(len(self.seeds), 'seed')})"

@@ -9,15 +9,17 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench import reading
-from llpbench.cell import Environment, Protocol
 from llpbench.errors import LLPBenchError
 from llpbench.reading import Reader
+
+if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
+    from llpbench.cell import Environment, Protocol
 
 Executor = Literal["auto", "inline", "ray"]
 
@@ -34,13 +36,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "paper": {
         "methods": "all",
-        "datasets": "adult,bank,cabs,credit,electricity,road-safety",
+        "datasets": "adult,bank_marketing,california,credit,electricity,road_safety",
         "baggings": "ordered",
         "encoders": "saint",
         "bag-sizes": 256,
         "seeds": 10,
-        "epochs": Protocol().epochs,
-        "patience": Protocol().patience,
     },
 }
 DEFAULT_PRESET = "quick"
@@ -56,8 +56,9 @@ class Settings:
     encoders: str
     bag_sizes: tuple[int, ...]
     seeds: tuple[int, ...]
-    epochs: int
-    patience: int
+    epochs: int | None = None
+    """None: the paper's, as `Protocol` has them"""
+    patience: int | None = None
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """hyperparameters that differ from their defaults, by method"""
     out: Path = Path("leaderboards")
@@ -75,11 +76,16 @@ class Settings:
     @property
     def protocol(self) -> Protocol:
         """How long a neural method trains."""
-        return Protocol(epochs=self.epochs, patience=self.patience)
+        from llpbench.cell import Protocol
+
+        given = {"epochs": self.epochs, "patience": self.patience}
+        return Protocol(**{name: number for name, number in given.items() if number is not None})
 
     @property
     def environment(self) -> Environment:
         """Where and how cells are computed."""
+        from llpbench.cell import Environment
+
         return Environment(
             device=self.device,
             threads=self.threads,
@@ -129,6 +135,14 @@ OPTIONS: dict[str, Option] = {
         Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
     )
 }
+
+
+def default(name: str) -> Any:
+    """What holds for an option that neither flags nor a file name; None if that is nothing, or is decided later."""
+    if name in PRESETS[DEFAULT_PRESET]:
+        return PRESETS[DEFAULT_PRESET][name]
+    value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]
+    return None if value is MISSING or value == () else value
 
 
 def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path | None = None) -> Settings:

@@ -22,17 +22,17 @@ def ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows as shown: ceilings, ranked rows best first, rows without a rank, floors."""
     contenders = _of_role(rows, "")
     counting = runs_that_count(contenders)
-    columns = {column for column, _ in counting}
-    complete = [row for row in contenders if counting and counting <= completed(row)]
-    partial = [row for row in contenders if row not in complete]
-    means = [_mean(row, columns) for row in complete]
+    lacking = {row.entry: len(counting - completed(row)) for row in contenders}
+    complete = [row for row in contenders if counting and not lacking[row.entry]]
+    partial = [row for row in contenders if not counting or lacking[row.entry]]
+    means = [_mean(row, {column for column, _ in counting}) for row in complete]
     placed = [
         replace(row, rank=1 + sum(other > mean for other in means)) for row, mean in zip(complete, means, strict=True)
     ]
     return (
         *_of_role(rows, "ceiling"),
         *sorted(placed, key=lambda row: (row.rank or 0, row.entry.label)),
-        *sorted(partial, key=lambda row: (-len(counting & completed(row)), row.entry.label)),
+        *sorted(partial, key=lambda row: (lacking[row.entry], row.entry.label)),
         *_of_role(rows, "floor"),
     )
 

@@ -92,7 +92,7 @@ def test_shuffling_is_uniform() -> None:
 
 
 def test_unknown_column(table: Table) -> None:
-    with pytest.raises(LLPBenchError, match="'people' has no column 'wages'. Did you mean wage.*job, town, age, wage"):
+    with pytest.raises(LLPBenchError, match=r"'people' has no column 'wages'. Did you mean wage.*job, town, age, wage"):
         assign(table, "ordered:columns=job+wages", 5, 0)
 
 
@@ -133,16 +133,16 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
 
     @register_bagging("optional")
     def optional(
-        table: Table,
+        _table: Table,
         rows: Any,
         size: int,
-        rng: Any,
+        _rng: Any,
         *,
         k: int = 1,
         rate: float = 0.5,
         how: str = "a",
         fast: bool = False,
-    ) -> Any:  # noqa: ARG001
+    ) -> Any:
         seen.update(k=k, rate=rate, how=how, fast=fast)
         return rows.reshape(-1, size)
 

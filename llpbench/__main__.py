@@ -1,0 +1,5 @@
+"""`python -m llpbench` is `llpbench`."""
+
+from llpbench.cli import main
+
+main()

@@ -1,0 +1,213 @@
+"""The command line: parses, calls, prints. Heavy modules are imported by the command that needs them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from llpbench import __version__
+from llpbench.errors import LLPBenchError
+from llpbench.settings import DEFAULT_PRESET, OPTIONS, PRESETS, Settings, default, resolve
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+"""exit codes; 0 is all well"""
+
+
+def main() -> None:
+    """The `llpbench` command."""
+    try:
+        code = cli(prog_name="llpbench", standalone_mode=False)
+    except LLPBenchError as error:
+        code = _fail(str(error))
+    except click.ClickException as error:
+        code = _fail(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("llpbench: interrupted. What is finished is safe; run the same command again to go on.", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:  # llpbench list methods | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _fail(message: str) -> int:
+    click.echo(f"llpbench: {message}", err=True)
+    return USAGE
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="llpbench", message="%(prog)s %(version)s")
+def cli() -> None:
+    """The benchmark suite for learning from label proportions (LLP) on tables.
+
+    A bare `llpbench run` trains every method on Adult in minutes and prints the leaderboards.
+    """
+
+
+def run_options(command: Command) -> Command:
+    """The flags that `settings.OPTIONS` declares, with --preset and --config."""
+    for name, option in reversed(OPTIONS.items()):
+        given = default(name)
+        text = option.help if given is None else f"{option.help} [default: {given}]"
+        if option.form == "switch":
+            decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
+        else:
+            decorate = click.option(f"--{name}", metavar=option.metavar, multiple=option.form == "many", help=text)
+        command = decorate(command)
+    command = click.option("--config", metavar="FILE", help="A TOML file with the same names as the flags.")(command)
+    text = f"{' or '.join(PRESETS)}: what holds unless flags or the file say otherwise. [default: {DEFAULT_PRESET}]"
+    return click.option("--preset", metavar="NAME", help=text)(command)
+
+
+plugin_option = click.option("--plugin", multiple=True, metavar="FILE", help=OPTIONS["plugin"].help)
+data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-dir"].help)
+
+
+@cli.command()
+@run_options
+@click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
+def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
+    """Run what is missing and write the leaderboards."""
+    settings = _settings(preset, config, flags)
+    if dry_run:
+        return _show_plan(settings)
+    from llpbench import runner
+    from llpbench.progress import make_display
+
+    outcome = runner.run(settings, make_display())
+    _show_leaderboards(outcome.leaderboards, settings.out)
+    return FAILED if outcome.incomplete else 0
+
+
+@cli.command()
+@run_options
+def plan(preset: str | None, config: str | None, **flags: Any) -> int:
+    """Show what a run would do, and about how long it would take."""
+    return _show_plan(_settings(preset, config, flags))
+
+
+@cli.command("list")
+@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders"]))
+@plugin_option
+def list_(what: str, plugin: tuple[str, ...]) -> int:
+    """Show what is registered: methods, datasets, baggings or encoders."""
+    from llpbench.listings import registry_table, show
+    from llpbench.registry import REGISTRIES
+
+    _load_plugins(plugin)
+    show(registry_table(REGISTRIES[what.removesuffix("s")]))
+    return 0
+
+
+@cli.group()
+def data() -> None:
+    """Find, download and check datasets."""
+
+
+@data.command("list")
+@data_dir_option
+@plugin_option
+def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Show every dataset and where it would be read from."""
+    from llpbench.datasets.catalogue import catalogue
+    from llpbench.listings import catalogue_table, show
+
+    _load_plugins(plugin)
+    show(catalogue_table(catalogue(data_dir)))
+    return 0
+
+
+@data.command("fetch")
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Download DATASETS that are not on this machine."""
+    from llpbench.datasets.catalogue import fetch
+
+    failed = 0
+    for name in _select_datasets(datasets, plugin):
+        try:
+            click.echo(f"{name}: {fetch(name, data_dir)}")
+        except LLPBenchError as error:  # one source that is down must not keep the others away
+            click.echo(f"llpbench: {error}", err=True)
+            failed += 1
+    return FAILED if failed else 0
+
+
+@data.command("verify")
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Check the local copies of DATASETS against their declarations."""
+    from llpbench.datasets.catalogue import verify
+    from llpbench.listings import findings_table, show
+
+    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
+    show(findings_table(findings))
+    return 0 if all(found.ok for found in findings) else FAILED
+
+
+@cli.command()
+@click.option("--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help)
+def report(out: str) -> int:
+    """Write and show the leaderboards of the journal in a folder."""
+    from llpbench.journal import FILE, read
+    from llpbench.report import write_leaderboards
+
+    folder = Path(out)
+    if not (folder / FILE).exists():
+        raise LLPBenchError(f"there is no {FILE} in {out!r}. Give the --out of a run.")
+    contents = read(folder / FILE)
+    for warning in contents.warnings:
+        click.echo(f"llpbench: {warning}", err=True)
+    _show_leaderboards(write_leaderboards(list(contents.records.values()), folder), folder)
+    return 0
+
+
+def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> Settings:
+    given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None and value != ()}
+    return resolve(given, preset=preset, config=None if config is None else Path(config))
+
+
+def _show_plan(settings: Settings) -> int:
+    from llpbench import runner
+    from llpbench.listings import plan_table, show
+
+    found, seconds = runner.preview(settings)
+    show(plan_table(found))
+    for reason in found.reasons:
+        click.echo(f"impossible: {reason}")
+    click.echo(f"{runner.counts(found)}; {runner.about(seconds)} one after the other")
+    return 0
+
+
+def _show_leaderboards(leaderboards: Any, out: Path) -> None:
+    from rich.console import Console
+
+    from llpbench.report import render
+
+    render(leaderboards, Console())
+    click.echo(f"journal and leaderboards: {out}", err=True)
+
+
+def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
+    from llpbench.registry import DATASETS
+
+    _load_plugins(plugin)
+    return DATASETS.select(pattern)
+
+
+def _load_plugins(plugin: tuple[str, ...]) -> None:
+    from llpbench.registry import load_plugin
+
+    for path in plugin:
+        load_plugin(path)

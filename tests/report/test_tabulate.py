@@ -1,0 +1,247 @@
+"""Which runs stand in which board, row and column, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from report_factory import PROTOCOL, failed, record, runs
+
+from llpbench.record import Record
+from llpbench.report.tables import Board, Leaderboards, Score, Summary, summarise
+from llpbench.report.tabulate import tabulate
+
+
+def fine(leaderboards: Leaderboards) -> Board:
+    """The only fine-grained board."""
+    (board,) = leaderboards.of("fine")
+    return board
+
+
+def score(records: list[Record], row: int = 0, column: int = 0) -> Score:
+    return fine(tabulate(records)).rows[row].scores[column]
+
+
+def labels(board: Board) -> list[str]:
+    return [row.entry.label for row in board.rows]
+
+
+def test_mean_and_sample_std_over_seeds() -> None:
+    headline = score(runs("dllp", 0.88, 0.90, 0.92)).headline
+    assert headline is not None
+    assert headline == pytest.approx((90.0, 2.0, 3))  # ddof 1: sqrt((4 + 0 + 4) / 2)
+
+
+def test_one_seed_has_no_spread() -> None:
+    assert score(runs("dllp", 0.9)).headline == Summary(90.0, None, 1)
+
+
+def test_equal_values_have_a_spread_of_exactly_zero() -> None:
+    assert summarise([0.1 + 0.2] * 3) == Summary(0.1 + 0.2, 0.0, 3)
+
+
+def test_each_criterion_has_a_board_of_its_own() -> None:
+    boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7, "kl": 0.6})]).boards
+    shown = [(b.criterion.regime, b.criterion.name, b.rows[0].scores[0].headline) for b in boards]
+    assert shown == [
+        ("fine", "auc", (90.0, None, 1)),
+        ("coarse", "mpiou", (80.0, None, 1)),
+        ("coarse", "l1", (70.0, None, 1)),
+    ]
+
+
+def test_baggings_and_protocols_are_never_mixed() -> None:
+    short = {**PROTOCOL, "epochs": 30}
+    records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]
+    boards = tabulate(records).of("fine")
+    assert [(b.bagging, b.protocol, b.rows[0].scores[0].expected) for b in boards] == [
+        ("ordered", short, 2),
+        ("ordered", PROTOCOL, 1),
+        ("random", PROTOCOL, 1),
+    ]
+
+
+def test_the_last_record_of_a_run_counts() -> None:
+    retried = score([failed(seed=0), record(auc=0.8, seed=0)])
+    assert retried.headline == Summary(80.0, None, 1)
+    assert not retried.failures
+    broken = score([record(auc=0.8, seed=0), failed(seed=0)])
+    assert broken.headline is None
+    assert broken.failures == {0: "loss became NaN in epoch 4"}
+
+
+def test_every_expected_seed_succeeded_failed_or_is_missing() -> None:
+    records = [*runs("a", 0.9, 0.9, 0.9, 0.9), record("b", 0.8, seed=0), failed("b", seed=2)]
+    b = score(records, row=1)
+    assert (b.succeeded, b.failures, b.missing, b.expected) == ((0,), {2: "loss became NaN in epoch 4"}, (1, 3), 4)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
+def test_a_value_that_is_no_number_is_never_averaged(value: float | None) -> None:
+    found = score(runs("dllp", 0.8, value, 0.9))
+    assert found.headline == pytest.approx((85.0, 7.0710678, 2))
+    assert found.undefined() == (1,)
+
+
+def test_a_criterion_that_a_run_lacks_leaves_its_score_undefined() -> None:
+    boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8})]).boards
+    assert [board.rows[0].scores[0].undefined() for board in boards] == [(), (), (0,)]
+
+
+def test_out_of_memory_is_a_failure_that_says_so() -> None:
+    found = score([record(status="out-of-memory", reason="10 members\nneed 90 GB", results={})])
+    assert found.failures == {0: "out-of-memory: 10 members need 90 GB"}
+
+
+def test_a_column_where_nothing_succeeded_is_shown() -> None:
+    board = fine(tabulate([record(), failed(dataset="credit")]))
+    assert [column.title for column in board.columns] == ["adult 64", "credit 64"]
+    assert board.failures == ("dllp (mlp) on credit 64, seed 0: loss became NaN in epoch 4",)
+
+
+def test_failures_with_the_same_reason_share_a_line() -> None:
+    board = fine(tabulate([failed(seed=0), failed(seed=1, reason="killed"), failed(seed=2), record(auc=None, seed=3)]))
+    assert board.failures == (
+        "dllp (mlp) on adult 64, seeds 0, 2: loss became NaN in epoch 4",
+        "dllp (mlp) on adult 64, seed 1: killed",
+        "dllp (mlp) on adult 64, seed 3: the run succeeded, but its AUC is undefined",
+    )
+
+
+def test_medians_of_epochs_and_seconds() -> None:
+    found = score([record(seed=s, times={"total": t}) for s, t in enumerate([1.0, 9.0, 2.0])])
+    assert (found.best_epoch, found.seconds) == (19, 2.0)
+    assert score([record(encoder=None)]).best_epoch is None
+
+
+class TestMethodsWithoutEpochs:
+    def test_they_join_every_protocol(self) -> None:
+        short = {**PROTOCOL, "epochs": 30}
+        records = [record("dllp"), record("dllp", protocol=short), record("ridge", encoder=None)]
+        assert [labels(board) for board in tabulate(records).of("fine")] == [["dllp (mlp)", "ridge"]] * 2
+
+    def test_on_columns_of_their_own_they_have_a_board_of_their_own(self) -> None:
+        records = [record("dllp"), record("ridge", encoder=None), record("ridge", encoder=None, dataset="credit")]
+        first, second = tabulate(records).of("fine")
+        assert (labels(first), [c.title for c in first.columns]) == (["dllp (mlp)", "ridge"], ["adult 64"])
+        assert (labels(second), [c.title for c in second.columns]) == (["ridge"], ["credit 64"])
+        assert second.protocol is None
+
+    def test_their_seeds_are_expected_of_the_others(self) -> None:
+        board = fine(tabulate([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)]))
+        assert {row.entry.method: row.scores[0].missing for row in board.rows} == {"dllp": (1, 2), "ridge": ()}
+
+    def test_seeds_of_one_protocol_are_no_gap_in_another(self) -> None:
+        short = {**PROTOCOL, "epochs": 30}
+        records = [
+            *runs("dllp", *[0.8] * 2, protocol=short),
+            *runs("dllp", *[0.9] * 5),
+            *runs("ridge", *[0.7] * 5, encoder=None),
+        ]
+        for board in tabulate(records).of("fine"):
+            assert board.protocol is not None
+            expected = 2 if board.protocol["epochs"] == 30 else 5
+            assert [score.expected for row in board.rows for score in row.scores] == [expected, expected]
+            assert not any(score.missing for row in board.rows for score in row.scores)
+
+
+class TestConfigurations:
+    def test_equal_hyperparameters_need_no_label(self) -> None:
+        records = [record(bag_size=size, params={"weight": 0.1}) for size in (64, 256)]
+        assert labels(fine(tabulate(records))) == ["dllp (mlp)"]
+
+    def test_only_what_differs_is_named(self) -> None:
+        records = [record(auc=w, params={"weight": w, "mode": "soft", "rate": 1e-3}) for w in (0.9, 0.8)]
+        assert labels(fine(tabulate(records))) == ["dllp (mlp, weight=0.9)", "dllp (mlp, weight=0.8)"]
+
+    def test_encoder_and_pretraining_make_rows(self) -> None:
+        records = [record(auc=0.9), record(auc=0.8, encoder="saint"), record(auc=0.7, pretraining="bag")]
+        assert labels(fine(tabulate(records))) == ["dllp (mlp)", "dllp (saint)", "dllp (mlp, bag)"]
+
+    def test_a_field_that_reports_do_not_know_separates_rows(self) -> None:
+        first, second = record(auc=0.9), record(auc=0.8)
+        for run, trials in ((first, 0), (second, 50)):
+            run["spec"]["tuning"] = {"trials": trials}
+            run["cell"] = f"cell{trials}"
+            run["run"] = f"cell{trials}-0"
+        board = fine(tabulate([first, second]))
+        assert labels(board) == ["dllp (mlp, tuning.trials=0)", "dllp (mlp, tuning.trials=50)"]
+
+
+class TestSurprises:
+    def test_a_sensible_board_has_none(self) -> None:
+        records = [
+            *runs("supervised", 0.90, 0.91, role="ceiling"),
+            *runs("dllp", 0.85, 0.86),
+            *runs("bag-soft-label", 0.80, 0.81, role="floor"),
+        ]
+        assert fine(tabulate(records)).surprises == ()
+
+    def test_below_the_floor_everywhere(self) -> None:
+        records = [
+            *(record("floor", 0.8, role="floor", bag_size=size) for size in (64, 256)),
+            *(record("bad", 0.7, bag_size=size) for size in (64, 256)),
+            *(record("mixed", auc, bag_size=size) for size, auc in ((64, 0.7), (256, 0.9))),
+        ]
+        assert fine(tabulate(records)).surprises == ("bad (mlp): below every floor, wherever both have a score",)
+
+    def test_below_chance(self) -> None:
+        records = [record("flipped", 0.2, bag_size=size) for size in (64, 256)]
+        assert fine(tabulate(records)).surprises == (
+            "flipped (mlp): AUC below 50, worse than chance, on adult 64, adult 256",
+        )
+
+    def test_above_the_ceiling_by_more_than_one_std(self) -> None:
+        records = [
+            *runs("supervised", 0.90, 0.90, role="ceiling"),
+            *runs("close", 0.89, 0.92),
+            *runs("leaky", 0.98, 0.99),
+        ]
+        surprises = fine(tabulate(records)).surprises
+        assert "leaky (mlp): more than one std above every ceiling, on adult 64" in surprises
+        assert not any(line.startswith("close") for line in surprises)
+
+    def test_the_same_number_for_every_seed(self) -> None:
+        assert fine(tabulate(runs("dllp", 0.8, 0.8))).surprises == (
+            "dllp (mlp): the same AUC for all seeds, on adult 64",
+        )
+        assert fine(tabulate(runs("dllp", 0.8))).surprises == ()
+
+    def test_runs_on_different_data(self) -> None:
+        records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
+        assert fine(tabulate(records)).surprises == (
+            "adult: its runs saw 2 different versions of the data, so they cannot be compared",
+            "adult 64, seed 0: its runs saw 2 different assignments to bags, so they cannot be compared",
+        )
+
+
+def test_the_order_of_records_means_nothing() -> None:
+    records = [
+        record(
+            method, 0.5 + 0.37 * random.Random(f"{method}{size}{seed}").random(), bag_size=size, seed=seed, role=role
+        )
+        for method, role in (("a", ""), ("b", ""), ("c", "floor"), ("d", "ceiling"))
+        for size in (64, 256)
+        for seed in range(3)
+    ]
+    shuffled = random.Random(0).sample(records, len(records))
+    assert shuffled != records
+    assert tabulate(shuffled) == tabulate(records)
+
+
+def test_no_records_make_no_boards() -> None:
+    assert tabulate([]).boards == ()
+
+
+def test_provenance_names_each_thing_once() -> None:
+    records = [
+        record(seed=0),
+        record(seed=1, code={"version": "0.1.0", "commit": "fedcba9876543210", "dirty": True}),
+        failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}),
+    ]
+    found = tabulate(records).provenance
+    assert (found.runs, found.failed) == (3, 1)
+    assert found.code == ("0.1.0 (0123456789)", "0.1.0 (fedcba9876, with uncommitted changes)")
+    assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")
+    assert found.hardware == ("EPYC (cpu), 1 thread a run, float32",)

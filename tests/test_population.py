@@ -1,0 +1,264 @@
+"""Populations: members together as alone, stages, phases, early stopping, failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from llpbench.bags import Bags, FloatArray, Schema, Task
+from llpbench.cell import Epoch, Protocol
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
+from llpbench.errors import LLPBenchError
+from llpbench.losses import proportion_loss
+from llpbench.method import Member as MemberView
+from llpbench.method import Method, MethodParams, Phase, Progress, Stage
+from llpbench.methods.bag_soft_label import BagSoftLabel
+from llpbench.methods.dllp import DLLP
+from llpbench.methods.supervised import Supervised
+from llpbench.model import Encoder, Model
+from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.ranges import Uniform
+from llpbench.selection import HANDOVER
+from toy import toy_task
+
+SMALL = MethodParams(hidden=16)
+
+
+def mlp(task: Task) -> Encoder:
+    return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.1)
+
+
+def saint(task: Task) -> Encoder:
+    return Saint(task.schema, SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
+
+
+def saint_row(task: Task) -> Encoder:
+    return SaintRow(task.schema, SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
+
+
+def population(
+    method: Method, seeds: list[int], *, encoder=mlp, epochs: int = 3, patience: int = 100, machine=None, rates=None, **task
+) -> Population:  # type: ignore[no-untyped-def]
+    supervision = method.supervision
+    members = [
+        Member(seed, method, toy_task(seed, supervision=supervision, **task), (rates or {}).get(seed, 0.01))
+        for seed in seeds
+    ]
+    return Population(members, encoder, Protocol(epochs=epochs, patience=patience), machine or Machine())
+
+
+def trained(*args, **kwargs) -> list[Outcome]:  # type: ignore[no-untyped-def]
+    return population(*args, **kwargs).train()
+
+
+def weights(outcome: Outcome) -> Tensor:
+    return outcome.selected["auc"].weights
+
+
+@pytest.mark.parametrize("encoder", [mlp, saint, saint_row])
+@pytest.mark.parametrize("method", [DLLP, BagSoftLabel, Supervised])
+@pytest.mark.parametrize("unequal", [False, True])
+def test_members_together_are_members_alone(encoder, method: type[Method], unequal: bool) -> None:  # type: ignore[no-untyped-def]
+    """Tolerance: rounding only, 1e-4 of the weights after three epochs (in float32; batched products round apart)."""
+    rates = {0: 0.01, 1: 0.003, 2: 0.02}
+    together = trained(method(SMALL), [0, 1, 2], encoder=encoder, rates=rates, unequal=unequal)
+    for seed in rates:
+        (alone,) = trained(method(SMALL), [seed], encoder=encoder, rates=rates, unequal=unequal)
+        for name, choice in alone.selected.items():
+            other = together[seed].selected[name]
+            assert torch.allclose(choice.weights, other.weights, atol=1e-4), name
+            assert choice.epoch == other.epoch
+            assert choice.value == pytest.approx(other.value, abs=1e-4)
+
+
+def test_seeds_differ() -> None:
+    first, second = trained(DLLP(SMALL), [0, 1])
+    assert not torch.allclose(weights(first), weights(second), atol=1e-2)
+
+
+def test_training_is_deterministic() -> None:
+    (first,), (second,) = (trained(DLLP(SMALL), [4], epochs=2) for _ in range(2))
+    assert torch.equal(weights(first), weights(second))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("method", [DLLP, BagSoftLabel, Supervised])
+def test_it_learns(method: type[Method], classes: int) -> None:
+    (outcome,) = trained(method(SMALL), [0], epochs=30, classes=classes, rows=800)
+    assert outcome.selected["auc"].value > 0.85
+
+
+def test_a_stack_update_is_torchs_adamw() -> None:
+    """Against an independent loop: one model, torch.optim.AdamW, the same bags (dropout off)."""
+    method = DLLP(replace(SMALL, weight_decay=0.1))
+    task = toy_task(0)
+
+    def encoder(task: Task) -> Encoder:
+        return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.0)
+
+    ours = Population([Member(0, method, task, 0.01)], encoder, Protocol(epochs=1), Machine())
+    plan, _ = ours._draw(Stage())
+    torch.manual_seed(0)
+    network = ours.stack.write_out(0, ours.stack.theta[0])
+    import copy
+
+    network = copy.deepcopy(network)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.1)
+    for drawn in plan[0]:
+        bags = ours._bags(drawn[None])
+        single = Bags(type(bags.rows)(*(v[0] for v in bags.rows)), *(v[0] for v in bags[1:]))
+        optimiser.zero_grad()
+        proportion_loss(Model(network).log_proba(single), single).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimiser.step()
+    again = Population([Member(0, method, task, 0.01)], encoder, Protocol(epochs=1), Machine())
+    (outcome,) = again.train()
+    expected = torch.cat([p.detach().reshape(-1) for p in network.parameters()])
+    assert torch.allclose(weights(outcome), expected, atol=1e-4)
+
+
+class Exploding(DLLP):
+    """Its loss is NaN for the member with the high learning rate, from the second epoch on."""
+
+    @dataclass(frozen=True)
+    class Params(MethodParams):
+        limit: Annotated[float, Uniform(0, 10)] = 10.0
+
+    params: Params
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        wrong = torch.where(progress.epoch >= self.params.limit, torch.nan, 0.0)
+        return super().loss(model, bags, progress) + wrong
+
+
+def test_nan_fails_one_member_and_leaves_the_others_alone() -> None:
+    good, bad = Exploding(Exploding.Params(hidden=16)), Exploding(Exploding.Params(hidden=16, limit=2.0))
+    members = [Member(s, m, toy_task(s), 0.01) for s, m in enumerate((good, bad, good))]
+    outcomes = Population(members, mlp, Protocol(epochs=4), Machine()).train()
+    assert outcomes[1].failure == "the loss was not finite in epoch 2 of stage 'train'"
+    assert outcomes[1].epochs == 3
+    assert [outcomes[0].failure, outcomes[2].failure] == ["", ""]
+    assert [outcomes[0].epochs, outcomes[2].epochs] == [4, 4]
+    (alone,) = Population(members[2:], mlp, Protocol(epochs=4), Machine()).train()
+    assert torch.allclose(weights(outcomes[2]), weights(alone), atol=1e-4)
+
+
+def test_each_criterion_has_its_own_patience_and_members_leave_when_all_have_settled() -> None:
+    seen: list[Epoch] = []
+    many = population(DLLP(SMALL), [0, 1, 2], epochs=200, patience=3)
+    outcomes = many.train(seen.append)
+    lasts = [max(choice.epoch for choice in outcome.selected.values()) for outcome in outcomes]
+    assert [outcome.epochs for outcome in outcomes] == [last + 3 + 1 for last in lasts]
+    assert len(seen) == max(outcome.epochs for outcome in outcomes)
+    assert len({choice.epoch for outcome in outcomes for choice in outcome.selected.values()}) > 1
+    assert len({outcome.epochs for outcome in outcomes}) > 1  # they did leave at different times
+    for seed, outcome in enumerate(outcomes):  # and leaving changed nothing for those that stayed
+        (alone,) = trained(DLLP(SMALL), [seed], epochs=200, patience=3)
+        assert alone.epochs == outcome.epochs
+
+
+class TwoPlayers(DLLP):
+    """Encoder and head as two players, the head's turn second."""
+
+    phases = (Phase("encoder", ("encoder.",)), Phase("head", ("head.",)))
+
+    def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        loss = self.loss(model, bags, progress)
+        return loss if phase == "encoder" else 0.0 * loss
+
+
+def test_a_phase_updates_its_own_modules_alone() -> None:
+    pop = population(TwoPlayers(replace(SMALL, weight_decay=0.0)), [0], epochs=1)
+    before = pop.stack.theta[0].clone()
+    (outcome,) = pop.train()
+    head = pop.stack.columns(["head."])
+    assert torch.equal(weights(outcome)[head], before[head])  # its loss was 0
+    assert not torch.equal(weights(outcome)[~head], before[~head])
+
+
+class PseudoLabels(DLLP):
+    """Two stages: bags, then rows with labels that `prepare` makes of the first stage's predictions."""
+
+    stages = (Stage("bags"), Stage("rows", unit="rows", refresh=2))
+    calls: list[tuple[str, float]]
+
+    def prepare(self, stage: str, member: MemberView) -> FloatArray | None:
+        proba = member.proba()
+        assert member.encode().shape == (len(proba), 8)
+        self.calls.append((stage, float(proba[:, 1].std())))
+        with torch.no_grad():
+            member.network.head[4].bias.add_(1.0)  # type: ignore[index, union-attr, operator]
+        return None if stage == "bags" else np.eye(2)[proba.argmax(axis=1)]
+
+
+def test_stages_hand_over_the_weights_of_a_coarse_criterion_and_prepare_sees_them() -> None:
+    method = PseudoLabels(SMALL)
+    method.calls = []
+    pop = population(method, [0], epochs=5)
+    pop._run_stage(method.stages[0], None)
+    handed_over = pop.outcomes[0].selected[HANDOVER].weights.clone()
+    start = pop.stack.theta[0].clone()
+    first_stage_calls = list(method.calls)
+    pop._run_stage(replace(method.stages[1], refresh=None), None)
+    assert [stage for stage, _ in first_stage_calls] == ["bags"]
+    assert not torch.equal(handed_over, start)
+    assert set(pop.targets[0].unique().tolist()) == {0.0, 1.0}
+    method.calls.clear()
+    (outcome,) = population(method, [0], epochs=5).train()
+    assert [stage for stage, _ in method.calls] == ["bags", "rows", "rows", "rows"]
+    assert outcome.epochs == 10
+
+
+def test_hyperparameters_may_differ_between_members() -> None:
+    class Scaled(DLLP):
+        @dataclass(frozen=True)
+        class Params(MethodParams):
+            scale: Annotated[float, Uniform(0, 2)] = 1.0
+
+        params: Params
+
+        def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+            return self.params.scale * super().loss(model, bags, progress)
+
+    members = [Member(0, Scaled(Scaled.Params(hidden=16, scale=s)), toy_task(0), 0.01) for s in (0.0, 1.0)]
+    pop = Population(members, mlp, Protocol(epochs=1), Machine())
+    start = pop.stack.theta.clone()
+    still, moved = pop.train()
+    decay = (1 - 0.01 * 0.01) ** 8  # weight decay alone: 15 bags, 8 steps
+    assert torch.allclose(weights(still), start[0] * decay, atol=1e-6)
+    assert not torch.allclose(weights(moved), start[1] * decay, atol=1e-3)
+
+
+def test_torchs_own_randomness_in_a_loss_is_refused() -> None:
+    class Unseeded(DLLP):
+        def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+            return super().loss(model, bags, progress) + torch.rand(())
+
+    with pytest.raises(RuntimeError, match="random"):
+        trained(Unseeded(SMALL), [0])
+
+
+def test_tasks_of_different_shape_are_refused() -> None:
+    members = [Member(0, DLLP(SMALL), toy_task(0), 0.01), Member(1, DLLP(SMALL), toy_task(1, size=8), 0.01)]
+    with pytest.raises(LLPBenchError, match="same shape"):
+        Population(members, mlp, Protocol(), Machine())
+
+
+@pytest.mark.slow
+def test_a_compiled_population_trains_as_an_eager_one() -> None:
+    eager = trained(DLLP(SMALL), [0, 1], epochs=2)
+    compiled = trained(DLLP(SMALL), [0, 1], epochs=2, machine=Machine(compiled=True))
+    for one, other in zip(eager, compiled, strict=True):
+        assert torch.allclose(weights(one), weights(other), atol=1e-4)
+
+
+def test_a_schema_says_what_a_network_may_know() -> None:
+    schema = toy_task(0).schema
+    assert schema == Schema(3, (5, 4), 2, schema.prior, 32)
+    assert sum(schema.prior) == pytest.approx(1)
