@@ -78,6 +78,11 @@ class DatasetSpec:
         except Exception as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise DataError(f"dataset {self.name!r} cannot be made from {origin} ({reason}). {self._remedy}") from error
+        if not hasattr(frame, "columns"):
+            kind = type(frame).__name__
+            raise DataError(
+                f"the function of dataset {self.name!r} returned {kind}, not a data frame. Let it return one."
+            )
         if not self.columns:
             return frame
         found = [str(column) for column in frame.columns]

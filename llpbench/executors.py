@@ -12,11 +12,15 @@ from typing import Protocol
 
 from llpbench.cell import Cell, Environment, Epoch, run_cell
 from llpbench.errors import LLPBenchError
+from llpbench.estimates import Estimator
 from llpbench.machine import Machine
 from llpbench.record import SCHEMA, Record
 from llpbench.registry import METHODS
 from llpbench.schedule import Job, Schedule
 from llpbench.settings import Settings
+
+_SECONDS_WORTH_RAY = 30.0
+"""of work: Ray takes about ten to start and to stop"""
 
 RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
 
@@ -66,8 +70,13 @@ def compute(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell = run_cell
 ) -> list[Record]:
     """The records of a job, whatever goes wrong with it."""
+    # Libraries can be limited once they are loaded; torch is told by `run_cell`.
+    import sklearn.ensemble  # noqa: F401
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     try:
-        return run(job.cell, job.seeds, environment, on_epoch)
+        with threadpool_limits(limits=environment.threads):
+            return run(job.cell, job.seeds, environment, on_epoch)
     except LLPBenchError as error:
         return failures(job, str(error))
     except Exception as error:  # a fault of the engine's own must not end a run of many hours either
@@ -104,13 +113,11 @@ def failures(job: Job, reason: str) -> list[Record]:
     ]
 
 
-def choose(
-    settings: Settings, jobs: int, machine: Machine, megabytes: Callable[[Job], float | None]
-) -> tuple[Executor, str]:
-    """The executor that the settings ask for, for so many jobs, and a line to show ("" mostly).
+def choose(settings: Settings, jobs: Sequence[Job], machine: Machine, estimator: Estimator) -> tuple[Executor, str]:
+    """The executor that the settings ask for, and a line to show ("" mostly).
 
-    `auto` is Ray where it is installed and several jobs can run at a time. `megabytes` estimates the GPU memory of a
-    job. Raises `LLPBenchError` if Ray is asked for but cannot be had.
+    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start. Raises
+    `LLPBenchError` if Ray is asked for but cannot be had.
     """
     installed = importlib.util.find_spec("ray") is not None
     numbered = settings.device.startswith("cuda:")
@@ -118,10 +125,12 @@ def choose(
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
     if settings.executor == "ray" and numbered:
         raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
-    several = min(machine.cpus // settings.threads, jobs) > 1 and not numbered
-    if settings.executor == "ray" or (settings.executor == "auto" and several and installed):
+    several = min(machine.cpus // settings.threads, len(jobs)) > 1 and not numbered
+    seconds = estimator.total(jobs)
+    worth = several and (seconds is None or seconds > _SECONDS_WORTH_RAY)
+    if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
         from llpbench.ray_executor import RayExecutor
 
-        return RayExecutor(settings.environment, machine, megabytes), ""
-    missed = settings.executor == "auto" and several
+        return RayExecutor(settings.environment, machine, estimator.megabytes), ""
+    missed = settings.executor == "auto" and worth
     return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

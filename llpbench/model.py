@@ -23,20 +23,20 @@ class Random:
     """
 
     def __init__(self, key: Tensor) -> None:
-        """`key`: 0-d int32 tensor."""
+        """`key`: 0-d int64 tensor in [0, 2**32)."""
         self._key = key
         self._draws = 0
 
     def bits(self, *shape: int) -> Tensor:
-        """Uniform 32-bit words in an int32 tensor (negative where the highest bit is set)."""
+        """Uniform 32-bit words, in an int64 tensor."""
         self._draws += 1
-        start = _mix(self._key + _int32(self._draws * 0x9E3779B9))
-        positions = torch.arange(math.prod(shape), dtype=torch.int32, device=self._key.device)
-        return _mix(_mix(start + positions) ^ start).reshape(shape)
+        start = _mix(self._key ^ (self._draws * 0x9E3779B9 & _MASK))
+        positions = torch.arange(math.prod(shape), device=self._key.device)
+        return _mix(_mix(start ^ positions) ^ start).reshape(shape)
 
     def uniform(self, *shape: int) -> Tensor:
         """Uniform numbers in (0, 1), float32."""
-        return (((self.bits(*shape) >> 8) & 0xFFFFFF).float() + 0.5) * 2.0**-24
+        return ((self.bits(*shape) >> 8).float() + 0.5) * 2.0**-24
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers (Box-Muller), float32."""
@@ -53,24 +53,23 @@ class Random:
         if dropped == 0:
             return x
         # a word serves four elements, a byte each: on a CPU this is three times as fast as torch's own dropout
-        words = self.bits(math.ceil(x.numel() / 4))
+        words = self.bits(math.ceil(x.numel() / 4)).int()
         keep = words.view(torch.uint8)[: x.numel()].reshape(x.shape) >= dropped
         return x * (keep * (256 / (256 - dropped)))
 
 
+_MASK = 0xFFFFFFFF
+
+
 def _mix(x: Tensor) -> Tensor:
-    """A bijective hash of 32-bit words (the "lowbias32" constants of Wellons' hash prospector).
+    """A bijective hash of 32-bit words, from Wellons' hash prospector.
 
-    int32 products wrap around; the masks make the shifts logical ones.
+    Held in int64, where no product overflows: both factors are below 2**31. (Overflow wraps around in eager torch, but
+    not in what a compiler makes of it.)
     """
-    x = (x ^ ((x >> 16) & 0xFFFF)) * _int32(0x7FEB352D)
-    x = (x ^ ((x >> 15) & 0x1FFFF)) * _int32(0x846CA68B)
-    return x ^ ((x >> 16) & 0xFFFF)
-
-
-def _int32(word: int) -> int:
-    """An unsigned 32-bit word (taken modulo 2**32) as a signed one."""
-    return (word + 0x80000000) % 0x100000000 - 0x80000000
+    x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _MASK
+    x = ((x ^ (x >> 15)) * 0x735A2D97) & _MASK
+    return x ^ (x >> 15)
 
 
 class Encoding(NamedTuple):

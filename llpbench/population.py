@@ -277,7 +277,7 @@ class Population:
             rng = self.rngs[number]
             order = rng.permutation(units)
             plans.append(np.concatenate([order, rng.choice(order, size=steps * per_step - units)]))
-            keys.append(rng.integers(-(2**31), 2**31, size=(steps, len(self.method.phases)), dtype=np.int32))
+            keys.append(rng.integers(2**32, size=(steps, len(self.method.phases))))
         plan = _stacked(plans, self.machine.device).reshape(-1, steps, per_step)
         return plan, _stacked(keys, self.machine.device)
 

@@ -23,8 +23,10 @@ from ray import tune
 from ray.tune.search import Searcher
 
 from llpbench.cell import Environment, Epoch, run_cell
+from llpbench.errors import LLPBenchError
 from llpbench.executors import Listener, RunCell, compute, failures
 from llpbench.machine import Machine
+from llpbench.record import Record
 from llpbench.schedule import Job, Schedule
 
 _ENVIRONMENT = {
@@ -73,14 +75,19 @@ class RayExecutor:
             tune.with_parameters(_trial, environment=self._environment, run=self._run),
             lambda config: tune.PlacementGroupFactory([config["bundle"]]),
         )
+        events = _Events(listener)
         with _cluster(room, self.slots), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
-            tune.Tuner(
+            tuner = tune.Tuner(
                 trial,
                 tune_config=tune.TuneConfig(
                     search_alg=_Jobs(schedule, room, self._needs), num_samples=-1, reuse_actors=True
                 ),
-                run_config=tune.RunConfig(name="run", storage_path=folder, verbose=0, callbacks=[_Events(listener)]),
-            ).fit()
+                run_config=tune.RunConfig(name="run", storage_path=folder, verbose=0, callbacks=[events]),
+            )
+            try:
+                tuner.fit()
+            except Exception as error:
+                raise events.error or error from None
 
     def _needs(self, job: Job) -> _Room:
         threads = self._environment.threads
@@ -117,7 +124,7 @@ class _Jobs(Searcher):  # type: ignore[misc]
         """Nothing, as there is nothing saved."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles its searcher, for a restart that we never make."""
+        """Nothing, as for `_Events`."""
         return {}
 
     def _fits(self, job: Job) -> bool:
@@ -133,23 +140,32 @@ class _Events(tune.Callback):  # type: ignore[misc]
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing, as for `_Jobs`."""
-        return {}
+        self.error: Exception | None = None
+        """what the listener raised: Tune makes a text of it"""
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         self._listener.started(trial.config["job"])
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
         if "records" in result:
-            self._listener.finished(trial.config["job"], json.loads(result["records"]))
+            self._finished(trial.config["job"], json.loads(result["records"]))
         else:
             self._listener.progressed(trial.config["job"], Epoch(**json.loads(result["progress"])))
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         job = trial.config["job"]
-        self._listener.finished(job, failures(job, "its process died: killed (for memory, perhaps) or crashed"))
+        self._finished(job, failures(job, "its process died: killed (for memory, perhaps) or crashed"))
+
+    def _finished(self, job: Job, records: list[Record]) -> None:
+        try:
+            self._listener.finished(job, records)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its callbacks, for a restart that we never make."""
+        return {}
 
 
 def _trial(config: dict[str, Any], environment: Environment, run: RunCell) -> dict[str, str]:
@@ -173,6 +189,16 @@ def _cluster(room: _Room, slots: int) -> Iterator[None]:
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     on_terminate = signal.getsignal(signal.SIGTERM)
     try:
+        _start(room)
+        signal.signal(signal.SIGTERM, on_terminate)  # Ray takes it
+        with contextlib.redirect_stdout(io.StringIO()):  # where Ray tells the death of a worker, in a long paragraph
+            yield
+    finally:
+        ray.shutdown()
+
+
+def _start(room: _Room) -> None:
+    try:
         ray.init(
             address="local",
             num_cpus=int(room.cpus),
@@ -182,8 +208,6 @@ def _cluster(room: _Room, slots: int) -> Iterator[None]:
             logging_level=logging.ERROR,
             object_store_memory=_OBJECT_STORE_BYTES,
         )
-        signal.signal(signal.SIGTERM, on_terminate)  # Ray takes it
-        with contextlib.redirect_stdout(io.StringIO()):  # where Ray tells the death of a worker, in a long paragraph
-            yield
-    finally:
-        ray.shutdown()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise LLPBenchError(f"Ray could not be started ({reason}). Choose --executor inline.") from error

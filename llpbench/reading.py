@@ -160,4 +160,5 @@ def _whole(value: Any) -> int | None:
 
 
 def _error(where: str, expected: str, value: Any) -> LLPBenchError:
-    return LLPBenchError(f"{where} must be {expected}, however: {value}")
+    shown = str(value) if str(value).strip() else repr(value)
+    return LLPBenchError(f"{where} must be {expected}, however: {shown}")

@@ -69,38 +69,35 @@ def run(settings: Settings, display: Display) -> Outcome:
 
     deadline = Deadline.after(settings.time_budget)
     cells = expand(settings)
+    find = obstacles(settings.data_dir, load=True)
     with _interruptible(), Journal(settings.out) as journal:
-        find = obstacles(settings.data_dir, load=True)
-        with display:
-            left = _do_missing(settings, cells, find, journal, display, deadline)
         records = journal.contents.records
+        with display:
+            for warning in journal.contents.warnings:
+                display.say(warning, warning=True)
+            _announce_downloads(_plan(settings, cells, records, lambda _: None), settings.data_dir, display)
+            plan = _plan(settings, cells, records, find)
+            for reason in plan.reasons:
+                display.say(f"impossible: {reason}", warning=True)
+            left = _execute(settings, plan, journal, display, deadline)
         plan = make_plan(cells, settings.seeds, records, find_obstacle=find)
         return Outcome(plan, left, write_leaderboards(list(records.values()), settings.out))
 
 
-def _do_missing(
-    settings: Settings, cells: list[Cell], find: FindObstacle, journal: Journal, display: Display, deadline: Deadline
-) -> int:
-    """Compute what is missing; returns the number of runs that were left for want of time."""
-    records = journal.contents.records
-    for warning in journal.contents.warnings:
-        display.say(warning, warning=True)
-    _announce_downloads(_plan(settings, cells, records, lambda _: None), settings.data_dir, display)
-    plan = _plan(settings, cells, records, find)
-    for reason in plan.reasons:
-        display.say(f"impossible: {reason}", warning=True)
+def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
+    """Compute what is to run; returns the number of runs that were left for want of time."""
     jobs = plan.jobs
     if not jobs:
         display.say(f"nothing to run: {counts(plan)}")
         return 0
     _require_device(settings)
     machine = this_machine(settings.device)
-    estimator = Estimator(records.values(), gpu=machine.gpus > 0)
+    estimator = Estimator(journal.contents.records.values(), gpu=machine.gpus > 0)
+    executor, note = choose(settings, jobs, machine, estimator)
     schedule = Schedule(jobs, estimator.seconds, deadline)
-    executor, note = choose(settings, len(jobs), machine, estimator.megabytes)
+    work = _Work(journal, estimator, schedule, display, executor.slots)
     if note:
         display.say(note)
-    work = _Work(journal, estimator, schedule, display, executor.slots)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
     display.begin(sum(len(job.seeds) for job in jobs))
     executor.run(schedule, work)

@@ -151,16 +151,15 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     Raises `LLPBenchError` for an unknown name, a value that cannot be read, and a file that cannot.
     """
     told = _load(config) if config is not None else {}
-    chosen = preset or told.pop("preset", DEFAULT_PRESET)
-    told.pop("preset", None)
-    values: dict[str, Any] = _read(_preset(chosen), "preset {}")
+    from_file = told.pop("preset", DEFAULT_PRESET)
+    values = _read(_preset(from_file if preset is None else preset), "preset {}")
     for layer in (_read(told, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
         values = _over(values, layer)
     return Settings(**{name.replace("-", "_"): value for name, value in values.items()})
 
 
 def _preset(name: Any) -> dict[str, Any]:
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise LLPBenchError(f"unknown preset {name!r}. There are: {', '.join(PRESETS)}.")
     return PRESETS[name]
 

@@ -82,9 +82,10 @@ class AdamW:
         """Update `theta` in place."""
         with torch.no_grad():
             self.steps += 1
-            self._update(
+            updated, self.mean, self.square = self._update(
                 theta, gradient, self.mean, self.square, self.steps, self.rate, self.decay, self.clip, self.columns
             )
+            theta.copy_(updated)
 
     def keep(self, positions: Tensor) -> None:
         """Keep the state of some members only."""
@@ -102,14 +103,15 @@ def _adamw(
     decay: Tensor,
     clip: float,
     columns: Tensor | None,
-) -> None:
+) -> tuple[Tensor, Tensor, Tensor]:
+    """New parameters, mean and mean square: without in-place operations, so that it compiles to one kernel."""
     if columns is not None:
         gradient = gradient * columns
     norm = gradient.square().sum(dim=1, keepdim=True).sqrt()
     gradient = gradient * (clip / norm.clamp(min=clip))
-    mean.lerp_(gradient, 1 - AdamW.BETA1)
-    square.mul_(AdamW.BETA2).addcmul_(gradient, gradient, value=1 - AdamW.BETA2)
+    mean = AdamW.BETA1 * mean + (1 - AdamW.BETA1) * gradient
+    square = AdamW.BETA2 * square + (1 - AdamW.BETA2) * gradient.square()
     unbiased_mean = mean / (1 - AdamW.BETA1**steps)
     unbiased_root = (square / (1 - AdamW.BETA2**steps)).sqrt() + AdamW.EPS
     change = rate[:, None] * (unbiased_mean / unbiased_root + decay[:, None] * theta)
-    theta.sub_(change if columns is None else change * columns)
+    return theta - (change if columns is None else change * columns), mean, square

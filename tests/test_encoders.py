@@ -84,9 +84,9 @@ def test_what_stands_under_a_missing_value_does_not_matter(name: str) -> None:
 
 def test_dropout_only_with_a_random_stream(name: str) -> None:
     encoder, data, mask = build(name), rows(1, 6), torch.ones(1, 6, dtype=torch.bool)
-    first = encoder(data, mask, Random(torch.tensor(1, dtype=torch.int32))).z
-    assert not torch.equal(first, encoder(data, mask, Random(torch.tensor(2, dtype=torch.int32))).z)
-    assert torch.equal(first, encoder(data, mask, Random(torch.tensor(1, dtype=torch.int32))).z)
+    first = encoder(data, mask, Random(torch.tensor(1))).z
+    assert not torch.equal(first, encoder(data, mask, Random(torch.tensor(2))).z)
+    assert torch.equal(first, encoder(data, mask, Random(torch.tensor(1))).z)
     assert torch.equal(encoder(data, mask, None).z, encoder(data, mask, None).z)
 
 
@@ -112,4 +112,4 @@ def test_published_and_prenorm_blocks_differ_in_the_skip_path() -> None:
         block = encoder.blocks[0]  # type: ignore[index]
         for parameter in (*block.attention.parameters(), *block.feed_forward.parameters()):
             torch.nn.init.zeros_(parameter)
-        assert float(block(x, None).std()) == pytest.approx(scale, rel=0.2)
+        assert float(block(x, None).detach().std()) == pytest.approx(scale, rel=0.2)

@@ -180,6 +180,10 @@ def test_a_faulty_prepare_is_named(people: pd.DataFrame, declare: Declare, tmp_p
     put(people, tmp_path / "people.parquet")
     with pytest.raises(DataError, match=r"'people' cannot be made from '.*people.parquet' \(KeyError: .*salary"):
         load_table("people", tmp_path)
+    declare("forgetful", lambda _: None, target="rich")
+    put(people, tmp_path / "forgetful.parquet")
+    with pytest.raises(DataError, match="function of dataset 'forgetful' returned NoneType, not a data frame"):
+        load_table("forgetful", tmp_path)
 
 
 def test_a_broken_cache_says_which_file_to_delete(people: pd.DataFrame, declare: Declare) -> None:
@@ -273,16 +277,19 @@ def test_a_relative_path_starts_at_the_file_that_declares_it(people: pd.DataFram
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path / "elsewhere")
 
 
-def test_a_relative_path_of_a_prompt_starts_in_the_working_directory(people: pd.DataFrame, tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["<string>", "/nowhere/ipykernel_7/1.py"])
+def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory(
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
     put(people, tmp_path / "people.parquet")
     code = (
-        "from llpbench.datasets.loading import load_table\n"
         "from llpbench.datasets.sources import Parquet\n"
         "from llpbench.registry import register_dataset\n"
         "register_dataset('people', source=Parquet('people.parquet'), target='rich')(lambda frame: frame)\n"
-        "assert len(load_table('people')) == 60\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    exec(compile(code, file, "exec"), {"__name__": "__main__"})
+    monkeypatch.chdir(tmp_path)
+    assert find_local("people") == tmp_path / "people.parquet"
 
 
 def test_a_misspelt_or_missing_fact_is_named(people: pd.DataFrame, declare: Declare) -> None:

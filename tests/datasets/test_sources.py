@@ -78,6 +78,10 @@ def server() -> Iterator[Server]:
             self.end_headers()
             self.wfile.write(reply.body)
 
+        def do_HEAD(self) -> None:
+            state.requests.append(self.path)
+            self.send_error(404)
+
         def log_message(self, *args: Any) -> None:
             """Not to the terminal."""
 
@@ -145,32 +149,33 @@ def test_openml_data_are_the_same_table_and_are_cached(
 
 
 def test_openml_is_quiet_and_leaves_no_traces(
-    openml: Server, people: pd.DataFrame, capfd: pytest.CaptureFixture[str], tmp_path: Path
+    openml: Server,
+    people: pd.DataFrame,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import openml as package
 
+    def surroundings() -> tuple[Any, ...]:
+        return (
+            package.config.get_config_as_dict(),
+            dict(os.environ),
+            list(logging.root.handlers),
+            logging.root.manager.disable,
+        )
+
     serve(openml, people)
-    before = (
-        package.config.get_config_as_dict(),
-        dict(os.environ),
-        logging.root.handlers[:],
-        logging.root.manager.disable,
-    )
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tempfile.tempdir", str(temporary))
-        assert len(OpenML(7).download()) == 60
-        openml.replies.clear()
-        with pytest.raises(DataError):
-            OpenML(7).download()
-    after = (
-        package.config.get_config_as_dict(),
-        dict(os.environ),
-        logging.root.handlers[:],
-        logging.root.manager.disable,
-    )
-    assert after == before
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr(logging.root, "handlers", [])  # as in a plain process; pytest adds its own
+    before = surroundings()
+    assert len(OpenML(7).download()) == 60
+    openml.replies.clear()
+    with pytest.raises(DataError):
+        OpenML(7).download()
+    assert surroundings() == before
     assert capfd.readouterr() == ("", "")
     assert not list(temporary.iterdir())
     assert not list(Path(package.config.get_cache_directory()).rglob("dataset*"))

@@ -95,6 +95,23 @@ def test_road_safety_s_nominal_features_are_categorical_whatever_their_type() ->
         spec.table(frame, "here")
 
 
+def test_bank_marketing_in_openml_s_spelling() -> None:
+    spec = dataset_spec("bank_marketing")
+    frame = pd.DataFrame({f"V{number}": [number, number] for number in range(1, 17)}).assign(Class=["2", "1"])
+    prepared = spec.frame(frame, "here")
+    assert prepared.columns.tolist() == [*spec.columns, "y"]
+    assert prepared.loc[0, ["age", "job", "poutcome"]].tolist() == [1, 2, 16]
+    assert prepared["y"].tolist() == ["yes", "no"]
+    pd.testing.assert_frame_equal(spec.frame(prepared, "here"), prepared)
+
+
+@pytest.mark.parametrize("days", [[0, 6], [0.0, 6.0], ["0", "6"], ["1", "7"]])
+def test_electricity_counts_days_from_one(days: list[object]) -> None:
+    spec = dataset_spec("electricity")
+    frame = pd.DataFrame({column: [0.5, 0.5] for column in spec.columns}).assign(**{"class": ["UP", "DOWN"]})
+    assert spec.frame(frame.assign(day=days), "here")["day"].tolist() == ["1", "7"]
+
+
 def test_catalogue_says_where_each_dataset_is(tmp_path: Path) -> None:
     found = {entry.name: entry.found for entry in catalogue()}
     assert found == {name: "embedded" if name == "adult" else "to download" for name in CODES}

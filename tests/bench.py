@@ -1,0 +1,189 @@
+"""What the tests of runs share: records, a plugin with a tiny dataset and quick methods, the command line as a process.
+
+A pytest plugin, named in `conftest.py`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench import registry
+from llpbench.cell import Cell, Protocol
+from llpbench.record import Record, Status
+from llpbench.registry import REGISTRIES
+from llpbench.settings import Settings, resolve
+
+PLUGIN = '''
+"""A dataset of 400 rows and methods that take no time, or what time they are told to."""
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from llpbench.datasets.sources import Parquet
+from llpbench.method import DirectMethod, DirectParams
+from llpbench.registry import register_dataset, register_method
+
+
+@register_dataset("tiny", source=Parquet("tiny.parquet"), target="label", positive="yes", rows=400)
+def tiny(frame):
+    """Two Gaussians."""
+    return frame
+
+
+@register_dataset("absent", source=Parquet("absent.parquet"), target="label", rows=400)
+def absent(frame):
+    """A file that is not there."""
+    return frame
+
+
+@dataclass(frozen=True)
+class Params(DirectParams):
+    seconds: float = 0.0
+
+
+class Quick(DirectMethod):
+    Params = Params
+
+    def fit(self, train, schema, rng):
+        time.sleep(self.params.seconds)
+        means = np.stack([train.rows.numeric[bag].mean(axis=0) for bag in train.index])
+        weights = np.linalg.lstsq(means, train.proportions, rcond=None)[0] + 1e-3 * rng.normal(size=2)
+
+        def predict(rows):
+            scores = np.exp(rows.numeric @ weights)
+            return scores / scores.sum(axis=1, keepdims=True)
+
+        return predict
+
+
+@register_method("quick-a", kind="direct", role="", classes="multi", reference="")
+class QuickA(Quick):
+    """Least squares on bag means."""
+
+
+@register_method("quick-b", kind="direct", role="floor", classes="binary", reference="")
+class QuickB(Quick):
+    """The same."""
+
+
+@register_method("broken", kind="direct", role="", classes="multi", reference="")
+class Broken(Quick):
+    """Fails."""
+
+    def fit(self, train, schema, rng):
+        raise ValueError("no luck")
+
+
+@register_method("fatal", kind="direct", role="", classes="multi", reference="")
+class Fatal(Quick):
+    """Takes its process with it."""
+
+    def fit(self, train, schema, rng):
+        os._exit(1)
+'''
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of the plugin, its data beside it. For other processes; in this one use `tiny_bench`."""
+    folder = tmp_path_factory.mktemp("bench")
+    rng = np.random.default_rng(0)
+    labels = rng.random(400) < 0.4
+    numbers = rng.normal(size=(400, 2)) + 1.5 * labels[:, None]
+    frame = pd.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1], "label": np.where(labels, "yes", "no")})
+    frame.to_parquet(folder / "tiny.parquet")
+    path = folder / "tiny_bench.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+@pytest.fixture
+def clean_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is forgotten after it."""
+    for one in REGISTRIES.values():
+        one.names()  # so that the built-in entries are there to be copied
+        monkeypatch.setattr(one, "_entries", dict(one._entries))
+    monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+
+
+@pytest.fixture
+def tiny_bench(plugin: Path, clean_registries: None) -> Path:  # noqa: ARG001
+    """The plugin, loaded in this process for one test."""
+    registry.load_plugin(plugin)
+    return plugin
+
+
+def make_settings(plugin: Path, out: Path, **flags: Any) -> Settings:
+    """Settings of a quick run on the plugin's dataset; `flags` as on the command line, with _ for -."""
+    given = {"plugin": (str(plugin),), "out": str(out), "datasets": "tiny", "methods": "quick-a,quick-b"}
+    given |= {"bag-sizes": "8,16", "executor": "inline", "seeds": "2"}
+    return resolve(given | {name.replace("_", "-"): value for name, value in flags.items()})
+
+
+def arguments(plugin: Path, out: Path, *more: str) -> list[str]:
+    """The same on the command line."""
+    common = ["--datasets", "tiny", "--methods", "quick-a,quick-b", "--bag-sizes", "8,16", "--executor", "inline"]
+    return ["run", "--plugin", str(plugin), "--out", str(out), "--seeds", "2", *common, *more]
+
+
+def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """`llpbench` in a process of its own."""
+    command = [sys.executable, "-m", "llpbench", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def make_cell_of(method: str = "dllp", size: int = 256, dataset: str = "adult", encoder: str | None = "mlp") -> Cell:
+    """A cell without any declarations behind it."""
+    return Cell(method, dataset, "ordered", size, encoder, protocol=Protocol() if encoder else None)
+
+
+def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float = 1.0, **changes: Any) -> Record:
+    """A plausible record."""
+    test = {"auc": 0.8, "accuracy": 0.7}
+    record = Record(
+        schema=1,
+        run=cell.run_id(seed),
+        cell=cell.id,
+        seed=seed,
+        spec=cell.spec,
+        method={"kind": "neural", "role": "", "reference": ""},
+        status=status,
+        reason="" if status == "ok" else "bad luck",
+        results={"auc": {"epoch": 3, "validation": 0.8, "test": test}} if status == "ok" else {},
+        epochs=4,
+        parameters=100,
+        times={"total": seconds},
+        memory_mb=100.0,
+        members=1,
+        data={"fingerprint": "f", "manifest": "m"},
+        code={"version": "0", "commit": None, "dirty": None},
+        libraries={},
+        hardware={"device": "cpu"},
+        finished="2026-01-01T00:00:00+00:00",
+    )
+    return {**record, **changes}  # type: ignore[typeddict-item]
+
+
+def timeless(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Records without what differs between two computations of the same, in the order of their runs."""
+    fleeting = ("times", "memory_mb", "finished")
+    kept = [{name: value for name, value in record.items() if name not in fleeting} for record in records]
+    return sorted(kept, key=lambda record: str(record["run"]))
+
+
+def dedent(text: str) -> str:
+    """A block of text as it stands, without its common indentation."""
+    return textwrap.dedent(text).lstrip()

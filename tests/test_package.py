@@ -1,0 +1,171 @@
+"""The package as a whole: what it imports, holds, pins and must never mention."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
+PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+
+HEAVY = ["torch", "ray", "openml", "optuna", "seaborn", "matplotlib", "pandas", "sklearn", "scipy"]
+
+
+def folder(package: str) -> Path:
+    """Where a package's files stand in the repository."""
+    if package in FOLDERS:
+        return ROOT / FOLDERS[package]
+    parent, _, name = package.rpartition(".")
+    return folder(parent) / name
+
+
+def public_modules() -> list[Path]:
+    files = sorted(file for package in PACKAGES for file in folder(package).glob("*.py"))
+    return [file for file in files if file.stem == "__init__" or not file.stem.startswith("_")]
+
+
+def embedded() -> list[Path]:
+    return list((folder("llpbench.datasets") / "embedded").iterdir())
+
+
+def committed() -> list[Path]:
+    """Files in git, and those that would be with the next `git add`."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list", "methods"]], ids=" ".join)
+def test_the_command_line_answers_without_heavy_libraries(arguments: list[str]) -> None:
+    code = f"""
+import sys
+import llpbench, llpbench.cli
+sys.argv = ["llpbench", *{arguments!r}]
+try:
+    llpbench.cli.main()
+finally:
+    print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("file", public_modules(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_public_modules_say_what_they_are_for(file: Path) -> None:
+    assert ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+
+
+def test_every_package_is_declared() -> None:
+    found = {file.parent for top in FOLDERS.values() for file in (ROOT / top).rglob("__init__.py")}
+    assert found == {folder(package) for package in PACKAGES}
+
+
+def test_no_file_mentions_a_machine_or_a_package_index() -> None:
+    foreign = re.compile(
+        rb"(?<![\w./~-])/(?:home|root|work|opt|Users|mnt)/\w"  # somebody's folders
+        rb"|\b(?:pypi\.org|pythonhosted\.org|npmjs\.org|conda\.anaconda\.org)\b"
+    )
+    found = {
+        str(file.relative_to(ROOT)): match[0].decode()
+        for file in committed()
+        if file.suffix != ".parquet" and (match := foreign.search(file.read_bytes()))
+    }
+    assert found == {}
+
+
+def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
+    from llpbench.datasets.specs import dataset_specs
+
+    data = {file.stem for file in committed() if file.suffix in {".parquet", ".arff", ".zip"}}
+    assert "adult" in data
+    assert not data & {spec.name for spec in dataset_specs() if not spec.redistributable}
+
+
+def pins() -> dict[str, Requirement]:
+    """The lines of constraints.txt, by name."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    requirements = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+
+
+class TestConstraints:
+    def test_everything_is_pinned_to_one_version(self) -> None:
+        for name, pin in pins().items():
+            assert [specifier.operator for specifier in pin.specifier] == ["=="], name
+
+    def test_everything_that_an_installation_brings_is_pinned(self) -> None:
+        seen: set[str] = set()
+        waiting = [Requirement("llpbench[test]")]
+        while waiting:
+            wanted = waiting.pop()
+            extras = wanted.extras or {""}
+            for text in metadata.requires(wanted.name) or []:
+                dependency = Requirement(text)
+                marker = dependency.marker
+                needed = marker is None or any(marker.evaluate({"extra": extra}) for extra in extras)
+                if needed and str(dependency) not in seen:
+                    seen.add(str(dependency))
+                    waiting.append(dependency)
+        names = {canonicalize_name(Requirement(text).name) for text in seen}
+        assert len(names) > 50
+        # what torch brings for GPUs it pins itself
+        unpinned = {name for name in names - pins().keys() if not re.match("nvidia-|cuda-|triton", name)}
+        assert unpinned == set()
+
+    def test_pins_are_what_the_project_asks_for(self) -> None:
+        for text in [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["test"]]:
+            wanted = Requirement(text)
+            (pin,) = pins()[canonicalize_name(wanted.name)].specifier
+            assert wanted.specifier.contains(pin.version), text
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
+    source = tmp_path / "source"  # a build leaves files behind
+    for file in committed():
+        target = source / file.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*wheel, "--wheel-dir", tmp_path, source], check=True, timeout=240)
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        names = set(archive.namelist())
+        archive.extractall(tmp_path / "site")
+    expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
+    expected |= {"llpbench/py.typed", *(f"llpbench/datasets/embedded/{f.name}" for f in embedded())}
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+    code = """
+import llpbench, llpbench.methods
+from llpbench.datasets.loading import load_table
+print(llpbench.__file__, len(load_table("adult")))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "LLPBENCH_DATA": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842"]

@@ -1,0 +1,119 @@
+"""README's code is run, so that it cannot rot.
+
+A block whose first line is a comment with a file name (`# my_method.py`) is written to a file, which commands further
+down may use. Other Python blocks are run. Of the shell blocks every `llpbench` command is tried: `run` only plans.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NAMED = re.compile(r"# ([\w-]+\.\w+)\n")
+
+
+class Block(NamedTuple):
+    language: str
+    code: str
+
+    @property
+    def file(self) -> str | None:
+        """Name of the file that the block shows."""
+        named = _NAMED.match(self.code)
+        return named[1] if named else None
+
+
+BLOCKS = [Block(*found) for found in _BLOCK.findall(README)]
+
+
+def commands() -> Iterator[list[str]]:
+    """Every `llpbench` command of the shell blocks, as its arguments."""
+    for block in BLOCKS:
+        if block.language != "bash":
+            continue
+        for line in block.code.replace("\\\n", " ").splitlines():
+            for command in line.split(" && "):
+                program, *arguments = shlex.split(command, comments=True) or [""]
+                if Path(program).name == "llpbench":
+                    yield arguments
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working directory with the files that README shows."""
+    for block in BLOCKS:
+        if block.file:
+            (tmp_path / block.file).write_text(block.code, encoding="utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def llpbench(folder: Path, *arguments: str) -> str:
+    return run(folder, "-c", "from llpbench.cli import main; main()", *arguments)
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in BLOCKS if b.language == "python" and not b.file], ids=lambda b: b.code[:40]
+)
+def test_python_blocks_run(block: Block, folder: Path) -> None:
+    run(folder, "-c", block.code)
+
+
+@pytest.mark.parametrize("file", [b.file for b in BLOCKS if b.language == "python" and b.file])
+def test_plugin_files_register_something(file: str, folder: Path) -> None:
+    count = "sum(len(registry.names()) for registry in REGISTRIES.values())"
+    code = f"""
+from llpbench.registry import REGISTRIES, load_plugin
+before = {count}
+load_plugin({file!r})
+assert {count} > before
+"""
+    run(folder, "-c", code)
+
+
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.code[:40])
+def test_toml_blocks_are_toml(block: Block) -> None:
+    assert tomllib.loads(block.code)
+
+
+@pytest.mark.parametrize("arguments", list(commands()), ids=" ".join)
+def test_commands_are_understood(arguments: list[str], folder: Path) -> None:
+    # --help is answered only once all flags before it are known; --dry-run reads their values, too
+    llpbench(folder, *arguments, "--dry-run" if "run" in arguments[:1] else "--help")
+
+
+def test_a_wrong_flag_is_noticed(folder: Path) -> None:
+    with pytest.raises(AssertionError, match="--no-such-flag"):
+        llpbench(folder, "run", "--no-such-flag", "--help")
+
+
+def test_every_kind_of_block_is_known() -> None:
+    """A misspelt language would leave a block untested; blocks without one are output."""
+    assert {block.language for block in BLOCKS} <= {"bash", "python", "toml", "text"}
+    assert any(block.file for block in BLOCKS)
+
+
+def test_two_commands_set_everything_up_and_ci_uses_the_second() -> None:
+    first = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt . && .venv/bin/llpbench run "
+    second = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test]' && "
+    lines = README.splitlines()
+    assert sum(line.startswith(first) for line in lines) == 1
+    assert lines.count(second + ".venv-test/bin/pytest") == 1
+    assert r"grep -m 1 '^python3 -m venv \.venv-test ' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
