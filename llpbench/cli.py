@@ -31,9 +31,9 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("llpbench: interrupted. What is finished is safe; run the same command again to go on.", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:  # llpbench list methods | head
+    except BrokenPipeError:  # llpbench data fetch | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = FAILED  # as for what rich prints
     sys.exit(code)
 
 

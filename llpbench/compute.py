@@ -251,7 +251,7 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether an exception says that the GPU's or the machine's memory did not suffice."""
     text = str(error)
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and ("not enough memory" in text or "out of memory" in text)
+        isinstance(error, RuntimeError) and ("not enough memory" in text or "out of memory" in text or "can't allocate memory" in text)
     )
 
 

@@ -115,12 +115,12 @@ class LiveDisplay:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
         self._runs = 0
         self._finished = 0
         self._failed = 0
         self._end: float | None = None
         self._running: dict[str, _Running] = {}
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> LiveDisplay:
         self._live.start()

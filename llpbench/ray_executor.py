@@ -16,10 +16,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import ray
 from ray import tune
+from ray.exceptions import RayActorError
 from ray.tune.search import Searcher
 
 from llpbench.cell import Environment, Epoch, run_cell
@@ -154,7 +156,7 @@ class _Events(tune.Callback):  # type: ignore[misc]
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         job = trial.config["job"]
-        self._finished(job, failures(job, "its process died: killed (for memory, perhaps) or crashed"))
+        self._finished(job, failures(job, _misfortune(trial)))
 
     def _finished(self, job: Job, records: list[Record]) -> None:
         try:
@@ -179,6 +181,15 @@ def _trial(config: dict[str, Any], environment: Environment, run: RunCell) -> di
             tune.report({"progress": json.dumps(asdict(epoch))})
 
     return {"records": json.dumps(compute(config["job"], environment, report, run))}
+
+
+def _misfortune(trial: Any) -> str:
+    """Why a trial ended without records, although `compute` never raises."""
+    file = Path(trial.pickled_error_file or "")
+    error = ray.cloudpickle.loads(file.read_bytes()) if file.is_file() else None
+    if error is None or isinstance(error, RayActorError):
+        return "its process died: killed (for memory, perhaps) or crashed"
+    return f"Ray could not run it: {str(error).strip().splitlines()[-1]}"
 
 
 @contextlib.contextmanager

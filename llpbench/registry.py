@@ -144,12 +144,20 @@ class Registry:
                         self._add(entry)
                 else:
                     importlib.import_module(module)
+            # the order is that of the files, whichever was imported first; plugins come after
+            self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
             load_entry_points()
         return self._entries
 
+    def _rank(self, entry: Entry) -> tuple[bool, str]:
+        return (not self._is_builtin(entry), entry.module if self._is_builtin(entry) else "")
+
+    def _is_builtin(self, entry: Entry) -> bool:
+        return entry.module.startswith(self.package + ".")
+
     def _add(self, entry: Entry) -> None:
-        if entry.module.startswith(self.package + "."):
-            self._index()  # the built-in order is that of the index, whichever file is imported first
+        if self.lazy and self._is_builtin(entry):
+            self._index()  # so that an imported file fills in its indexed entry
         known = self._entries.get(entry.name)
         if known is not None and (known.module != entry.module or known.target is not None):
             raise LLPBenchError(
@@ -185,7 +193,7 @@ def load_plugin(path: str | Path) -> None:
     if not path.is_file():
         raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file to --plugin.")
     if name in sys.modules:
-        raise LLPBenchError(f"two plugins are called {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
+        raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
@@ -233,7 +241,8 @@ def _modules(package: str) -> Iterator[str]:
 def _read_source(module: str, kind: str) -> Iterator[Entry]:
     """The entries that a module registers at its top level, read from its source."""
     spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef):
             continue

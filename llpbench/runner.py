@@ -100,6 +100,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         display.say(note)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
     display.begin(sum(len(job.seeds) for job in jobs))
+    display.estimate(work.remaining)
     executor.run(schedule, work)
     left = sum(len(job.seeds) for job in schedule.left)
     if left:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +110,17 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def clean_registries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is forgotten after it."""
+def clean_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The plugins that a test loads are forgotten after it."""
     for one in REGISTRIES.values():
         one.names()  # so that the built-in entries are there to be copied
         monkeypatch.setattr(one, "_entries", dict(one._entries))
     monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    modules = set(sys.modules)
+    yield
+    for name in set(sys.modules) - modules:
+        if name.startswith("llpbench_plugin_"):
+            del sys.modules[name]
 
 
 @pytest.fixture
@@ -179,7 +183,7 @@ def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float
 
 def timeless(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Records without what differs between two computations of the same, in the order of their runs."""
-    fleeting = ("times", "memory_mb", "finished")
+    fleeting = ("times", "memory_mb", "finished", "code")
     kept = [{name: value for name, value in record.items() if name not in fleeting} for record in records]
     return sorted(kept, key=lambda record: str(record["run"]))
 

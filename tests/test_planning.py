@@ -81,11 +81,11 @@ def test_the_order_of_a_plan_never_changes_a_cells_id() -> None:
 
 
 def test_hyperparameters_reach_their_method_alone() -> None:
-    cells = expand(resolve({"methods": "dllp,bag-soft-label", "set": ("dllp.hidden=128",)}))
-    assert {cell.method: cell.params["hidden"] for cell in cells}["dllp"] == 128
+    changed, same = expand(resolve({"methods": "dllp,bag-soft-label", "set": ("dllp.hidden=128",)}))
     plain = expand(resolve({"methods": "dllp,bag-soft-label"}))
-    assert [cell.id for cell in cells][1] == [cell.id for cell in plain][1]
-    assert [cell.id for cell in cells][0] != [cell.id for cell in plain][0]
+    assert changed.params == {**plain[0].params, "hidden": 128}
+    assert changed.id != plain[0].id
+    assert same == plain[1]
 
 
 @pytest.mark.parametrize(
@@ -188,16 +188,16 @@ def test_ten_thousand_lines_are_planned_over_in_two_seconds(tmp_path: Path) -> N
         for dataset in map(str, range(10))
         for size in range(1, 11)
     ]
-    test = {name: 0.123456789 for name in "abcdefghi"}
+    test = dict.fromkeys("abcdefghi", 0.123456789)
     results = {name: {"epoch": 3, "validation": 0.987654321, "test": test} for name in "abcdefg"}
     lines = [to_line(make_record(cell, seed, results=results)) for cell in cells for seed in range(10)]
     path = tmp_path / FILE
     path.write_bytes(b"".join(lines))
-    start = time.perf_counter()
+    start = time.process_time()  # other tests may keep the machine busy
     records = read(path).records
     plan = make_plan(cells, tuple(range(11)), records)
     seconds = Estimator(records.values()).total(plan.jobs)
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     assert len(plan.jobs) == 1000
     assert seconds == 1000.0
     assert took < 2.0

@@ -1,4 +1,4 @@
-"""README's code is run, so that it cannot rot.
+"""The code in README and CONTRIBUTING is run, so that it cannot rot.
 
 A block whose first line is a comment with a file name (`# my_method.py`) is written to a file, which commands further
 down may use. Other Python blocks are run. Of the shell blocks every `llpbench` command is tried: `run` only plans.
@@ -19,6 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"# ([\w-]+\.\w+)\n")
@@ -35,7 +36,7 @@ class Block(NamedTuple):
         return named[1] if named else None
 
 
-BLOCKS = [Block(*found) for found in _BLOCK.findall(README)]
+BLOCKS = [Block(*found) for found in _BLOCK.findall(README + CONTRIBUTING)]
 
 
 def commands() -> Iterator[list[str]]:
@@ -52,7 +53,7 @@ def commands() -> Iterator[list[str]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working directory with the files that README shows."""
+    """A working directory with the files that the blocks show."""
     for block in BLOCKS:
         if block.file:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
@@ -76,16 +77,21 @@ def test_python_blocks_run(block: Block, folder: Path) -> None:
     run(folder, "-c", block.code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", [b.file for b in BLOCKS if b.language == "python" and b.file])
-def test_plugin_files_register_something(file: str, folder: Path) -> None:
-    count = "sum(len(registry.names()) for registry in REGISTRIES.values())"
+def test_plugin_files_register_something_and_their_methods_train(file: str, folder: Path) -> None:
     code = f"""
-from llpbench.registry import REGISTRIES, load_plugin
-before = {count}
+from llpbench.registry import METHODS, REGISTRIES, load_plugin
+before = {{name for registry in REGISTRIES.values() for name in registry.names()}}
 load_plugin({file!r})
-assert {count} > before
+added = [name for registry in REGISTRIES.values() for name in registry.names() if name not in before]
+assert added, "nothing was registered"
+print(",".join(name for name in added if name in METHODS.names()))
 """
-    run(folder, "-c", code)
+    methods = run(folder, "-c", code).strip()
+    if methods:
+        quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=inline", "--out=out"]
+        llpbench(folder, "run", "--plugin", file, "--methods", methods, *quick)
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.code[:40])

@@ -28,7 +28,12 @@ def error_of(flags: dict[str, Any] | None = None, **more: Any) -> str:
 
 def test_nothing_said_is_the_quick_preset() -> None:
     settings = resolve({})
-    assert (settings.methods, settings.datasets, settings.encoders, settings.baggings) == ("all", "adult", "mlp", "ordered")
+    assert (settings.methods, settings.datasets, settings.encoders, settings.baggings) == (
+        "all",
+        "adult",
+        "mlp",
+        "ordered",
+    )
     assert settings.bag_sizes == (256,)
     assert settings.seeds == (0, 1, 2)
     assert settings.protocol == Protocol(epochs=40, patience=8)
@@ -115,7 +120,9 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
 
 
 def test_repeatable_options_add_up(tmp_path: Path) -> None:
-    path = config(tmp_path, 'plugin = "/a.py"\nset.dllp.hidden = 64\nset.dllp.dropout = 0.2\nset.supervised.hidden = 128')
+    path = config(
+        tmp_path, 'plugin = "/a.py"\nset.dllp.hidden = 64\nset.dllp.dropout = 0.2\nset.supervised.hidden = 128'
+    )
     settings = resolve({"plugin": ("/b.py", "/a.py"), "set": ("dllp.hidden=256", "x.y=a=b")}, config=path)
     assert settings.plugin == ("/a.py", "/b.py")
     assert settings.set == {"dllp": {"hidden": "256", "dropout": 0.2}, "supervised": {"hidden": 128}, "x": {"y": "a=b"}}
@@ -146,7 +153,9 @@ def test_seeds(given: Any, expected: tuple[int, ...]) -> None:
     assert resolve({"seeds": given}).seeds == expected
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "x", "", "1.5", "5-3", "0-99999999", "99999999", True, 2.0, "1,x", [], "-2-4"])
+@pytest.mark.parametrize(
+    "given", ["0", "-1", "x", "", "1.5", "5-3", "0-99999999", "99999999", True, 2.0, "1,x", [], "-2-4"]
+)
 def test_bad_seeds(given: Any) -> None:
     assert "--seeds must be a number of seeds" in error_of({"seeds": given})
 
@@ -164,7 +173,9 @@ def test_bad_bag_sizes(given: Any) -> None:
     assert message.startswith("--bag-sizes must be positive whole numbers such as 64,256,1024, however: ")
 
 
-@pytest.mark.parametrize(("given", "seconds"), [("540s", 540), ("9m", 540), ("1.5h", 5400), ("30", 30), (30, 30), (1.5, 1.5)])
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("540s", 540), ("9m", 540), ("1.5h", 5400), ("30", 30), (30, 30), (1.5, 1.5)]
+)
 def test_time_budgets(given: Any, seconds: float) -> None:
     assert resolve({"time-budget": given}).time_budget == seconds
 

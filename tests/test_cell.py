@@ -1,0 +1,77 @@
+"""Cells: what their ids depend on, and hyperparameters from text."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from llpbench.cell import Cell, Protocol, make_cell
+from llpbench.errors import LLPBenchError
+
+
+def test_an_id_is_the_hash_of_the_specification_alone() -> None:
+    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
+    params = list(cell.params.items())
+    random.Random(0).shuffle(params)
+    assert replace(cell, params=dict(params)).id == cell.id
+    assert len(cell.id) == 16
+    assert json.loads(json.dumps(cell.spec)) == cell.spec
+
+
+def test_ids_are_pinned() -> None:
+    """A change here orphans published results: it must be meant."""
+    cell = Cell("m", "d", "ordered", 256, "saint", {"a": 1.0}, {"dim": 32}, "none", Protocol())
+    assert cell.id == "28e2ea896269ff11"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bag_size": 64},
+        {"bagging": "random"},
+        {"encoder": "saint"},
+        {"protocol": Protocol(epochs=5)},
+        {"params": {"dropout": 0.2}},
+    ],
+)
+def test_whatever_decides_a_result_changes_the_id(change: dict[str, object]) -> None:
+    settings: dict[str, object] = {"bag_size": 256, "encoder": "mlp"}
+    changed = make_cell("dllp", "adult", **{**settings, **change})  # type: ignore[arg-type]
+    assert changed.id != make_cell("dllp", "adult", **settings).id  # type: ignore[arg-type]
+
+
+def test_every_hyperparameter_is_in_the_specification() -> None:
+    saint = make_cell("dllp", "adult", bag_size=256, encoder="saint")
+    assert saint.params == {"learning_rate": 1e-4, "weight_decay": 0.01, "dropout": 0.1, "hidden": 256}
+    assert saint.encoder_params["depth"] == 6
+    mlp = make_cell("dllp", "adult", bag_size=256, encoder="mlp", params={"hidden": "128"})
+    assert mlp.params == {"learning_rate": 1e-3, "weight_decay": 0.01, "dropout": 0.1, "hidden": 128}
+
+
+def test_a_direct_method_is_the_same_cell_whatever_the_encoder() -> None:
+    ids = {make_cell("bag-mean-linear", "adult", bag_size=64, encoder=e).id for e in ("mlp", "saint")}
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"learning_rat": 1}, "Did you mean learning_rate?"),
+        ({"dropout": 0.15}, "dllp.dropout must be one of 0.0, 0.1, 0.2, 0.3, however: 0.15"),
+        ({"learning_rate": "fast"}, "dllp.learning_rate must be a number"),
+        ({"weight_decay": "nan"}, "dllp.weight_decay must be a number"),
+    ],
+)
+def test_impossible_hyperparameters(params: dict[str, object], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message.replace("?", r"\?")):
+        make_cell("dllp", "adult", bag_size=256, params=params)
+
+
+def test_an_unknown_method_or_encoder_is_told_with_the_nearest() -> None:
+    with pytest.raises(LLPBenchError, match="Did you mean dllp"):
+        make_cell("dlp", "adult", bag_size=256)
+    with pytest.raises(LLPBenchError, match="Did you mean saint"):
+        make_cell("dllp", "adult", bag_size=256, encoder="sain")
