@@ -1,6 +1,6 @@
 """Executors: what computes the jobs of a schedule. `Inline` does so in this process; Ray: `ray_executor.py`.
 
-Both call `compute`, with the same number of threads, so both give the same numbers.
+Both call `attempt`, with the same number of threads, so both give the same numbers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol
 from llpbench.cell import Cell, Environment, Epoch, run_cell
 from llpbench.errors import LLPBenchError
 from llpbench.estimates import Estimator
-from llpbench.machine import Machine
 from llpbench.record import SCHEMA, Record
 from llpbench.registry import METHODS
+from llpbench.resources import Resources
 from llpbench.schedule import Job, Schedule
 from llpbench.settings import Settings
 
@@ -62,11 +62,11 @@ class Inline:
     def run(self, schedule: Schedule, listener: Listener) -> None:
         while (job := schedule.next()) is not None:
             listener.started(job)
-            records = compute(job, self._environment, partial(listener.progressed, job), self._run)
+            records = attempt(job, self._environment, partial(listener.progressed, job), self._run)
             listener.finished(job, records)
 
 
-def compute(
+def attempt(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell = run_cell
 ) -> list[Record]:
     """The records of a job, whatever goes wrong with it."""
@@ -113,7 +113,7 @@ def failures(job: Job, reason: str) -> list[Record]:
     ]
 
 
-def choose(settings: Settings, jobs: Sequence[Job], machine: Machine, estimator: Estimator) -> tuple[Executor, str]:
+def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:
     """The executor that the settings ask for, and a line to show ("" mostly).
 
     `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start. Raises
@@ -125,12 +125,12 @@ def choose(settings: Settings, jobs: Sequence[Job], machine: Machine, estimator:
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
     if settings.executor == "ray" and numbered:
         raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
-    several = min(machine.cpus // settings.threads, len(jobs)) > 1 and not numbered
+    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
     seconds = estimator.total(jobs)
     worth = several and (seconds is None or seconds > _SECONDS_WORTH_RAY)
     if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
         from llpbench.ray_executor import RayExecutor
 
-        return RayExecutor(settings.environment, machine, estimator.megabytes), ""
+        return RayExecutor(settings.environment, resources, estimator.megabytes), ""
     missed = settings.executor == "auto" and worth
     return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

@@ -165,12 +165,12 @@ class _Size(NamedTuple):
 
 
 def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
+    from llpbench.datasets.catalogue import catalogue
     from llpbench.datasets.loading import load_table
-    from llpbench.datasets.specs import dataset_spec
 
-    spec = dataset_spec(dataset)
-    if spec.rows is not None and not load:
-        return _Size(spec.rows, spec.classes)
+    entry = next(entry for entry in catalogue(data_dir) if entry.name == dataset)
+    if entry.rows is not None and entry.found != "missing" and not load:
+        return _Size(entry.rows, entry.classes)
     table = load_table(dataset, data_dir, download=load)
     return _Size(len(table), len(table.classes))
 

@@ -26,9 +26,9 @@ from ray.tune.search import Searcher
 
 from llpbench.cell import Environment, Epoch, run_cell
 from llpbench.errors import LLPBenchError
-from llpbench.executors import Listener, RunCell, compute, failures
-from llpbench.machine import Machine
+from llpbench.executors import Listener, RunCell, attempt, failures
 from llpbench.record import Record
+from llpbench.resources import Resources
 from llpbench.schedule import Job, Schedule
 
 _ENVIRONMENT = {
@@ -60,19 +60,19 @@ class RayExecutor:
     def __init__(
         self,
         environment: Environment,
-        machine: Machine,
+        resources: Resources,
         megabytes: Callable[[Job], float | None] = lambda _: None,
         run: RunCell = run_cell,
     ) -> None:
         """`megabytes` estimates the GPU memory of a job."""
         self._environment = environment
-        self._machine = machine
+        self._resources = resources
         self._megabytes = megabytes
         self._run = run
-        self.slots = max(machine.cpus // environment.threads, 1)
+        self.slots = max(resources.cpus // environment.threads, 1)
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        room = _Room(self.slots * self._environment.threads, self._machine.gpus)
+        room = _Room(self.slots * self._environment.threads, self._resources.gpus)
         trial = tune.with_resources(
             tune.with_parameters(_trial, environment=self._environment, run=self._run),
             lambda config: tune.PlacementGroupFactory([config["bundle"]]),
@@ -93,9 +93,9 @@ class RayExecutor:
 
     def _needs(self, job: Job) -> _Room:
         threads = self._environment.threads
-        if self._machine.gpus == 0 or job.cell.encoder is None:
+        if self._resources.gpus == 0 or job.cell.encoder is None:
             return _Room(self.slots * threads if job.alone else threads, 0)
-        return _Room(threads, 1 if job.alone else self._machine.gpu_share(self._megabytes(job)))
+        return _Room(threads, 1 if job.alone else self._resources.gpu_share(self._megabytes(job)))
 
 
 class _Jobs(Searcher):  # type: ignore[misc]
@@ -142,10 +142,12 @@ class _Events(tune.Callback):  # type: ignore[misc]
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
+        self._started: set[str] = set()
         self.error: Exception | None = None
         """what the listener raised: Tune makes a text of it"""
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        self._started.add(trial.trial_id)
         self._listener.started(trial.config["job"])
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
@@ -156,6 +158,8 @@ class _Events(tune.Callback):  # type: ignore[misc]
 
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         job = trial.config["job"]
+        if trial.trial_id not in self._started:  # its process did not even come up
+            self._listener.started(job)
         self._finished(job, failures(job, _misfortune(trial)))
 
     def _finished(self, job: Job, records: list[Record]) -> None:
@@ -180,11 +184,11 @@ def _trial(config: dict[str, Any], environment: Environment, run: RunCell) -> di
             reported = time.monotonic()
             tune.report({"progress": json.dumps(asdict(epoch))})
 
-    return {"records": json.dumps(compute(config["job"], environment, report, run))}
+    return {"records": json.dumps(attempt(config["job"], environment, report, run))}
 
 
 def _misfortune(trial: Any) -> str:
-    """Why a trial ended without records, although `compute` never raises."""
+    """Why a trial ended without records, although `attempt` never raises."""
     file = Path(trial.pickled_error_file or "")
     error = ray.cloudpickle.loads(file.read_bytes()) if file.is_file() else None
     if error is None or isinstance(error, RayActorError):

@@ -18,10 +18,10 @@ from llpbench.cell import Cell, Epoch
 from llpbench.estimates import Estimator
 from llpbench.executors import choose
 from llpbench.journal import FILE, Journal, read
-from llpbench.machine import this_machine
 from llpbench.planning import FindObstacle, Plan, expand, make_plan, obstacles
 from llpbench.progress import Display, duration
 from llpbench.record import Record
+from llpbench.resources import available
 from llpbench.schedule import Deadline, Job, Schedule, plural
 from llpbench.settings import Settings
 
@@ -55,8 +55,8 @@ def preview(settings: Settings) -> tuple[Plan, float | None]:
     cells = expand(settings)
     records = read(settings.out / FILE).records
     plan = _plan(settings, cells, records, obstacles(settings.data_dir, load=False))
-    machine = this_machine(settings.device)
-    return plan, Estimator(records.values(), gpu=machine.gpus > 0).total(plan.jobs)
+    gpu = available(settings.device).gpus > 0
+    return plan, Estimator(records.values(), gpu=gpu).total(plan.jobs)
 
 
 def run(settings: Settings, display: Display) -> Outcome:
@@ -91,9 +91,9 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         display.say(f"nothing to run: {counts(plan)}")
         return 0
     _require_device(settings)
-    machine = this_machine(settings.device)
-    estimator = Estimator(journal.contents.records.values(), gpu=machine.gpus > 0)
-    executor, note = choose(settings, jobs, machine, estimator)
+    resources = available(settings.device)
+    estimator = Estimator(journal.contents.records.values(), gpu=resources.gpus > 0)
+    executor, note = choose(settings, jobs, resources, estimator)
     schedule = Schedule(jobs, estimator.seconds, deadline)
     work = _Work(journal, estimator, schedule, display, executor.slots)
     if note:

@@ -21,8 +21,6 @@ from llpbench.reading import Reader
 if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
     from llpbench.cell import Environment, Protocol
 
-Executor = Literal["auto", "inline", "ray"]
-
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "methods": "all",
@@ -66,7 +64,7 @@ class Settings:
     threads: int = 1
     compile: bool | None = None
     precision: str = "float32"
-    executor: Executor = "auto"
+    executor: Literal["auto", "inline", "ray"] = "auto"
     retry: Literal["failed"] | None = None
     time_budget: float | None = None
     """seconds after which no new work is started"""

@@ -15,9 +15,9 @@ from bench import make_cell_of, make_record
 from llpbench.cell import Cell, Environment, Epoch
 from llpbench.errors import LLPBenchError
 from llpbench.estimates import Estimator
-from llpbench.executors import Inline, choose, compute
-from llpbench.machine import Machine
+from llpbench.executors import Inline, attempt, choose
 from llpbench.record import Record
+from llpbench.resources import Resources
 from llpbench.schedule import Job, Schedule
 from llpbench.settings import Settings, resolve
 
@@ -87,7 +87,7 @@ def test_inline_computes_one_job_after_the_other(tmp_path: Path) -> None:
 def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
     for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines")):
         (job,) = scripted_jobs(size)
-        records = compute(job, Environment(), lambda _: None, scripted)
+        records = attempt(job, Environment(), lambda _: None, scripted)
         assert reasons(records) == {job.cell.run_id(seed): f"failed: {reason}" for seed in (0, 1)}
         for record in records:
             assert record.keys() == Record.__annotations__.keys()
@@ -100,7 +100,7 @@ def test_an_interrupt_passes() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compute(JOB, Environment(), lambda _: None, interrupted)
+        attempt(JOB, Environment(), lambda _: None, interrupted)
 
 
 def test_libraries_keep_to_the_threads_of_the_environment() -> None:
@@ -113,51 +113,51 @@ def test_libraries_keep_to_the_threads_of_the_environment() -> None:
         return []
 
     for threads in (1, 2):
-        compute(JOB, Environment(threads=threads), lambda _: None, look)
+        attempt(JOB, Environment(threads=threads), lambda _: None, look)
     assert seen == [{1}, {2}]
 
 
 # Choice
 
 
-def chosen(machine: Machine, jobs: Sequence[Job], records: Sequence[Record] = (), **flags: Any) -> tuple[str, str]:
+def chosen(resources: Resources, jobs: Sequence[Job], records: Sequence[Record] = (), **flags: Any) -> tuple[str, str]:
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
-    executor, note = choose(settings, jobs, machine, Estimator(records))
+    executor, note = choose(settings, jobs, resources, Estimator(records))
     return executor.name, note
 
 
 def test_auto_is_ray_where_several_jobs_can_run_at_a_time() -> None:
     jobs = scripted_jobs(5, 6)
-    assert chosen(Machine(2), jobs) == ("ray", "")
-    assert chosen(Machine(1), jobs) == ("inline", "")
-    assert chosen(Machine(2), jobs[:1]) == ("inline", "")
-    assert chosen(Machine(2), jobs, threads=2) == ("inline", "")
-    assert chosen(Machine(4), jobs, threads=2) == ("ray", "")
-    assert chosen(Machine(2, 2, 80_000), jobs, device="cuda:1") == ("inline", "")
-    assert chosen(Machine(2), jobs, executor="inline") == ("inline", "")
-    assert chosen(Machine(1), jobs[:1], executor="ray") == ("ray", "")
+    assert chosen(Resources(2), jobs) == ("ray", "")
+    assert chosen(Resources(1), jobs) == ("inline", "")
+    assert chosen(Resources(2), jobs[:1]) == ("inline", "")
+    assert chosen(Resources(2), jobs, threads=2) == ("inline", "")
+    assert chosen(Resources(4), jobs, threads=2) == ("ray", "")
+    assert chosen(Resources(2, 2, 80_000), jobs, device="cuda:1") == ("inline", "")
+    assert chosen(Resources(2), jobs, executor="inline") == ("inline", "")
+    assert chosen(Resources(1), jobs[:1], executor="ray") == ("ray", "")
 
 
 def test_auto_does_not_start_ray_for_a_few_seconds_of_work() -> None:
     jobs = scripted_jobs(5, 6)
-    assert chosen(Machine(2), jobs, [make_record(jobs[0].cell, seconds=1)]) == ("inline", "")
-    assert chosen(Machine(2), jobs, [make_record(jobs[0].cell, seconds=60)]) == ("ray", "")
+    assert chosen(Resources(2), jobs, [make_record(jobs[0].cell, seconds=1)]) == ("inline", "")
+    assert chosen(Resources(2), jobs, [make_record(jobs[0].cell, seconds=60)]) == ("ray", "")
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
-    name, note = chosen(Machine(2), scripted_jobs(5, 6))
+    name, note = chosen(Resources(2), scripted_jobs(5, 6))
     assert name == "inline"
     assert note == "Ray is not installed: cells run one after the other."
-    assert chosen(Machine(1), scripted_jobs(5, 6)) == ("inline", "")
+    assert chosen(Resources(1), scripted_jobs(5, 6)) == ("inline", "")
     with pytest.raises(LLPBenchError, match=r"Ray is not installed\. Install"):
-        chosen(Machine(2), scripted_jobs(5, 6), executor="ray")
+        chosen(Resources(2), scripted_jobs(5, 6), executor="ray")
 
 
 def test_ray_cannot_be_told_a_gpu() -> None:
     with pytest.raises(LLPBenchError, match="however: --device cuda:1"):
-        chosen(Machine(2, 2, 80_000), scripted_jobs(5), executor="ray", device="cuda:1")
+        chosen(Resources(2, 2, 80_000), scripted_jobs(5), executor="ray", device="cuda:1")
 
 
 def test_room_on_cpus_and_gpus() -> None:
@@ -165,12 +165,12 @@ def test_room_on_cpus_and_gpus() -> None:
 
     direct, neural = Job(make_cell_of("ridge", encoder=None), (0,)), Job(make_cell_of(), (0, 1))
     alone = Job(neural.cell, (0,), alone=True)
-    cpu = RayExecutor(Environment(threads=2), Machine(9))
+    cpu = RayExecutor(Environment(threads=2), Resources(9))
     assert cpu.slots == 4
     assert [cpu._needs(job) for job in (direct, neural, alone)] == [_Room(2, 0), _Room(2, 0), _Room(8, 0)]
-    gpu = RayExecutor(Environment(), Machine(16, 2, 80_000), lambda _: 15_000.0)
+    gpu = RayExecutor(Environment(), Resources(16, 2, 80_000), lambda _: 15_000.0)
     assert [gpu._needs(job) for job in (direct, neural, alone)] == [_Room(1, 0), _Room(1, 0.25), _Room(1, 1)]
-    assert RayExecutor(Environment(threads=8), Machine(2)).slots == 1
+    assert RayExecutor(Environment(threads=8), Resources(2)).slots == 1
 
 
 # Ray itself
@@ -204,7 +204,7 @@ def test_ray_goes_on_whatever_happens_to_its_processes(tmp_path: Path, capfd: py
     schedule = Schedule(jobs, lambda _: None)
     diary = Strict(schedule, most=7)
     with pytest.raises(LLPBenchError, match=r"^the disk is full$"):
-        RayExecutor(Environment(data_dir=str(tmp_path)), Machine(2), run=scripted).run(schedule, diary)
+        RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted).run(schedule, diary)
     found = reasons(diary.records)
     assert {
         job.cell.bag_size: found[job.cell.run_id(seed)].partition(" (")[0] for job in jobs for seed in job.seeds

@@ -81,6 +81,11 @@ def test_every_package_is_declared() -> None:
     assert found == {folder(package) for package in PACKAGES}
 
 
+def test_type_checkers_find_the_mapped_packages() -> None:
+    for name in ("methods", "datasets"):
+        assert (ROOT / "llpbench" / name).resolve() == ROOT / name
+
+
 def test_no_file_mentions_a_machine_or_a_package_index() -> None:
     foreign = re.compile(
         rb"(?<![\w./~-])/(?:home|root|work|opt|Users|mnt)/\w"  # somebody's folders

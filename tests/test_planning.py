@@ -16,9 +16,9 @@ from llpbench.errors import LLPBenchError
 from llpbench.estimates import Estimator
 from llpbench.journal import FILE, read, to_line
 from llpbench.listings import plan_table
-from llpbench.machine import Machine
 from llpbench.planning import Obstacle, Plan, expand, make_plan, obstacles
 from llpbench.record import Record
+from llpbench.resources import Resources
 from llpbench.schedule import Deadline, Job, Schedule
 from llpbench.settings import resolve
 
@@ -162,11 +162,10 @@ def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Pat
     for load in (True, False):
         find = obstacles(None, load=load)
         assert find(cells[0]) is None
-        if load:  # a plan believes the declaration
-            found = find(cells[1])
-            assert found is not None
-            assert not found.lasting
-            assert "dataset 'absent' is not there" in found.reason
+        found = find(cells[1])
+        assert found is not None
+        assert not found.lasting
+        assert "dataset 'absent' is not there" in found.reason
 
 
 def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +263,7 @@ def test_memory_is_known_from_gpu_runs_of_the_same_shape() -> None:
     ],
 )
 def test_shares_of_a_gpu(total: float, wanted: float | None, share: float) -> None:
-    assert Machine(8, 1, total).gpu_share(wanted) == share
+    assert Resources(8, 1, total).gpu_share(wanted) == share
 
 
 # Schedule

@@ -291,10 +291,10 @@ def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
     out = tmp_path / "ray"
     command = [*arguments(plugin, out, *SLOWLY), "--executor", "ray"]
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:  # Ray's sockets need a short path
-        process = start(command, env={**os.environ, "TMPDIR": temporary})
+        process = start(command, env={**os.environ, "TMPDIR": temporary}, start_new_session=True)
         while process.poll() is None and not journal(out):
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Ray's processes too
         output, errors = process.communicate(timeout=120)
         assert list(Path(temporary).glob("llpbench-*")) == []
     assert process.returncode == 130, errors

@@ -11,8 +11,8 @@ _UNKNOWN_MEGABYTES = 16_000.0
 
 
 @dataclass(frozen=True)
-class Machine:
-    """The resources that jobs share."""
+class Resources:
+    """What jobs share."""
 
     cpus: int
     gpus: int = 0
@@ -25,15 +25,15 @@ class Machine:
         return next((share for share in _SHARES if wanted <= share), 1.0)
 
 
-def this_machine(device: str) -> Machine:
-    """The machine as cells on `device` (as `Environment` names it) may use it."""
+def available(device: str) -> Resources:
+    """What cells on `device` (as `Environment` names it) may use."""
     cpus = usable_cpus()
     if device == "cpu":
-        return Machine(cpus)
+        return Resources(cpus)
     import torch
 
     memory = [torch.cuda.get_device_properties(number).total_memory for number in range(torch.cuda.device_count())]
-    return Machine(cpus, len(memory), min(memory) / 2**20) if memory else Machine(cpus)
+    return Resources(cpus, len(memory), min(memory) / 2**20) if memory else Resources(cpus)
 
 
 def usable_cpus() -> int:
