@@ -6,7 +6,8 @@ The test split is touched here alone, after all training, once for each selected
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,14 +51,40 @@ def compute_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_
     for plugin in environment.plugins:
         load_plugin(plugin)
     device = pick_device(environment.device)
-    torch.set_num_threads(environment.threads)
     machine = Machine(
         device=device,
         compiled=device.type == "cuda" if environment.compile is None else environment.compile,
         precision=pick_precision(environment.precision, device),
     )
-    method = read_params(METHODS.get(cell.method).Params, cell.params, owner=cell.method)
-    method = METHODS.get(cell.method)(method)
+    declared = METHODS.get(cell.method)
+    method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+    with _threads(environment.threads):
+        return _compute(cell, seeds, environment, method, machine, on_epoch)
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Limit torch and the libraries under numpy and scikit-learn to some threads, so that executors agree."""
+    import sklearn.ensemble  # noqa: F401  (only what is loaded can be limited)
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        with threadpool_limits(limits=number):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _compute(
+    cell: Cell,
+    seeds: Sequence[int],
+    environment: Environment,
+    method: Method | DirectMethod,
+    machine: Machine,
+    on_epoch: Progress,
+) -> list[Record]:
     clock = time.perf_counter()
     tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
     data_seconds = (time.perf_counter() - clock) / len(tasks)
@@ -97,7 +124,9 @@ def pick_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise LLPBenchError(f"device {name!r} is not supported. Choose --device auto, cpu, cuda or cuda:N.")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise LLPBenchError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs. Use --device cpu.")
+        raise LLPBenchError(
+            f"device {name!r} is not there, torch sees {torch.cuda.device_count()} GPUs. Use --device cpu."
+        )
     return device
 
 
@@ -184,9 +213,7 @@ def _judge_selected(population: Population, number: int, task: Task) -> dict[str
     selected = population.outcomes[number].selected
     by_epoch = {choice.epoch: choice.weights for choice in selected.values()}
     predictions = population.predict(number, torch.stack(list(by_epoch.values())), task.test)
-    judged = {
-        epoch: test_metrics(proba, task.test) for epoch, proba in zip(by_epoch, predictions, strict=True)
-    }
+    judged = {epoch: test_metrics(proba, task.test) for epoch, proba in zip(by_epoch, predictions, strict=True)}
     return {
         name: Selected(epoch=choice.epoch, validation=choice.value, test=dict(judged[choice.epoch]))
         for name, choice in selected.items()
@@ -200,7 +227,9 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
         fitted = time.perf_counter()
-        proba = [_checked(predictor(holdout.rows), len(holdout.labels), task) for holdout in (task.validation, task.test)]
+        proba = [
+            _checked(predictor(holdout.rows), len(holdout.labels), task) for holdout in (task.validation, task.test)
+        ]
     except LLPBenchError:
         raise
     except Exception as error:
@@ -251,7 +280,8 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether an exception says that the GPU's or the machine's memory did not suffice."""
     text = str(error)
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and ("not enough memory" in text or "out of memory" in text or "can't allocate memory" in text)
+        isinstance(error, RuntimeError)
+        and ("not enough memory" in text or "out of memory" in text or "can't allocate memory" in text)
     )
 
 

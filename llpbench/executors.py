@@ -70,13 +70,8 @@ def attempt(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell = run_cell
 ) -> list[Record]:
     """The records of a job, whatever goes wrong with it."""
-    # Libraries can be limited once they are loaded; torch is told by `run_cell`.
-    import sklearn.ensemble  # noqa: F401
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     try:
-        with threadpool_limits(limits=environment.threads):
-            return run(job.cell, job.seeds, environment, on_epoch)
+        return run(job.cell, job.seeds, environment, on_epoch)
     except LLPBenchError as error:
         return failures(job, str(error))
     except Exception as error:  # a fault of the engine's own must not end a run of many hours either

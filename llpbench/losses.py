@@ -27,4 +27,5 @@ def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
     On bags of one row it is cross-entropy (minus the target's entropy).
     """
     target = bags.proportions
-    return (torch.xlogy(target, target) - target * bag_log_proba(log_proba, bags.mask)).sum(dim=-1).mean()
+    divergence: Tensor = (torch.xlogy(target, target) - target * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
+    return divergence.mean()

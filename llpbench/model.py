@@ -9,12 +9,14 @@ how many train beside it.
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from llpbench.bags import Bags, Rows, Schema
+
 
 class Random:
     """A stream of random numbers for one member and one step.
@@ -111,7 +113,7 @@ class MLP(nn.Sequential):
 
     def __init__(self, *widths: int) -> None:
         layers: list[nn.Module] = []
-        for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
+        for fan_in, fan_out in pairwise(widths):
             layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
         super().__init__(*layers[:-1])
 
@@ -131,7 +133,8 @@ class Model:
     Inside a population its parameters are those of one member; a method never notices the others.
     """
 
-    def __init__(self, network: nn.Module, random: Random | None = None) -> None:
+    def __init__(self, network: Any, random: Random | None = None) -> None:
+        """`network`: what `Method.build` made, a module with at least `encoder` and `head`."""
         self.network = network
         self.random = random
 

@@ -297,7 +297,7 @@ class Population:
     # -- prediction -------------------------------------------------------------------------------------------------
 
     def _log_proba(self, theta: Tensor, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
-        """[n, rows, classes] float64: parameters [n, parameters] of members `slots` [n] on rows `where` [n] of `rows`."""
+        """[n, rows, classes] float64: `theta` [n, parameters] of members `slots` [n] on the rows `where` [n]."""
 
         def predict(parameters: Any, buffers: Any, values: Any, bags: Bags) -> Any:
             return functional_call(self._objective, (parameters, buffers), (None, values, bags, None, None))

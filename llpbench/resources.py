@@ -38,6 +38,6 @@ def available(device: str) -> Resources:
 
 def usable_cpus() -> int:
     """CPU cores that this process may use, with regard to affinity and to the quota of a container."""
-    from joblib import cpu_count  # type: ignore[import-untyped]
+    from joblib import cpu_count
 
     return int(cpu_count())

@@ -30,7 +30,7 @@ class Stack:
 
     def parameters(self, theta: Tensor) -> dict[str, Tensor]:
         """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members]."""
-        parts = theta.split(self.sizes, dim=1)  # one split: its backward is one concatenation
+        parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward is one concatenation
         return {
             name: part.reshape(-1, *shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }

@@ -36,7 +36,5 @@ class BagSoftLabelLinear(DirectMethod):
         del rng
         design = OneHot(train.rows, schema)
         weights = np.ones(len(train.bag_of_row))
-        predict = linear_fit(
-            self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength
-        )
+        predict = linear_fit(self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength)
         return lambda rows: predict(design(rows))

@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
+from toy import toy_assignment, toy_table, toy_task
 
 from llpbench import compute
 from llpbench.bags import Assignment, Split, Table, Task, build_task, count_labels
-from llpbench.cell import Cell, Environment, Protocol, make_cell, run_cell
+from llpbench.cell import Environment, Protocol, make_cell, run_cell
 from llpbench.compute import fit_direct, is_out_of_memory, pick_device, pick_precision, train_population
 from llpbench.criteria import CRITERIA, METRICS
 from llpbench.errors import LLPBenchError
@@ -22,7 +24,6 @@ from llpbench.ranges import read_params
 from llpbench.record import Record
 from llpbench.registry import METHODS
 from llpbench.seeding import generator
-from toy import toy_assignment, toy_table, toy_task
 
 SHORT = Protocol(epochs=3, patience=3)
 
@@ -199,6 +200,13 @@ def test_fewer_members_at_once_give_the_same_results() -> None:
         assert first == pytest.approx(second, abs=1e-4)
 
 
+def test_torch_and_libraries_keep_to_the_threads_of_the_environment() -> None:
+    for threads in (2, 1):
+        with compute._threads(threads):
+            assert torch.get_num_threads() == threads
+            assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
+
+
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
@@ -241,7 +249,7 @@ def test_a_real_allocation_that_cannot_be_had_is_recognised() -> None:
 
 
 def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(self, model, bags, progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
         return model.log_proba(bags) @ bags.counts
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
@@ -252,7 +260,7 @@ def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.Monkey
 
 
 def test_nan_is_a_failed_record_with_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(self, model, bags, progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, progress):  # type: ignore[no-untyped-def]
         return model.log_proba(bags).sum() * torch.where(progress.epoch > 0, math.nan, 1.0)
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)

@@ -103,20 +103,6 @@ def test_an_interrupt_passes() -> None:
         attempt(JOB, Environment(), lambda _: None, interrupted)
 
 
-def test_libraries_keep_to_the_threads_of_the_environment() -> None:
-    from threadpoolctl import threadpool_info
-
-    seen: list[set[int]] = []
-
-    def look(*_: object) -> list[Record]:
-        seen.append({pool["num_threads"] for pool in threadpool_info()})
-        return []
-
-    for threads in (1, 2):
-        attempt(JOB, Environment(threads=threads), lambda _: None, look)
-    assert seen == [{1}, {2}]
-
-
 # Choice
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,15 @@ def one_line(error: pytest.ExceptionInfo[LLPBenchError]) -> str:
     return message
 
 
-@pytest.fixture
+@contextmanager
 def no_more_room() -> Iterator[None]:
-    """A disk on which no file can grow beyond 5000 bytes."""
+    """A disk on which no file can grow beyond 5000 bytes; not longer than needed, since pytest writes files too."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_what_is_appended_is_read(tmp_path: Path) -> None:
@@ -202,9 +205,8 @@ def test_reading_needs_no_lock(tmp_path: Path) -> None:
         assert len(read(journal.path).records) == 1
 
 
-@pytest.mark.usefixtures("no_more_room")
 def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    with Journal(tmp_path) as journal:
+    with no_more_room(), Journal(tmp_path) as journal:
         while journal.path.stat().st_size < 4500:
             journal.append(make_record(CELL, len(journal.contents.records)))
         written = len(journal.contents.records)
@@ -215,11 +217,8 @@ def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     contents = read(journal.path)
     assert len(contents.records) == written
     assert contents.warnings == ()  # the part that still fitted was taken back
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, written))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert len(read(journal.path).records) == written + 1
 
 

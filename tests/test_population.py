@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from toy import toy_task
 
 from llpbench.bags import Bags, FloatArray, Schema, Task
 from llpbench.cell import Epoch, Protocol
@@ -25,7 +27,6 @@ from llpbench.model import Encoder, Model
 from llpbench.population import Machine, Member, Outcome, Population
 from llpbench.ranges import Uniform
 from llpbench.selection import HANDOVER
-from toy import toy_task
 
 SMALL = MethodParams(hidden=16)
 
@@ -43,7 +44,7 @@ def saint_row(task: Task) -> Encoder:
 
 
 def population(
-    method: Method, seeds: list[int], *, encoder=mlp, epochs: int = 3, patience: int = 100, machine=None, rates=None, **task
+    method: Method, seeds: list[int], *, encoder=mlp, epochs=3, patience=100, machine=None, rates=None, **task
 ) -> Population:  # type: ignore[no-untyped-def]
     supervision = method.supervision
     members = [
@@ -113,8 +114,6 @@ def test_a_stack_update_is_torchs_adamw() -> None:
     plan, _ = ours._draw(Stage())
     torch.manual_seed(0)
     network = ours.stack.write_out(0, ours.stack.theta[0])
-    import copy
-
     network = copy.deepcopy(network)
     optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.1)
     for drawn in plan[0]:

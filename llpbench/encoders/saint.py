@@ -94,7 +94,8 @@ class Block(nn.Module):
         u = self.norm_attention(x)
         x = self.attention(u, mask) + (x if self.prenorm else u)
         u = self.norm_feed_forward(x)
-        return self.feed_forward(u, random) + (x if self.prenorm else u)
+        out: Tensor = self.feed_forward(u, random) + (x if self.prenorm else u)
+        return out
 
 
 @register_encoder("saint", learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
