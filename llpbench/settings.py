@@ -29,8 +29,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoders": "mlp",
         "bag-sizes": 256,
         "seeds": 3,
-        "epochs": 40,
-        "patience": 8,
+        "epochs": 30,
+        "patience": 5,
     },
     "paper": {
         "methods": "all",

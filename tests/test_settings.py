@@ -36,7 +36,7 @@ def test_nothing_said_is_the_quick_preset() -> None:
     )
     assert settings.bag_sizes == (256,)
     assert settings.seeds == (0, 1, 2)
-    assert settings.protocol == Protocol(epochs=40, patience=8)
+    assert settings.protocol == Protocol(epochs=30, patience=5)
     assert settings.out == Path("leaderboards")
 
 

@@ -1,0 +1,213 @@
+"""Speed and memory of a population against the same network trained one member at a time in eager PyTorch.
+
+    python benchmarks/population.py                       # every encoder, 1, 2, 5 and 10 members
+    python benchmarks/population.py --encoders saint --members 1,10 --device cuda
+
+The job is DLLP on data of Adult's size (39,073 training rows, 6 numbers, 8 categories, ordered bags of 256, 2 bags a
+step). The baseline is what a careful author would write: one `nn.Module`, `torch.optim.AdamW`, data on the device,
+nothing stacked or compiled, the batches gathered in the same way, one synchronisation an epoch. Both are timed in this
+run, warm, on the same steps, with compilation and warm-up apart; on a GPU after synchronisation. It prints ratios:
+compare those, not the seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from llpbench.bags import Bags, Task
+from llpbench.cell import Protocol, make_cell
+from llpbench.compute import make_task, pick_device, pick_precision
+from llpbench.losses import proportion_loss
+from llpbench.method import MethodParams, Stage
+from llpbench.methods.dllp import DLLP
+from llpbench.model import Encoder, Model, Random
+from llpbench.population import CLIP, Machine, Member, Population
+from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts
+from llpbench.ranges import read_params
+from llpbench.registry import ENCODERS
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One way of training some members of one encoder."""
+
+    encoder: str
+    way: str
+    members: int
+    seconds: float
+    """per epoch of all members, the best of the repeats"""
+    first: float
+    """seconds of the first step: compilation and warm-up"""
+    memory_mb: float
+    """peak of the GPU, or of the process so far"""
+
+    @property
+    def seed_epochs(self) -> float:
+        """seed-epochs a second"""
+        return self.members / self.seconds
+
+
+class Job:
+    """DLLP with one encoder, ready to be trained in either way."""
+
+    def __init__(self, encoder: str, machine: Machine) -> None:
+        cell = make_cell("dllp", "adult", bag_size=256, encoder=encoder)
+        self.machine = machine
+        self.name, self.declared = encoder, ENCODERS.get(encoder)
+        self.sizes = read_params(self.declared.Params, cell.encoder_params, encoder)
+        params = read_params(MethodParams, cell.params, "dllp")
+        self.method, self.rate = DLLP(params), float(params.learning_rate or 0)
+        self.cell = cell
+
+    def build(self, task: Task) -> Encoder:
+        built: Encoder = self.declared(task.schema, self.sizes, self.method.params.dropout)
+        return built
+
+    def population(self, members: int, machine: Machine | None = None) -> Population:
+        tasks = [make_task(self.cell, seed, "bags", None) for seed in range(members)]
+        return Population(
+            [Member(seed, self.method, task, self.rate) for seed, task in enumerate(tasks)],
+            self.build,
+            Protocol(),
+            machine or self.machine,
+        )
+
+
+def time_epochs(run_steps: Callable[[int], None], steps: int, epoch_steps: int, repeats: int) -> tuple[float, float]:
+    """Seconds of an epoch, from the best of several runs of `steps` steps, and of the first step."""
+    clock = time.perf_counter()
+    run_steps(1)
+    first = time.perf_counter() - clock
+    run_steps(2)
+    best = np.inf
+    for _ in range(repeats):
+        clock = time.perf_counter()
+        run_steps(steps)
+        best = min(best, time.perf_counter() - clock)
+    return best / steps * epoch_steps, first
+
+
+def time_population(job: Job, members: int, steps: int, repeats: int) -> Measurement:
+    """The population as the engine runs it."""
+    reset_peak_memory(job.machine.device)
+    population = job.population(members)
+    population.theta = population.stack.theta.clone().requires_grad_()
+    optimisers = {"train": population._optimiser(job.method.phases[0])}
+    plan, keys = population._draw(Stage())
+    now = torch.zeros(4, device=job.machine.device)
+
+    def run_steps(number: int) -> None:
+        for step in range(number):
+            losses = population._losses(
+                "train", population.theta, population.slots, population._bags(plan[:, step]), keys[:, step, 0], now
+            )
+            (gradient,) = torch.autograd.grad(losses.sum(), population.theta)
+            optimisers["train"].step(population.theta, gradient)
+        losses.detach().cpu()
+
+    seconds, first = time_epochs(run_steps, min(steps, plan.shape[1]), plan.shape[1], repeats)
+    way = "population, compiled" if job.machine.compiled else "population"
+    return Measurement(job.name, way, members, seconds, first, peak_memory_mb(job.machine.device))
+
+
+def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
+    """One member in plain eager PyTorch."""
+    reset_peak_memory(job.machine.device)
+    single = job.population(1, Machine(job.machine.device))
+    network = single.stack.template
+    optimiser = torch.optim.AdamW(network.parameters(), lr=job.rate)
+    plan, keys = single._draw(Stage())
+
+    def run_steps(number: int) -> None:
+        for step in range(number):
+            stacked = single._bags(plan[:, step])
+            bags = Bags(type(stacked.rows)(*(v[0] for v in stacked.rows)), *(v[0] for v in stacked[1:]))
+            optimiser.zero_grad()
+            loss = proportion_loss(Model(network, Random(keys[0, step, 0])).log_proba(bags), bags)
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+            optimiser.step()
+        loss.detach().cpu()
+
+    seconds, first = time_epochs(run_steps, min(steps, plan.shape[1]), plan.shape[1], repeats)
+    return Measurement(job.name, "one at a time, eager", 1, seconds, first, peak_memory_mb(job.machine.device))
+
+
+@click.command(help=__doc__)
+@click.option("--encoders", default="all", help="names, globs or all")
+@click.option("--members", default="1,2,5,10", help="population sizes")
+@click.option("--device", default="auto")
+@click.option("--threads", default=2, help="CPU threads")
+@click.option("--steps", default=20, help="training steps a repeat")
+@click.option("--repeats", default=3)
+@click.option("--compile/--no-compile", "compiled", default=None, help="default: on a GPU")
+@click.option("--precision", default="float32")
+@click.option("--json", "target", type=click.Path(path_type=Path), help="write the measurements here too")
+def main(
+    encoders: str,
+    members: str,
+    device: str,
+    threads: int,
+    steps: int,
+    repeats: int,
+    compiled: bool | None,
+    precision: str,
+    target: Path | None,
+) -> None:
+    """Measure and print ratios."""
+    torch.set_num_threads(threads)
+    where = pick_device(device)
+    machine = Machine(where, where.type == "cuda" if compiled is None else compiled, pick_precision(precision, where))
+    console = Console(width=120)
+    table = Table(title=f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads, {precision}")
+    for heading in (
+        "encoder",
+        "way",
+        "members",
+        "s/epoch",
+        "seed-epochs/s",
+        "vs eager",
+        "cost of one",
+        "memory MB",
+        "first step s",
+    ):
+        table.add_column(heading, justify="left" if heading in ("encoder", "way") else "right")
+    measured: list[Measurement] = []
+    for encoder in ENCODERS.select(encoders):
+        job = Job(encoder, machine)
+        baseline = time_sequential(job, steps, repeats)
+        rows = [baseline, *(time_population(job, int(number), steps, repeats) for number in members.split(","))]
+        alone = next((row.seconds for row in rows[1:] if row.members == 1), float("nan"))
+        for row in rows:
+            faster, cost = row.seed_epochs / baseline.seed_epochs, row.seconds / alone
+            table.add_row(
+                row.encoder,
+                row.way,
+                str(row.members),
+                f"{row.seconds:.2f}",
+                f"{row.seed_epochs:.3f}",
+                f"{faster:.2f}x",
+                "" if row is baseline else f"{cost:.2f}x",
+                f"{row.memory_mb:,.0f}",
+                f"{row.first:.1f}",
+            )
+        table.add_section()
+        measured += rows
+    console.print(table)
+    if target is not None:
+        facts = {**software_facts(), "hardware": hardware_facts(where, threads, machine.compiled, precision)}
+        target.write_text(json.dumps({**facts, "measurements": [vars(row) for row in measured]}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
