@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from llpbench.method import hyperparameters
+from llpbench.errors import LLPBenchError
+from llpbench.method import DirectMethod, hyperparameters
 from llpbench.ranges import read_params
 from llpbench.record import Record
 from llpbench.registry import ENCODERS, METHODS
@@ -119,7 +120,14 @@ def make_cell(
     entry = METHODS.entry(method)
     declared = entry.load()
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
-    if entry.facts.get("kind") == "direct":
+    direct = issubclass(declared, DirectMethod)
+    if direct != (entry.facts["kind"] == "direct"):
+        kinds = ("a DirectMethod", "direct") if direct else ("a Method", "neural")
+        raise LLPBenchError(
+            f"method {entry.name!r} is {kinds[0]}, but registered as {entry.facts['kind']!r} ({entry.where}). "
+            f'Register it with kind="{kinds[1]}".'
+        )
+    if direct:
         return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None)
     network = ENCODERS.entry(encoder)
     own = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}

@@ -67,6 +67,8 @@ class Registry:
     """the package whose files register the built-in entries"""
     lazy: bool
     """index the package's files from their source instead of importing them"""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """facts of an entry whose decorator does not state them"""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _indexed: bool = False
 
@@ -78,7 +80,7 @@ class Registry:
                 kind=self.kind,
                 name=name,
                 summary=_first_line(target.__doc__),
-                facts=facts,
+                facts={**self.defaults, **facts},
                 where=_place(target),
                 module=target.__module__,
                 target=target,
@@ -141,6 +143,7 @@ class Registry:
             for module in _modules(self.package):
                 if self.lazy:
                     for entry in _read_source(module, self.kind):
+                        entry.facts = {**self.defaults, **entry.facts}
                         self._add(entry)
                 else:
                     importlib.import_module(module)
@@ -169,7 +172,13 @@ class Registry:
             known.target, known.facts = entry.target, entry.facts
 
 
-METHODS = Registry("method", "llpbench.methods", lazy=True)
+METHODS = Registry(
+    "method",
+    "llpbench.methods",
+    lazy=True,
+    # kind: neural or direct; role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary
+    defaults={"kind": "neural", "role": "", "classes": "multi", "reference": ""},
+)
 ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)
 DATASETS = Registry("dataset", "llpbench.datasets", lazy=False)
 BAGGINGS = Registry("bagging", "llpbench.datasets", lazy=False)

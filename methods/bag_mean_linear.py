@@ -28,7 +28,7 @@ class BagMeanLinearParams(DirectParams):
     """of the L2 penalty"""
 
 
-@register_method("bag-mean-linear", kind="direct", role="", classes="multi", reference="Goodman 1953")
+@register_method("bag-mean-linear", kind="direct", reference="Goodman 1953")
 class BagMeanLinear(DirectMethod):
     """Linear regression of bag proportions on bag means, applied to single rows."""
 

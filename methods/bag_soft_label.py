@@ -16,7 +16,7 @@ from llpbench.model import Model
 from llpbench.registry import register_method
 
 
-@register_method("bag-soft-label", kind="neural", role="floor", classes="multi", reference="spec D0")
+@register_method("bag-soft-label", role="floor", reference="spec D0")
 class BagSoftLabel(Method):
     """Train on shuffled rows, each labelled with its bag's proportions."""
 

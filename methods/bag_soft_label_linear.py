@@ -24,7 +24,7 @@ class BagSoftLabelLinearParams(DirectParams):
     """of the L2 penalty"""
 
 
-@register_method("bag-soft-label-linear", kind="direct", role="", classes="multi", reference="spec D0")
+@register_method("bag-soft-label-linear", kind="direct", reference="spec D0")
 class BagSoftLabelLinear(DirectMethod):
     """Linear regression on rows, each labelled with its bag's proportions."""
 

@@ -14,7 +14,7 @@ from llpbench.model import Model
 from llpbench.registry import register_method
 
 
-@register_method("dllp", kind="neural", role="", classes="multi", reference="Ardehaly & Culotta 2017")
+@register_method("dllp", reference="Ardehaly & Culotta 2017")
 class DLLP(Method):
     """Match each bag's mean prediction to its label proportions."""
 

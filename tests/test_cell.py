@@ -10,6 +10,7 @@ import pytest
 
 from llpbench.cell import Cell, Protocol, make_cell
 from llpbench.errors import LLPBenchError
+from llpbench.registry import METHODS
 
 
 def test_an_id_is_the_hash_of_the_specification_alone() -> None:
@@ -75,3 +76,10 @@ def test_an_unknown_method_or_encoder_is_told_with_the_nearest() -> None:
         make_cell("dlp", "adult", bag_size=256)
     with pytest.raises(LLPBenchError, match="Did you mean saint"):
         make_cell("dllp", "adult", bag_size=256, encoder="sain")
+
+
+def test_a_method_registered_as_the_wrong_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = METHODS.entry("bag-mean-linear")
+    monkeypatch.setattr(entry, "facts", {**entry.facts, "kind": "neural"})
+    with pytest.raises(LLPBenchError, match='Register it with kind="direct"'):
+        make_cell("bag-mean-linear", "adult", bag_size=256)
