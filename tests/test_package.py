@@ -54,6 +54,22 @@ def committed() -> list[Path]:
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
+def test_a_run_works_without_the_libraries_it_does_not_need(tmp_path: Path) -> None:
+    code = f"""
+import sys
+for name in ("ray", "openml", "optuna", "seaborn", "matplotlib"):
+    sys.modules[name] = None  # importing it raises, as if it were not installed
+sys.argv = ["llpbench", "run", "--methods=dllp,bag-mean-linear", "--epochs=1", "--seeds=1", "--bag-sizes=1024",
+            "--out={tmp_path}"]
+import llpbench.cli
+llpbench.cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "2/2 runs" in done.stdout + done.stderr
+    assert (tmp_path / "fine.md").is_file()
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list", "methods"]], ids=" ".join)
 def test_the_command_line_answers_without_heavy_libraries(arguments: list[str]) -> None:
     code = f"""
