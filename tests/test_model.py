@@ -55,9 +55,9 @@ def test_a_member_has_the_same_stream_alone_and_under_vmap() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 4, 1001])
 def test_dropout_keeps_the_mean_and_drops_the_share(size: int) -> None:
-    dropped = torch.stack([stream(key).dropout(torch.ones(size), 0.25) for key in range(40_000 // size)])
+    dropped = torch.stack([stream(key).dropout(torch.ones(size), 0.25) for key in range(max(40, 4000 // size))])
     assert abs(float((dropped == 0).float().mean()) - 0.25) < 0.02
-    assert abs(float(dropped.mean()) - 1) < 0.03
+    assert abs(float(dropped.mean()) - 1) < 0.04
 
 
 def test_permutation_holds_every_number_once() -> None:
