@@ -186,24 +186,25 @@ def _train_together(
 
     reset_peak_memory(machine.device)
     clock = time.perf_counter()
-    members = [Member(seed, method, task, float(method.params.learning_rate or 0)) for seed, task in tasks.items()]
+    assert method.params.learning_rate is not None  # make_cell fills in the encoder's own
+    members = [Member(seed, method, task, method.params.learning_rate) for seed, task in tasks.items()]
     population = Population(members, build_encoder, cell.protocol, machine)
     outcomes = population.train(on_epoch)
     share = {name: seconds / len(tasks) for name, seconds in population.seconds.items()}
     results = []
     for number, (seed, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
         result = Result(seed, epochs=outcome.epochs, parameters=population.stack.theta.shape[1], members=len(tasks))
+        result.times = dict(share)
         if outcome.failure:
             result.status, result.reason = "failed", outcome.failure
         else:
             start = time.perf_counter()
             result.results = _judge_selected(population, number, tasks[seed])
-            share = share | {"test": time.perf_counter() - start}
-        result.times = share
+            result.times["test"] = time.perf_counter() - start
         results.append(result)
     total = (time.perf_counter() - clock) / len(tasks)
     for result in results:
-        result.times = result.times | {"total": total}
+        result.times["total"] = total
         result.memory_mb = peak_memory_mb(machine.device)
     return results
 

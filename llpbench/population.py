@@ -190,6 +190,8 @@ class Population:
             bags = draw(plan[:, step])
             for turn, phase in enumerate(self.method.phases):
                 losses = self._losses(phase.name, self.theta, self.slots, bags, keys[:, step, turn], progress[step])
+                if losses.dim() != 1:
+                    raise ValueError(f"a loss must be a single number, however: shape {tuple(losses.shape[1:])}")
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
                 optimisers[phase.name].step(self.theta, gradient)
                 finite &= losses.detach().isfinite()
@@ -266,7 +268,7 @@ class Population:
     def _draw(self, stage: Stage) -> tuple[Tensor, Tensor]:
         """What every step of an epoch draws [members, steps, units] and the keys of its random streams.
 
-        Every unit comes once, in random order; where the last step is not full, units already drawn fill it (spec 0).
+        Every unit comes once, in random order; a last step that is not full takes units of earlier ones (spec 0).
         """
         whole_bags = stage.unit == "bags"
         units = self.index.shape[1] if whole_bags else self.targets.shape[1]
@@ -276,7 +278,8 @@ class Population:
         for number in self.slots.tolist():
             rng = self.rngs[number]
             order = rng.permutation(units)
-            plans.append(np.concatenate([order, rng.choice(order, size=steps * per_step - units)]))
+            earlier = order[: (steps - 1) * per_step] if steps > 1 else order
+            plans.append(np.concatenate([order, rng.choice(earlier, size=steps * per_step - units)]))
             keys.append(rng.integers(2**32, size=(steps, len(self.method.phases))))
         plan = _stacked(plans, self.machine.device).reshape(-1, steps, per_step)
         return plan, _stacked(keys, self.machine.device)

@@ -250,6 +250,28 @@ def test_torchs_own_randomness_in_a_loss_is_refused() -> None:
         trained(Unseeded(SMALL), [0])
 
 
+def test_a_loss_that_is_not_a_single_number_is_refused() -> None:
+    class PerBag(DLLP):
+        def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+            del progress
+            return model.log_proba(bags).sum(dim=(1, 2))
+
+    with pytest.raises(ValueError, match=r"single number, however: shape \(2,\)"):
+        trained(PerBag(SMALL), [0])
+
+
+@pytest.mark.parametrize("unit", ["bags", "rows"])
+def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_ones(unit: str) -> None:
+    pop = population(DLLP(SMALL), [0, 1], size=16)  # 15 bags, two a step: the last step lacks one
+    plan, keys = pop._draw(Stage(unit=unit))  # type: ignore[arg-type]
+    units = {"bags": 15, "rows": 240}[unit]
+    assert plan.shape[:2] == keys.shape[:2] == (2, 8)
+    for drawn in plan.reshape(2, -1):
+        assert sorted(drawn[:units].tolist()) == list(range(units))
+        assert set(drawn[units:].tolist()) <= set(drawn[: 7 * plan.shape[2]].tolist())
+    assert not torch.equal(plan[0], plan[1])
+
+
 def test_tasks_of_different_shape_are_refused() -> None:
     members = [Member(0, DLLP(SMALL), toy_task(0), 0.01), Member(1, DLLP(SMALL), toy_task(1, size=8), 0.01)]
     with pytest.raises(LLPBenchError, match="same shape"):
