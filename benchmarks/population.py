@@ -28,7 +28,7 @@ from llpbench.bags import Bags, Task
 from llpbench.cell import Protocol, make_cell
 from llpbench.compute import make_task, pick_device, pick_precision
 from llpbench.losses import proportion_loss
-from llpbench.method import MethodParams, Stage
+from llpbench.method import MethodParams
 from llpbench.methods.dllp import DLLP
 from llpbench.model import Encoder, Model, Random
 from llpbench.population import CLIP, Machine, Member, Population
@@ -103,14 +103,13 @@ def time_population(job: Job, members: int, steps: int, repeats: int) -> Measure
     population = job.population(members)
     population.theta = population.stack.theta.clone().requires_grad_()
     optimisers = {"train": population._optimiser(job.method.phases[0])}
-    plan, keys = population._draw(Stage())
+    plan, keys = population.data.plan_epoch("bags", 2, 1, population.rngs)
     now = torch.zeros(4, device=job.machine.device)
 
     def run_steps(number: int) -> None:
         for step in range(number):
-            losses = population._losses(
-                "train", population.theta, population.slots, population._bags(plan[:, step]), keys[:, step, 0], now
-            )
+            bags = population.data.take("bags", population.slots, plan[:, step])
+            losses = population._losses("train", population.theta, population.slots, bags, keys[:, step, 0], now)
             (gradient,) = torch.autograd.grad(losses.sum(), population.theta)
             optimisers["train"].step(population.theta, gradient)
         losses.detach().cpu()
@@ -126,11 +125,11 @@ def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
     single = job.population(1, Machine(job.machine.device))
     network = single.stack.template
     optimiser = torch.optim.AdamW(network.parameters(), lr=job.rate)
-    plan, keys = single._draw(Stage())
+    plan, keys = single.data.plan_epoch("bags", 2, 1, single.rngs)
 
     def run_steps(number: int) -> None:
         for step in range(number):
-            stacked = single._bags(plan[:, step])
+            stacked = single.data.take("bags", single.slots, plan[:, step])
             bags = Bags(type(stacked.rows)(*(v[0] for v in stacked.rows)), *(v[0] for v in stacked[1:]))
             optimiser.zero_grad()
             loss = proportion_loss(Model(network, Random(keys[0, step, 0])).log_proba(bags), bags)

@@ -73,12 +73,15 @@ class Progress(NamedTuple):
     """0-d float32, most steps of the stage"""
 
 
+Unit = Literal["bags", "rows"]
+
+
 @dataclass(frozen=True)
 class Stage:
     """A part of training with its own epochs and patience; each starts from the best weights of the one before."""
 
     name: str = "train"
-    unit: Literal["bags", "rows"] = "bags"
+    unit: Unit = "bags"
     """what a step draws: whole bags, or as many shuffled rows, each as a bag of one with its own target: its bag's
     proportions, until `prepare` gives others"""
     refresh: int | None = None

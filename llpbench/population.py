@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, IntArray, Rows, Task
+from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, Rows, Task
 from llpbench.cell import Epoch, Protocol
 from llpbench.errors import LLPBenchError
 from llpbench.method import Method, Phase, Progress, Stage
@@ -31,6 +31,7 @@ from llpbench.ranges import continuous
 from llpbench.seeding import generator, torch_seed
 from llpbench.selection import HANDOVER, Selected, Selection
 from llpbench.stack import AdamW, Stack
+from llpbench.training_data import TrainingData, stacked, stacked_rows
 
 CLIP = 1.0
 """largest norm of a member's gradient (spec 0)"""
@@ -98,20 +99,17 @@ class Population:
         networks = [_build(member, build_encoder) for member in members]
         self.stack = Stack(networks, machine.device)
         self.outcomes = [Outcome() for _ in members]
+        device = machine.device
         self.rngs = [generator(member.seed, "training") for member in members]
+        self.data = TrainingData([task.train for task in tasks], device)
         self.hyperparameters = {
-            name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=machine.device)
+            name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
             for name in continuous(type(self.method.params))
             if name not in ("learning_rate", "weight_decay")  # the optimiser's
         }
-        device = machine.device
-        self.train_rows = _stacked_rows([task.train.rows for task in tasks], device)
-        self.index = _stacked([task.train.index for task in tasks], device)
-        self.counts = _stacked([task.train.counts for task in tasks], device)
-        self.targets = _stacked([task.train.proportions[task.train.bag_of_row] for task in tasks], device).float()
-        self.validation_rows = _stacked_rows([task.validation.rows for task in tasks], device)
+        self.validation_rows = stacked_rows([task.validation.rows for task in tasks], device)
         self.validation_truth = [
-            _stacked([getattr(task.validation, part) for task in tasks], device)
+            stacked([getattr(task.validation, part) for task in tasks], device)
             for part in ("labels", "index", "counts")
         ]
         # an encoder whose rows see each other is always given as many rows as it was trained on
@@ -132,7 +130,7 @@ class Population:
     def predict(self, number: int, weights: Tensor, holdout: Holdout) -> FloatArray:
         """Probabilities [n, rows, classes] that a member with parameters `weights` [n, parameters] gives."""
         device = self.machine.device
-        rows = _stacked_rows([holdout.rows], device)
+        rows = stacked_rows([holdout.rows], device)
         slots = torch.full((len(weights),), number, device=device)
         proba = self._log_proba(weights.to(device), slots, rows, torch.zeros_like(slots)).exp()
         return np.asarray(proba.cpu())
@@ -176,9 +174,10 @@ class Population:
 
     def _run_epoch(self, stage: Stage, epoch: int, optimisers: dict[str, AdamW]) -> FloatArray:
         """One epoch of all members; [members] whether every loss of each was finite."""
-        plan, keys = self._draw(stage)
+        per_step = self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
+        rngs = [self.rngs[number] for number in self.slots.tolist()]
+        plan, keys = self.data.plan_epoch(stage.unit, per_step, len(self.method.phases), rngs)
         steps = plan.shape[1]
-        draw = self._bags if stage.unit == "bags" else self._single_rows
         finite = torch.ones(len(self.slots), dtype=torch.bool, device=self.machine.device)
         most = self.protocol.epochs
         progress = torch.tensor(
@@ -187,7 +186,7 @@ class Population:
             device=self.machine.device,
         )
         for step in range(steps):
-            bags = draw(plan[:, step])
+            bags = self.data.take(stage.unit, self.slots, plan[:, step])
             for turn, phase in enumerate(self.method.phases):
                 losses = self._losses(phase.name, self.theta, self.slots, bags, keys[:, step, turn], progress[step])
                 if losses.dim() != 1:
@@ -261,41 +260,7 @@ class Population:
             with torch.no_grad():
                 self.theta[position] = self.stack.read_back(number)
             if targets is not None:
-                self.targets[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.machine.device)
-
-    # -- data -------------------------------------------------------------------------------------------------------
-
-    def _draw(self, stage: Stage) -> tuple[Tensor, Tensor]:
-        """What every step of an epoch draws [members, steps, units] and the keys of its random streams.
-
-        Every unit comes once, in random order; a last step that is not full takes units of earlier ones (spec 0).
-        """
-        whole_bags = stage.unit == "bags"
-        units = self.index.shape[1] if whole_bags else self.targets.shape[1]
-        per_step = self.protocol.bags_per_step if whole_bags else self.schema.rows_per_step
-        steps = math.ceil(units / per_step)
-        plans, keys = [], []
-        for number in self.slots.tolist():
-            rng = self.rngs[number]
-            order = rng.permutation(units)
-            earlier = order[: (steps - 1) * per_step] if steps > 1 else order
-            plans.append(np.concatenate([order, rng.choice(earlier, size=steps * per_step - units)]))
-            keys.append(rng.integers(2**32, size=(steps, len(self.method.phases))))
-        plan = _stacked(plans, self.machine.device).reshape(-1, steps, per_step)
-        return plan, _stacked(keys, self.machine.device)
-
-    def _bags(self, drawn: Tensor) -> Bags:
-        """The bags `drawn` [members, bags]."""
-        slots = self.slots[:, None]
-        index, counts = self.index[slots, drawn], self.counts[slots, drawn]
-        proportions = (counts / counts.sum(dim=-1, keepdim=True)).float()
-        return Bags(_take(self.train_rows, slots[..., None], index.clamp(min=0)), index >= 0, counts, proportions)
-
-    def _single_rows(self, drawn: Tensor) -> Bags:
-        """The rows `drawn` [members, rows], each as a bag of one with its own target."""
-        targets = self.targets[self.slots[:, None], drawn]
-        rows = _take(self.train_rows, self.slots[:, None, None], drawn[..., None])
-        return Bags(rows, torch.ones_like(drawn, dtype=torch.bool)[..., None], targets.round().long(), targets)
+                self.data.set_targets(number, targets)
 
     # -- prediction -------------------------------------------------------------------------------------------------
 
@@ -360,7 +325,7 @@ class _MemberView:
         with torch.no_grad():
             chunks = []
             for start in range(0, total, population.predict_rows):
-                rows = Rows(*(v[0] for v in _chunk(population.train_rows, where, start, population.predict_rows)))
+                rows = Rows(*(v[0] for v in _chunk(population.data.rows, where, start, population.predict_rows)))
                 chunks.append(function(Model(self.network), population._unlabelled(rows))[0])
         return np.asarray(torch.cat(chunks).float().cpu())
 
@@ -379,18 +344,6 @@ def _build(member: Member, build_encoder: EncoderFactory) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(member.seed, "initial weights"))
         return member.method.build(build_encoder(member.task), member.task.schema)
-
-
-def _stacked(arrays: Sequence[FloatArray | IntArray], device: torch.device) -> Tensor:
-    return torch.from_numpy(np.stack(arrays)).to(device)
-
-
-def _stacked_rows(rows: Sequence[Rows], device: torch.device) -> Rows:
-    return Rows(*(_stacked(parts, device) for parts in zip(*rows, strict=True)))
-
-
-def _take(rows: Rows, members: Tensor, index: Tensor) -> Rows:
-    return Rows(*(value[members, index] for value in rows))
 
 
 def _chunk(rows: Rows, members: Tensor, start: int, size: int) -> Rows:

@@ -111,13 +111,13 @@ def test_a_stack_update_is_torchs_adamw() -> None:
         return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.0)
 
     ours = Population([Member(0, method, task, 0.01)], encoder, Protocol(epochs=1), Machine())
-    plan, _ = ours._draw(Stage())
+    plan, _ = ours.data.plan_epoch("bags", 2, 1, ours.rngs)
     torch.manual_seed(0)
     network = ours.stack.write_out(0, ours.stack.theta[0])
     network = copy.deepcopy(network)
     optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.1)
     for drawn in plan[0]:
-        bags = ours._bags(drawn[None])
+        bags = ours.data.take("bags", ours.slots, drawn[None])
         single = Bags(type(bags.rows)(*(v[0] for v in bags.rows)), *(v[0] for v in bags[1:]))
         optimiser.zero_grad()
         proportion_loss(Model(network).log_proba(single), single).backward()
@@ -214,7 +214,7 @@ def test_stages_hand_over_the_weights_of_a_coarse_criterion_and_prepare_sees_the
     pop._run_stage(replace(method.stages[1], refresh=None), None)
     assert [stage for stage, _ in first_stage_calls] == ["bags"]
     assert not torch.equal(handed_over, start)
-    assert set(pop.targets[0].unique().tolist()) == {0.0, 1.0}
+    assert set(pop.data.targets[0].unique().tolist()) == {0.0, 1.0}
     method.calls.clear()
     (outcome,) = population(method, [0], epochs=5).train()
     assert [stage for stage, _ in method.calls] == ["bags", "rows", "rows", "rows"]
@@ -263,7 +263,8 @@ def test_a_loss_that_is_not_a_single_number_is_refused() -> None:
 @pytest.mark.parametrize("unit", ["bags", "rows"])
 def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_ones(unit: str) -> None:
     pop = population(DLLP(SMALL), [0, 1], size=16)  # 15 bags, two a step: the last step lacks one
-    plan, keys = pop._draw(Stage(unit=unit))  # type: ignore[arg-type]
+    per_step = {"bags": 2, "rows": 32}[unit]
+    plan, keys = pop.data.plan_epoch(unit, per_step, 1, pop.rngs)  # type: ignore[arg-type]
     units = {"bags": 15, "rows": 240}[unit]
     assert plan.shape[:2] == keys.shape[:2] == (2, 8)
     for drawn in plan.reshape(2, -1):
