@@ -115,7 +115,7 @@ def time_population(job: Job, members: int, steps: int, repeats: int) -> Measure
         losses.detach().cpu()
 
     seconds, first = time_epochs(run_steps, min(steps, plan.shape[1]), plan.shape[1], repeats)
-    way = "population, compiled" if job.machine.compiled else "population"
+    way = "compiled population" if job.machine.compiled else "population"
     return Measurement(job.name, way, members, seconds, first, peak_memory_mb(job.machine.device))
 
 
@@ -167,20 +167,11 @@ def main(
     torch.set_num_threads(threads)
     where = pick_device(device)
     machine = Machine(where, where.type == "cuda" if compiled is None else compiled, pick_precision(precision, where))
-    console = Console(width=120)
+    console = Console(width=130)
     table = Table(title=f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads, {precision}")
-    for heading in (
-        "encoder",
-        "way",
-        "members",
-        "s/epoch",
-        "seed-epochs/s",
-        "vs eager",
-        "cost of one",
-        "memory MB",
-        "first step s",
-    ):
-        table.add_column(heading, justify="left" if heading in ("encoder", "way") else "right")
+    numbers = ("members", "s/epoch", "seed-epochs/s", "vs eager", "vs 1 member", "memory MB", "first step s")
+    for heading in ("encoder", "way", *numbers):
+        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
     measured: list[Measurement] = []
     for encoder in ENCODERS.select(encoders):
         job = Job(encoder, machine)

@@ -5,22 +5,15 @@ Both call `attempt`, with the same number of threads, so both give the same numb
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
 from llpbench.cell import Cell, Environment, Epoch, run_cell
 from llpbench.errors import LLPBenchError
-from llpbench.estimates import Estimator
 from llpbench.record import SCHEMA, Record
 from llpbench.registry import METHODS
-from llpbench.resources import Resources
 from llpbench.schedule import Job, Schedule
-from llpbench.settings import Settings
-
-_SECONDS_WORTH_RAY = 30.0
-"""of work: Ray takes about ten to start and to stop"""
 
 RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
 
@@ -106,26 +99,3 @@ def failures(job: Job, reason: str) -> list[Record]:
         )
         for seed in job.seeds
     ]
-
-
-def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:
-    """The executor that the settings ask for, and a line to show ("" mostly).
-
-    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start. Raises
-    `LLPBenchError` if Ray is asked for but cannot be had.
-    """
-    installed = importlib.util.find_spec("ray") is not None
-    numbered = settings.device.startswith("cuda:")
-    if settings.executor == "ray" and not installed:
-        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
-    if settings.executor == "ray" and numbered:
-        raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
-    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
-    seconds = estimator.total(jobs)
-    worth = several and (seconds is None or seconds > _SECONDS_WORTH_RAY)
-    if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
-        from llpbench.ray_executor import RayExecutor
-
-        return RayExecutor(settings.environment, resources, estimator.megabytes), ""
-    missed = settings.executor == "auto" and worth
-    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

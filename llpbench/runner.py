@@ -6,27 +6,32 @@ missing.
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from llpbench.cell import Cell, Epoch
+from llpbench.errors import LLPBenchError
 from llpbench.estimates import Estimator
-from llpbench.executors import choose
+from llpbench.executors import Executor, Inline
 from llpbench.journal import FILE, Journal, read
 from llpbench.planning import FindObstacle, Plan, expand, make_plan, obstacles
 from llpbench.progress import Display, duration
 from llpbench.record import Record
-from llpbench.resources import available
+from llpbench.resources import Resources, available
 from llpbench.schedule import Deadline, Job, Schedule, plural
 from llpbench.settings import Settings
 
 if TYPE_CHECKING:
     from llpbench.report import Leaderboards
+
+_SECONDS_WORTH_RAY = 30.0
+"""of work: Ray takes about ten to start and to stop"""
 
 
 @dataclass(frozen=True)
@@ -204,3 +209,26 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:
+    """The executor that the settings ask for, and a line to show ("" mostly).
+
+    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start. Raises
+    `LLPBenchError` if Ray is asked for but cannot be had.
+    """
+    installed = importlib.util.find_spec("ray") is not None
+    numbered = settings.device.startswith("cuda:")
+    if settings.executor == "ray" and not installed:
+        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
+    if settings.executor == "ray" and numbered:
+        raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
+    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
+    seconds = estimator.total(jobs)
+    worth = several and (seconds is None or seconds > _SECONDS_WORTH_RAY)
+    if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
+        from llpbench.ray_executor import RayExecutor
+
+        return RayExecutor(settings.environment, resources, estimator.megabytes), ""
+    missed = settings.executor == "auto" and worth
+    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

@@ -15,9 +15,10 @@ from bench import make_cell_of, make_record
 from llpbench.cell import Cell, Environment, Epoch
 from llpbench.errors import LLPBenchError
 from llpbench.estimates import Estimator
-from llpbench.executors import Inline, attempt, choose
+from llpbench.executors import Inline, attempt
 from llpbench.record import Record
 from llpbench.resources import Resources
+from llpbench.runner import choose
 from llpbench.schedule import Job, Schedule
 from llpbench.settings import Settings, resolve
 
