@@ -16,7 +16,7 @@ from llpbench.model import Model
 from llpbench.registry import register_method
 
 
-@register_method("bag-soft-label", role="floor", reference="spec D0")
+@register_method("bag-soft-label", role="floor", reference="after Musicant et al. 2007")
 class BagSoftLabel(Method):
     """Train on shuffled rows, each labelled with its bag's proportions."""
 

@@ -24,7 +24,7 @@ class BagSoftLabelGBDTParams(DirectParams):
     learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.05
 
 
-@register_method("bag-soft-label-gbdt", kind="direct", reference="spec D16a")
+@register_method("bag-soft-label-gbdt", kind="direct", reference="after Musicant et al. 2007")
 class BagSoftLabelGBDT(DirectMethod):
     """Small histogram gradient boosting on rows, each labelled with its bag's proportions."""
 

@@ -24,7 +24,7 @@ class BagSoftLabelLinearParams(DirectParams):
     """of the L2 penalty"""
 
 
-@register_method("bag-soft-label-linear", kind="direct", reference="spec D0")
+@register_method("bag-soft-label-linear", kind="direct", reference="after Musicant et al. 2007")
 class BagSoftLabelLinear(DirectMethod):
     """Linear regression on rows, each labelled with its bag's proportions."""
 

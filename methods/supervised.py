@@ -15,7 +15,7 @@ from llpbench.model import Model
 from llpbench.registry import register_method
 
 
-@register_method("supervised", role="ceiling", reference="spec A0")
+@register_method("supervised", role="ceiling")
 class Supervised(Method):
     """Cross-entropy on the label of every training row."""
 

@@ -30,7 +30,7 @@ class MLPParams:
     """width of the row vector"""
 
 
-@register_encoder("mlp", learning_rate=1e-3, hidden=64, reference="spec B2")
+@register_encoder("mlp", learning_rate=1e-3, hidden=64)
 class MLPEncoder(Encoder):
     """Feature embeddings under an MLP with LayerNorm: the quick preset's encoder."""
 
