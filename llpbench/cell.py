@@ -1,4 +1,4 @@
-"""One benchmark cell: a specification without a seed, its content hash, and the function that runs it.
+"""One benchmark cell: a specification without a seed, and its content hash. What computes it: `compute.py`.
 
 A cell's id is the hash of its canonical specification alone. Order, paths, hardware, device, threads and executor
 never enter it: they belong to the `Environment`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 from llpbench.errors import LLPBenchError
 from llpbench.method import DirectMethod, hyperparameters
 from llpbench.ranges import read_params
-from llpbench.record import Record
 from llpbench.registry import ENCODERS, METHODS
 
 
@@ -141,16 +140,3 @@ def make_cell(
         encoder_params=asdict(network.load().Params()),
         protocol=protocol or Protocol(),
     )
-
-
-def run_cell(
-    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None = None
-) -> list[Record]:
-    """Train all seeds of a cell as one population (or fit them one by one) and judge them: one record a seed.
-
-    What goes wrong in a method is a record with status `failed` or `out-of-memory`, never an exception; only
-    `KeyboardInterrupt` and `LLPBenchError` (bad input) pass.
-    """
-    from llpbench.compute import compute_cell  # torch: only where something is computed
-
-    return compute_cell(cell, seeds, environment, on_epoch)

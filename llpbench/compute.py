@@ -46,8 +46,12 @@ class Result:
     memory_mb: float = 0.0
 
 
-def compute_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Progress = None) -> list[Record]:
-    """See `cell.run_cell`."""
+def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Progress = None) -> list[Record]:
+    """Train all seeds of a cell as one population (or fit them one by one) and judge them: one record a seed.
+
+    What goes wrong in a method is a record with status `failed` or `out-of-memory`, never an exception; only
+    `KeyboardInterrupt` and `LLPBenchError` (bad input) pass.
+    """
     for plugin in environment.plugins:
         load_plugin(plugin)
     device = pick_device(environment.device)

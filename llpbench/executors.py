@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from llpbench.cell import Cell, Environment, Epoch, run_cell
+from llpbench.cell import Cell, Environment, Epoch
 from llpbench.errors import LLPBenchError
 from llpbench.record import SCHEMA, Record
 from llpbench.registry import METHODS
@@ -48,7 +48,7 @@ class Inline:
     name = "inline"
     slots = 1
 
-    def __init__(self, environment: Environment, run: RunCell = run_cell) -> None:
+    def __init__(self, environment: Environment, run: RunCell | None = None) -> None:
         self._environment = environment
         self._run = run
 
@@ -60,11 +60,13 @@ class Inline:
 
 
 def attempt(
-    job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell = run_cell
+    job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
 ) -> list[Record]:
-    """The records of a job, whatever goes wrong with it."""
+    """The records of a job, whatever goes wrong with it. `run`: None for `compute.run_cell`."""
+    from llpbench.compute import run_cell  # torch: only where something is computed
+
     try:
-        return run(job.cell, job.seeds, environment, on_epoch)
+        return (run or run_cell)(job.cell, job.seeds, environment, on_epoch)
     except LLPBenchError as error:
         return failures(job, str(error))
     except Exception as error:  # a fault of the engine's own must not end a run of many hours either

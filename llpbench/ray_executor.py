@@ -24,7 +24,7 @@ from ray import tune
 from ray.exceptions import RayActorError
 from ray.tune.search import Searcher
 
-from llpbench.cell import Environment, Epoch, run_cell
+from llpbench.cell import Environment, Epoch
 from llpbench.errors import LLPBenchError
 from llpbench.executors import Listener, RunCell, attempt, failures
 from llpbench.record import Record
@@ -62,7 +62,7 @@ class RayExecutor:
         environment: Environment,
         resources: Resources,
         megabytes: Callable[[Job], float | None] = lambda _: None,
-        run: RunCell = run_cell,
+        run: RunCell | None = None,
     ) -> None:
         """`megabytes` estimates the GPU memory of a job."""
         self._environment = environment
@@ -174,7 +174,7 @@ class _Events(tune.Callback):  # type: ignore[misc]
         return {}
 
 
-def _trial(config: dict[str, Any], environment: Environment, run: RunCell) -> dict[str, str]:
+def _trial(config: dict[str, Any], environment: Environment, run: RunCell | None) -> dict[str, str]:
     """One job, in a worker. Texts, because Tune would make metrics of anything else."""
     reported = time.monotonic()
 

@@ -14,8 +14,8 @@ from toy import toy_assignment, toy_table, toy_task
 
 from llpbench import compute
 from llpbench.bags import Assignment, Split, Table, Task, build_task, count_labels
-from llpbench.cell import Environment, Protocol, make_cell, run_cell
-from llpbench.compute import fit_direct, is_out_of_memory, pick_device, pick_precision, train_population
+from llpbench.cell import Environment, Protocol, make_cell
+from llpbench.compute import fit_direct, is_out_of_memory, pick_device, pick_precision, run_cell, train_population
 from llpbench.criteria import CRITERIA, METRICS
 from llpbench.errors import LLPBenchError
 from llpbench.method import DirectMethod
