@@ -142,6 +142,29 @@ def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
     return Measurement(job.name, "one at a time, eager", 1, seconds, first, peak_memory_mb(job.machine.device))
 
 
+def as_table(rows: list[Measurement], title: str) -> Table:
+    """Ratios to the first row, the baseline, and to the population of one member."""
+    table = Table(title=title)
+    numbers = ("members", "s/epoch", "seed-epochs/s", "vs eager", "vs 1 member", "memory MB", "first step s")
+    for heading in ("encoder", "way", *numbers):
+        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
+    baseline, *populations = rows
+    alone = next((row.seconds for row in populations if row.members == 1), float("nan"))
+    for row in rows:
+        table.add_row(
+            row.encoder,
+            row.way,
+            str(row.members),
+            f"{row.seconds:.2f}",
+            f"{row.seed_epochs:.3f}",
+            f"{row.seed_epochs / baseline.seed_epochs:.2f}x",
+            "" if row is baseline else f"{row.seconds / alone:.2f}x",
+            f"{row.memory_mb:,.0f}",
+            f"{row.first:.1f}",
+        )
+    return table
+
+
 @click.command(help=__doc__)
 @click.option("--encoders", default="all", help="names, globs or all")
 @click.option("--members", default="1,2,5,10", help="population sizes")
@@ -168,32 +191,15 @@ def main(
     where = pick_device(device)
     machine = Machine(where, where.type == "cuda" if compiled is None else compiled, pick_precision(precision, where))
     console = Console(width=130)
-    table = Table(title=f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads, {precision}")
-    numbers = ("members", "s/epoch", "seed-epochs/s", "vs eager", "vs 1 member", "memory MB", "first step s")
-    for heading in ("encoder", "way", *numbers):
-        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
     measured: list[Measurement] = []
     for encoder in ENCODERS.select(encoders):
         job = Job(encoder, machine)
-        baseline = time_sequential(job, steps, repeats)
-        rows = [baseline, *(time_population(job, int(number), steps, repeats) for number in members.split(","))]
-        alone = next((row.seconds for row in rows[1:] if row.members == 1), float("nan"))
-        for row in rows:
-            faster, cost = row.seed_epochs / baseline.seed_epochs, row.seconds / alone
-            table.add_row(
-                row.encoder,
-                row.way,
-                str(row.members),
-                f"{row.seconds:.2f}",
-                f"{row.seed_epochs:.3f}",
-                f"{faster:.2f}x",
-                "" if row is baseline else f"{cost:.2f}x",
-                f"{row.memory_mb:,.0f}",
-                f"{row.first:.1f}",
-            )
-        table.add_section()
+        rows = [time_sequential(job, steps, repeats)]
+        rows += [time_population(job, int(number), steps, repeats) for number in members.split(",")]
+        console.print(
+            as_table(rows, f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads, {precision}")
+        )
         measured += rows
-    console.print(table)
     if target is not None:
         facts = {**software_facts(), "hardware": hardware_facts(where, threads, machine.compiled, precision)}
         target.write_text(json.dumps({**facts, "measurements": [vars(row) for row in measured]}, indent=1) + "\n")
