@@ -102,7 +102,7 @@ def time_population(job: Job, members: int, steps: int, repeats: int) -> Measure
     reset_peak_memory(job.machine.device)
     population = job.population(members)
     population.theta = population.stack.theta.clone().requires_grad_()
-    optimisers = {"train": population._optimiser(job.method.phases[0])}
+    optimiser = population._optimiser(job.method.stages[0], 0)
     plan, keys = population.data.plan_epoch("bags", 2, 1, population.rngs)
     now = torch.zeros(4, device=job.machine.device)
 
@@ -111,7 +111,7 @@ def time_population(job: Job, members: int, steps: int, repeats: int) -> Measure
             bags = population.data.take("bags", population.slots, plan[:, step])
             losses = population._losses("train", population.theta, population.slots, bags, keys[:, step, 0], now)
             (gradient,) = torch.autograd.grad(losses.sum(), population.theta)
-            optimisers["train"].step(population.theta, gradient)
+            optimiser.step(population.theta, gradient)
         losses.detach().cpu()
 
     seconds, first = time_epochs(run_steps, min(steps, plan.shape[1]), plan.shape[1], repeats)

@@ -217,7 +217,7 @@ def _judge_selected(population: Population, number: int, task: Task) -> dict[str
     """Test metrics at the epoch that each criterion selected; equal epochs are predicted once."""
     selected = population.outcomes[number].selected
     by_epoch = {choice.epoch: choice.weights for choice in selected.values()}
-    predictions = population.predict(number, torch.stack(list(by_epoch.values())), task.test)
+    predictions, _ = population.predict(number, torch.stack(list(by_epoch.values())), task.test)
     judged = {epoch: test_metrics(proba, task.test) for epoch, proba in zip(by_epoch, predictions, strict=True)}
     return {
         name: Selected(epoch=choice.epoch, validation=choice.value, test=dict(judged[choice.epoch]))

@@ -3,26 +3,19 @@
 A *neural* method gives a loss for one model on a few bags; the engine does the rest: device, optimiser, epochs, early
 stopping, many members at once. A *direct* method gives `fit(bags) -> predictor` on the same label-free bags.
 
-How every method of the benchmark fits this contract (spec, section 0, table of steps):
+Hooks, from the simplest to the rarest; `methods/` has an example of each:
 
-==============  ========================================================================================================
-method          fits by
-==============  ========================================================================================================
-supervised      `supervision="instances"`, `unit="rows"`: the proportion loss on bags of one row is cross-entropy
-bag-soft-label  `unit="rows"`: the same loss, each row with its bag's proportions
-dllp            `loss` = proportion loss on 2 bags
-llp-gan         `build` adds generator and discriminator; `phases = (discriminator, generator)`, each with the name of
-                the modules it updates; noise from `model.random`; `log_proba` is the discriminator's
-llp-vat         `loss` calls `torch.func.grad` with regard to embeddings: `encoder.embed`, `encoder.encode`,
-                `model.frozen()` for passes without dropout; ramp from `progress`
-selfclr-llp     `build` replaces the head (G vectors a class), `loss` adds the Gram term
-tabllp-dec      `build` adds centroids as parameters; `prepare` (every epoch) sets the cluster frequencies, at the start
-                k-means centroids; `log_proba` is q
-tabllp-pse      `stages = (bags, rows)`; `prepare` of the second returns pseudo-labels as `targets`, every R epochs
-tabllp-self     `loss` with views made by `model.random`, projectors from `build`
-tabllp-bdc      `loss` with the assignment as a custom operator on the encodings of the two bags; ramp from `progress`;
-                pretraining is an earlier stage of the engine whose weights it starts from
-==============  ========================================================================================================
+==================  ====================================================================================================
+`loss`              a number for one model on the bags of a step; all that `dllp` has
+`build`             the modules of one member: projectors, centroids, another head (`tabllp-self`, `selfclr-llp`)
+`log_proba`         the prediction that is judged, where it is not the head's (`tabllp-dec`)
+`stages`            parts of training with epochs, patience and a unit of their own (`tabllp-pse`)
+`phases`            players that take turns within a step (`llp-gan`)
+`prepare`           work on the whole training set: k-means, pseudo-labels, target distributions (`tabllp-pse`)
+`represent`         the row vectors whose class awareness is journalled, where they are not the encoder's (`llp-gan`)
+`pseudo_pairs`      pairs of rows that the method takes to be of one class; the evaluator judges them (`tabllp-bdc`)
+`schedules`         weights that change as training goes on; journalled at the best epochs (`llp-vat`)
+==================  ====================================================================================================
 """
 
 from __future__ import annotations
@@ -78,7 +71,10 @@ Unit = Literal["bags", "rows"]
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of training with its own epochs and patience; each starts from the best weights of the one before."""
+    """A part of training with its own epochs and patience.
+
+    Each starts from the best weights of the one before, or from its last ones if it was not judged.
+    """
 
     name: str = "train"
     unit: Unit = "bags"
@@ -86,15 +82,25 @@ class Stage:
     proportions, until `prepare` gives others"""
     refresh: int | None = None
     """epochs after which `prepare` is called again; None: only when the stage starts"""
+    epochs: int | None = None
+    """most epochs; None: the protocol's"""
+    judged: bool = True
+    """False: a warm-up without validation, which runs for all of its epochs; the last stage must be judged"""
+    rate: float = 1.0
+    """factor of the learning rate"""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One player's turn within a step: which parameters its loss updates."""
+    """One player's turn within a step: which parameters its loss updates. A player may have several turns."""
 
     name: str = "train"
     modules: tuple[str, ...] = ("",)
     """prefixes of the names of the parameters that it updates"""
+    rate: float = 1.0
+    """factor of the learning rate"""
+    beta1: float = 0.9
+    """decay of AdamW's running mean"""
 
 
 class Member(Protocol):
@@ -105,6 +111,8 @@ class Member(Protocol):
     train: BaggedRows
     """all bags, in numpy"""
     rng: np.random.Generator
+    epoch: int
+    """zero-based, within the stage"""
 
     def encode(self) -> FloatArray:
         """[rows, dim] row vectors of all training rows"""
@@ -115,13 +123,28 @@ class Member(Protocol):
         ...
 
 
+class Pairs(NamedTuple):
+    """Pairs of rows, one from each of two bags, that a method takes to be of the same class."""
+
+    partner: Tensor
+    """[size] position in the second bag for each row of the first, -1 for none"""
+    positive: Tensor
+    """[size] bool: whether the pair is taken to be of one class"""
+
+
 class Method:
     """Base of neural methods. Subclasses are registered with `@register_method` and state what they are there."""
 
     Params: ClassVar[type[MethodParams]] = MethodParams
     supervision: ClassVar[Supervision] = "bags"
-    stages: ClassVar[tuple[Stage, ...]] = (Stage(),)
-    phases: ClassVar[tuple[Phase, ...]] = (Phase(),)
+    takes_encoder: ClassVar[bool] = True
+    """False: the method brings its own network; encoders and pretraining do not apply to it"""
+    stackable: ClassVar[bool] = True
+    """False: its loss cannot be mapped by `torch.func.vmap`; members are then trained one by one, and take longer"""
+    stages: tuple[Stage, ...] = (Stage(),)
+    """may be set in `__init__`, where they depend on hyperparameters"""
+    phases: tuple[Phase, ...] = (Phase(),)
+    """likewise"""
 
     def __init__(self, params: MethodParams | None = None) -> None:
         self.params = params if params is not None else self.Params()
@@ -145,6 +168,19 @@ class Method:
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """[bags, size, classes] log probabilities, the prediction that is judged."""
         return model.log_proba(bags)
+
+    def represent(self, model: Model, bags: Bags) -> Tensor:
+        """[bags, size, dim] the row vectors whose class awareness is measured."""
+        return model.encode(bags).z
+
+    def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
+        """The pairs that the method forms between two bags; asked for only where it is overridden."""
+        raise NotImplementedError
+
+    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+        """0-d weights, by name, that change as training goes on."""
+        del progress
+        return {}
 
     def prepare(self, stage: str, member: Member) -> FloatArray | None:
         """Work on the whole training set at the start of a stage and every `Stage.refresh` epochs.

@@ -95,6 +95,8 @@ class Encoder(nn.Module):
     """width of `z`"""
     row_interaction: ClassVar[bool] = False
     """whether a row's encoding depends on the other rows it is given with"""
+    contextual: ClassVar[bool] = True
+    """whether the tokens know of one another; where not, only `z` has seen the whole row"""
 
     def embed(self, rows: Rows) -> Tensor:
         """[..., features, dim] embeddings of the single features, before they meet."""
@@ -106,6 +108,12 @@ class Encoder(nn.Module):
 
     def forward(self, rows: Rows, mask: Tensor, random: Random | None) -> Encoding:
         return self.encode(self.embed(rows), mask, random)
+
+
+class NoEncoder(Encoder):
+    """Stands where a method brings its own network."""
+
+    dim = 0
 
 
 class MLP(nn.Sequential):

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.utils._pytree import tree_flatten, tree_map
 
 from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, Rows, Task
 from llpbench.cell import Epoch, Protocol
 from llpbench.errors import LLPBenchError
-from llpbench.method import Method, Phase, Progress, Stage
+from llpbench.method import Method, Pairs, Progress, Stage
 from llpbench.metrics import validation_criteria
 from llpbench.model import Encoder, Model, Random
 from llpbench.ranges import continuous
@@ -49,6 +51,8 @@ class Member:
     method: Method
     task: Task
     learning_rate: float
+    start: Mapping[str, Tensor] | None = None
+    """parameters, by name, that training starts from (pretraining's); None: random ones"""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class Population:
             name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
             for name in continuous(type(self.method.params))
             if name not in ("learning_rate", "weight_decay")  # the optimiser's
+            and getattr(self.method.params, name) is not None
         }
         self.validation_rows = stacked_rows([task.validation.rows for task in tasks], device)
         self.validation_truth = [
@@ -113,11 +118,14 @@ class Population:
             for part in ("labels", "index", "counts")
         ]
         # an encoder whose rows see each other is always given as many rows as it was trained on
-        self.predict_rows = self.schema.rows_per_step if networks[0].encoder.row_interaction else PREDICT_ROWS
+        interaction = self.method.takes_encoder and networks[0].encoder.row_interaction
+        self.predict_rows = self.schema.rows_per_step if interaction else PREDICT_ROWS
         self.slots = torch.arange(len(members), device=device)
         """the members still in the stack, by number; everything else is indexed by it"""
         self.theta = self.stack.theta
-        self.seconds = {"train": 0.0, "evaluate": 0.0}
+        self.weights = self.stack.theta.clone()
+        """[all members, parameters] what the next stage starts from"""
+        self.seconds = {"train": 0.0, "evaluate": 0.0} | {f"stage {stage.name}": 0.0 for stage in self.method.stages}
         self._objective = _Objective(self.stack.template, self.method)
         self._losses = torch.compile(self._stacked_loss) if machine.compiled else self._stacked_loss
 
@@ -127,13 +135,27 @@ class Population:
             self._run_stage(stage, on_epoch)
         return self.outcomes
 
-    def predict(self, number: int, weights: Tensor, holdout: Holdout) -> FloatArray:
-        """Probabilities [n, rows, classes] that a member with parameters `weights` [n, parameters] gives."""
+    def predict(self, number: int, weights: Tensor, holdout: Holdout) -> tuple[FloatArray, FloatArray]:
+        """What a member with parameters `weights` [n, parameters] makes of rows.
+
+        Probabilities [n, rows, classes] and representations [n, rows, dim].
+        """
         device = self.machine.device
         rows = stacked_rows([holdout.rows], device)
         slots = torch.full((len(weights),), number, device=device)
-        proba = self._log_proba(weights.to(device), slots, rows, torch.zeros_like(slots)).exp()
-        return np.asarray(proba.cpu())
+        where = torch.zeros_like(slots)
+        log_proba = self._outputs("predict", weights.to(device), slots, rows, where).double()
+        return np.asarray(log_proba.exp().cpu()), np.asarray(
+            self._outputs("represent", weights.to(device), slots, rows, where).cpu()
+        )
+
+    def pseudo_pairs(self, number: int, weights: Tensor, drawn: Tensor) -> Pairs:
+        """The pairs that a member with `weights` [n, parameters] forms in its bags `drawn` [bags]: each [n, size]."""
+        slots = torch.full((len(weights),), number, device=self.machine.device)
+        bags = self.data.take("bags", slots, drawn.to(self.machine.device).expand(len(weights), -1))
+        with torch.no_grad():
+            members = self._members(weights.to(self.machine.device), slots)
+            return Pairs(*self._map(_Call(self._objective, "pseudo_pairs"), *members, bags))
 
     # -- a stage ----------------------------------------------------------------------------------------------------
 
@@ -141,45 +163,61 @@ class Population:
         active = [number for number, outcome in enumerate(self.outcomes) if not outcome.failure]
         if not active:
             return
+        start = time.perf_counter()
         self.slots = torch.tensor(active, device=self.machine.device)
-        start = [self.outcomes[n].selected[HANDOVER].weights if self.outcomes[n].selected else None for n in active]
-        rows = [self.stack.theta[n] if weights is None else weights for n, weights in zip(active, start, strict=True)]
-        self.theta = torch.stack(rows).detach().requires_grad_()
-        optimisers = {phase.name: self._optimiser(phase) for phase in self.method.phases}
+        self.theta = self.weights[self.slots].clone().requires_grad_()
+        players = {turn: self._optimiser(stage, turn) for turn in self._turns}
+        optimisers = [players[turn] for turn in self._turns]
         selection = Selection(len(active), self.protocol.patience, self.theta)
-        for epoch in range(self.protocol.epochs):
+        epochs = stage.epochs or self.protocol.epochs
+        for epoch in range(epochs):
             if epoch == 0 or (stage.refresh is not None and epoch % stage.refresh == 0):
-                self._prepare(stage)
+                self._prepare(stage, epoch)
             clock = time.perf_counter()
-            finite = self._run_epoch(stage, epoch, optimisers)
+            losses = self._run_epoch(stage, epoch, optimisers)
             self.seconds["train"] += time.perf_counter() - clock
-            clock = time.perf_counter()
-            criteria = self._validate()
-            self.seconds["evaluate"] += time.perf_counter() - clock
-            self._observe(selection, stage, epoch, finite, criteria)
+            self._count_epoch(selection, stage, epoch, losses)
+            if stage.judged:
+                clock = time.perf_counter()
+                criteria = self._validate()
+                self.seconds["evaluate"] += time.perf_counter() - clock
+                selection.observe(epoch, criteria, self.theta)
+                name, values = "auc", criteria["auc"]
+            else:
+                name, values = "loss", losses
             if on_epoch is not None:
-                value = float(np.nanmean(criteria["auc"])) if np.isfinite(criteria["auc"]).any() else math.nan
-                on_epoch(Epoch(epoch, self.protocol.epochs, "auc", value, int((~selection.done).sum())))
+                value = float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
+                on_epoch(Epoch(epoch, epochs, name, value, int((~selection.done).sum())))
             if selection.done.all():
                 break
-            self._drop_finished(selection, optimisers)
-        self._collect(selection, range(len(self.slots)))
+            if stage.judged:
+                self._drop_finished(selection, optimisers)
+        self._collect(selection, range(len(self.slots)), judged=stage.judged)
+        self.seconds[f"stage {stage.name}"] += time.perf_counter() - start
 
-    def _optimiser(self, phase: Phase) -> AdamW:
-        numbers = self.slots.tolist()
-        rate = torch.tensor([self.members[n].learning_rate for n in numbers], device=self.machine.device)
-        decay = torch.tensor([self.members[n].method.params.weight_decay for n in numbers], device=self.machine.device)
+    @property
+    def _turns(self) -> list[int]:
+        """For each phase of a step, the first phase of the same player: they share an optimiser."""
+        names = [phase.name for phase in self.method.phases]
+        return [names.index(name) for name in names]
+
+    def _optimiser(self, stage: Stage, turn: int) -> AdamW:
+        members = [self.members[number] for number in self.slots.tolist()]
+        rates = [m.learning_rate * stage.rate * m.method.phases[turn].rate for m in members]
+        decays = [m.method.params.weight_decay for m in members]
+        rate, decay = (torch.tensor(each, device=self.machine.device) for each in (rates, decays))
+        phase = self.method.phases[turn]
         columns = None if "" in phase.modules else self.stack.columns(phase.modules)
-        return AdamW(self.theta, rate, decay, CLIP, columns, self.machine.compiled)
+        return AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, self.machine.compiled)
 
-    def _run_epoch(self, stage: Stage, epoch: int, optimisers: dict[str, AdamW]) -> FloatArray:
-        """One epoch of all members; [members] whether every loss of each was finite."""
+    def _run_epoch(self, stage: Stage, epoch: int, optimisers: Sequence[AdamW]) -> FloatArray:
+        """One epoch of all members; the mean loss of each [members], not finite if any of its losses was not."""
         per_step = self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
         rngs = [self.rngs[number] for number in self.slots.tolist()]
         plan, keys = self.data.plan_epoch(stage.unit, per_step, len(self.method.phases), rngs)
         steps = plan.shape[1]
-        finite = torch.ones(len(self.slots), dtype=torch.bool, device=self.machine.device)
-        most = self.protocol.epochs
+        total = torch.zeros(len(self.slots), device=self.machine.device)
+        most = stage.epochs or self.protocol.epochs
         progress = torch.tensor(
             [[epoch, most, epoch * steps + step, most * steps] for step in range(steps)],
             dtype=torch.float32,
@@ -192,9 +230,9 @@ class Population:
                 if losses.dim() != 1:
                     raise ValueError(f"a loss must be a single number, however: shape {tuple(losses.shape[1:])}")
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
-                optimisers[phase.name].step(self.theta, gradient)
-                finite &= losses.detach().isfinite()
-        return np.asarray(finite.cpu())  # the only wait of the epoch
+                optimisers[turn].step(self.theta, gradient)
+                total += losses.detach()
+        return np.asarray((total / steps).cpu())  # the only wait of the epoch
 
     def _stacked_loss(
         self, phase: str, theta: Tensor, slots: Tensor, bags: Bags, keys: Tensor, progress: Tensor
@@ -207,7 +245,7 @@ class Population:
 
         reduced = self.machine.precision != torch.float32
         with torch.autocast(theta.device.type, self.machine.precision, enabled=reduced):
-            losses: Tensor = vmap(loss, randomness="error")(*self._members(theta, slots), bags, keys)
+            losses: Tensor = self._map(loss, *self._members(theta, slots), bags, keys)
         return losses
 
     def _members(self, theta: Tensor, slots: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
@@ -218,20 +256,26 @@ class Population:
             {name: value[slots] for name, value in self.hyperparameters.items()},
         )
 
-    def _observe(
-        self, selection: Selection, stage: Stage, epoch: int, finite: FloatArray, criteria: dict[str, FloatArray]
-    ) -> None:
+    def _map(self, function: Callable[..., Any], *stacked: Any) -> Any:
+        """`function`, written for one member, over all: by vmap or, where a method forbids that, one by one."""
+        if self.method.stackable:
+            return vmap(function, randomness="error")(*stacked)
+        each = [
+            function(*tree_map(itemgetter(position), stacked)) for position in range(len(tree_flatten(stacked)[0][0]))
+        ]
+        return tree_map(lambda *parts: torch.stack(parts), *each)
+
+    def _count_epoch(self, selection: Selection, stage: Stage, epoch: int, losses: FloatArray) -> None:
         training = ~selection.done
         for position, number in enumerate(self.slots.tolist()):
             if not training[position]:
                 continue
             self.outcomes[number].epochs += 1
-            if not finite[position]:
+            if not np.isfinite(losses[position]):
                 self.outcomes[number].failure = f"the loss was not finite in epoch {epoch} of stage {stage.name!r}"
                 selection.give_up(position)
-        selection.observe(epoch, criteria, self.theta)
 
-    def _drop_finished(self, selection: Selection, optimisers: dict[str, AdamW]) -> None:
+    def _drop_finished(self, selection: Selection, optimisers: Sequence[AdamW]) -> None:
         """Take finished members out of the stack: at once, or by halves where a new size must be compiled."""
         done = selection.done
         if not done.any() or (self.machine.compiled and 2 * (~done).sum() > len(done)):
@@ -242,20 +286,26 @@ class Population:
         positions = torch.tensor(stay, device=self.machine.device)
         self.slots = self.slots[positions]
         self.theta = self.theta.detach()[positions].requires_grad_()
-        for optimiser in optimisers.values():
+        for optimiser in {id(optimiser): optimiser for optimiser in optimisers}.values():
             optimiser.keep(positions)
 
-    def _collect(self, selection: Selection, positions: Sequence[int]) -> None:
+    def _collect(self, selection: Selection, positions: Sequence[int], *, judged: bool = True) -> None:
+        """Write down what a stage made of members, and what the next one starts from."""
         numbers = self.slots.tolist()
         for position in positions:
-            self.outcomes[numbers[position]].selected = selection.selected(position)
+            number = numbers[position]
+            if judged:
+                self.outcomes[number].selected = selection.selected(position)
+                self.weights[number] = self.outcomes[number].selected[HANDOVER].weights
+            else:
+                self.weights[number] = self.theta[position].detach()
 
-    def _prepare(self, stage: Stage) -> None:
+    def _prepare(self, stage: Stage, epoch: int) -> None:
         """Let the method work on the whole training set, member by member."""
         if type(self.method).prepare is Method.prepare:
             return
         for position, number in enumerate(self.slots.tolist()):
-            view = _MemberView(self, position, number)
+            view = _MemberView(self, position, number, epoch)
             targets = self.members[number].method.prepare(stage.name, view)
             with torch.no_grad():
                 self.theta[position] = self.stack.read_back(number)
@@ -264,19 +314,19 @@ class Population:
 
     # -- prediction -------------------------------------------------------------------------------------------------
 
-    def _log_proba(self, theta: Tensor, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
-        """[n, rows, classes] float64: `theta` [n, parameters] of members `slots` [n] on the rows `where` [n]."""
-
-        def predict(parameters: Any, buffers: Any, values: Any, bags: Bags) -> Any:
-            return functional_call(self._objective, (parameters, buffers), (None, values, bags, None, None))
-
+    def _outputs(self, what: str, theta: Tensor, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
+        """[n, rows, ...]: `theta` [n, parameters] of members `slots` [n] on the rows `where` [n]."""
         with torch.no_grad():
             members = self._members(theta, slots)
             chunks = [
-                vmap(predict)(*members, self._unlabelled(_chunk(rows, where, start, self.predict_rows)))
+                self._map(
+                    _Call(self._objective, what),
+                    *members,
+                    self._unlabelled(_chunk(rows, where, start, self.predict_rows)),
+                )
                 for start in range(0, rows.numeric.shape[1], self.predict_rows)
             ]
-        return torch.cat(chunks, dim=-2).squeeze(1).double()
+        return torch.cat(chunks, dim=-2).squeeze(1)
 
     def _unlabelled(self, rows: Rows) -> Bags:
         """Rows [members, 1, size] as one bag of which nothing is known."""
@@ -286,7 +336,8 @@ class Population:
 
     def _validate(self) -> dict[str, FloatArray]:
         """Every validation criterion: name: [members]."""
-        proba = self._log_proba(self.theta.detach(), self.slots, self.validation_rows, self.slots).exp()
+        log_proba = self._outputs("predict", self.theta.detach(), self.slots, self.validation_rows, self.slots)
+        proba = log_proba.double().exp()
         criteria = validation_criteria(proba, *(part[self.slots] for part in self.validation_truth))
         return {name: np.asarray(value.cpu()) for name, value in criteria.items()}
 
@@ -300,20 +351,34 @@ class _Objective(nn.Module):
         self.method = method
 
     def forward(
-        self, phase: str | None, values: dict[str, Tensor], bags: Bags, key: Tensor | None, progress: Progress | None
-    ) -> Tensor:
-        """The loss of a phase, or (phase None) the prediction."""
+        self, what: str, values: dict[str, Tensor], bags: Bags, key: Tensor | None, progress: Progress | None
+    ) -> Any:
+        """`what`: "predict", "represent", "pseudo_pairs", or the name of a phase, of which this is the loss."""
         method = self.method.bind(values)
-        if phase is None or key is None or progress is None:
-            return method.log_proba(Model(self.network), bags)
-        return method.phase_loss(phase, Model(self.network, Random(key)), bags, progress)
+        if key is not None and progress is not None:
+            return method.phase_loss(what, Model(self.network, Random(key)), bags, progress)
+        model = Model(self.network)
+        if what == "pseudo_pairs":
+            return tuple(method.pseudo_pairs(model, bags))
+        return method.log_proba(model, bags) if what == "predict" else method.represent(model, bags)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One of an objective's outputs without randomness, as a function to map over members."""
+
+    objective: _Objective
+    what: str
+
+    def __call__(self, parameters: Any, buffers: Any, values: Any, bags: Bags) -> Any:
+        return functional_call(self.objective, (parameters, buffers), (self.what, values, bags, None, None))
 
 
 class _MemberView:
     """One member as `Method.prepare` sees it (`method.Member`)."""
 
-    def __init__(self, population: Population, position: int, number: int) -> None:
-        self._population, self._number = population, number
+    def __init__(self, population: Population, position: int, number: int, epoch: int) -> None:
+        self._population, self._number, self.epoch = population, number, epoch
         self.network = population.stack.write_out(number, population.theta[position])
         self.train: BaggedRows = population.members[number].task.train
         self.rng = population.rngs[number]
@@ -343,7 +408,12 @@ def _build(member: Member, build_encoder: EncoderFactory) -> Any:
     """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(member.seed, "initial weights"))
-        return member.method.build(build_encoder(member.task), member.task.schema)
+        network: Any = member.method.build(build_encoder(member.task), member.task.schema)
+    if member.start is not None:
+        with torch.no_grad():
+            for name, value in member.start.items():
+                network.get_parameter(name).copy_(value)
+    return network
 
 
 def _chunk(rows: Rows, members: Tensor, start: int, size: int) -> Rows:

@@ -66,13 +66,20 @@ class AdamW:
     norm for each row first.
     """
 
-    BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+    BETA2, EPS = 0.999, 1e-8
 
     def __init__(
-        self, theta: Tensor, rate: Tensor, decay: Tensor, clip: float, columns: Tensor | None, compiled: bool
+        self,
+        theta: Tensor,
+        rate: Tensor,
+        decay: Tensor,
+        clip: float,
+        columns: Tensor | None = None,
+        beta1: float = 0.9,
+        compiled: bool = False,
     ) -> None:
         """`rate`, `decay` [members]; `columns` [parameters] bool: those to update, None for all."""
-        self.rate, self.decay, self.columns, self.clip = rate, decay, columns, clip
+        self.rate, self.decay, self.columns, self.clip, self.beta1 = rate, decay, columns, clip, beta1
         self.mean = torch.zeros_like(theta)
         self.square = torch.zeros_like(theta)
         self.steps = torch.zeros((), device=theta.device)
@@ -83,7 +90,16 @@ class AdamW:
         with torch.no_grad():
             self.steps += 1
             updated, self.mean, self.square = self._update(
-                theta, gradient, self.mean, self.square, self.steps, self.rate, self.decay, self.clip, self.columns
+                theta,
+                gradient,
+                self.mean,
+                self.square,
+                self.steps,
+                self.rate,
+                self.decay,
+                self.clip,
+                self.columns,
+                self.beta1,
             )
             theta.copy_(updated)
 
@@ -103,15 +119,16 @@ def _adamw(
     decay: Tensor,
     clip: float,
     columns: Tensor | None,
+    beta1: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """New parameters, mean and mean square: without in-place operations, so that it compiles to one kernel."""
     if columns is not None:
         gradient = gradient * columns
     norm = gradient.square().sum(dim=1, keepdim=True).sqrt()
     gradient = gradient * (clip / norm.clamp(min=clip))
-    mean = AdamW.BETA1 * mean + (1 - AdamW.BETA1) * gradient
+    mean = beta1 * mean + (1 - beta1) * gradient
     square = AdamW.BETA2 * square + (1 - AdamW.BETA2) * gradient.square()
-    unbiased_mean = mean / (1 - AdamW.BETA1**steps)
+    unbiased_mean = mean / (1 - beta1**steps)
     unbiased_root = (square / (1 - AdamW.BETA2**steps)).sqrt() + AdamW.EPS
     change = rate[:, None] * (unbiased_mean / unbiased_root + decay[:, None] * theta)
     return theta - (change if columns is None else change * columns), mean, square

@@ -35,6 +35,7 @@ class MLPEncoder(Encoder):
     """Feature embeddings under an MLP with LayerNorm: the quick preset's encoder."""
 
     Params = MLPParams
+    contextual = False
 
     def __init__(self, schema: Schema, params: MLPParams, dropout: float) -> None:
         super().__init__()
