@@ -182,6 +182,8 @@ class Task:
     train: BaggedRows
     validation: Holdout
     test: Holdout
+    train_labels: IntArray
+    """[rows] of the training rows: for the evaluator's diagnostics alone, never for a method"""
     manifest: str
     """hash of the assignment of rows to bags"""
     fingerprint: str
@@ -217,6 +219,7 @@ def build_task(
         train=BaggedRows(scaler(train_rows), _positions(train_bags, train_rows, len(table)), counts),
         validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
         test=_holdout(table, scaler, assignment.split.test, assignment.test),
+        train_labels=table.labels[train_rows],
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
     )

@@ -40,10 +40,12 @@ class Cell:
     bagging: str
     bag_size: int
     encoder: str | None
-    """None for direct methods, which have no network"""
+    """None for methods that bring their own network, and for direct methods, which have none"""
     params: Mapping[str, Any] = field(default_factory=dict)
     encoder_params: Mapping[str, Any] = field(default_factory=dict)
     pretraining: str = "none"
+    pretraining_params: Mapping[str, Any] = field(default_factory=dict)
+    """every hyperparameter of the pretraining; empty where there is none"""
     protocol: Protocol | None = Protocol()
     """None for direct methods, which have no epochs"""
 
@@ -65,6 +67,7 @@ class Cell:
 
     def __str__(self) -> str:
         encoder = f" {self.encoder}" if self.encoder else ""
+        encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
         return f"{self.method}{encoder} on {self.dataset} {self.bagging} {self.bag_size}"
 
 
@@ -83,6 +86,8 @@ class Environment:
     members: int | None = None
     """most members trained together; None: all seeds of a cell"""
     data_dir: str | None = None
+    pretrained: str | None = None
+    """folder where pretrained encoders are kept; None: they are computed for each cell and forgotten"""
     plugins: tuple[str, ...] = ()
 
 
@@ -110,11 +115,14 @@ def make_cell(
     encoder: str = "saint",
     protocol: Protocol | None = None,
     params: Mapping[str, Any] | None = None,
+    pretraining: str = "none",
+    pretraining_params: Mapping[str, Any] | None = None,
 ) -> Cell:
     """A cell with every hyperparameter filled in from the method's and the encoder's declarations.
 
     `params`: hyperparameters that differ from the defaults, as values or texts; raises `LLPBenchError` on unknown names
-    and impossible values. Direct methods ignore `encoder` and `protocol`.
+    and impossible values; `pretraining_params` likewise. Direct methods ignore `protocol`, and they and methods that
+    bring their own network ignore `encoder` and pretraining.
     """
     entry = METHODS.entry(method)
     declared = entry.load()
@@ -128,6 +136,9 @@ def make_cell(
         )
     if direct:
         return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None)
+    if not declared.takes_encoder:
+        protocol = protocol or Protocol()
+        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol)
     network = ENCODERS.entry(encoder)
     own = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
     return Cell(
@@ -138,5 +149,17 @@ def make_cell(
         encoder=network.name,
         params=values | own,
         encoder_params=asdict(network.load().Params()),
+        pretraining=pretraining,
+        pretraining_params={}
+        if pretraining == "none"
+        else _pretraining_params(pretraining_params or {}, network.facts),
         protocol=protocol or Protocol(),
     )
+
+
+def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Every hyperparameter of a pretraining; those that are the encoder's own from its `facts`."""
+    from llpbench.pretraining import PretrainingParams
+
+    params = hyperparameters(read_params(PretrainingParams, values, owner="pretraining"))
+    return {name: facts.get(name) if value is None else value for name, value in params.items()}

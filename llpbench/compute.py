@@ -6,9 +6,10 @@ The test split is touched here alone, after all training, once for each selected
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,20 @@ import torch
 from llpbench.bags import FloatArray, Task, build_task
 from llpbench.cell import Cell, Environment, Epoch
 from llpbench.criteria import CRITERIA
+from llpbench.diagnostics import class_awareness, pair_accuracy
 from llpbench.errors import LLPBenchError
 from llpbench.method import DirectMethod, Method
 from llpbench.metrics import holdout_criteria, test_metrics
-from llpbench.model import Encoder
-from llpbench.population import Machine, Member, Population, shape_of
+from llpbench.population import Machine, Member, Population, encoder_factory, shape_of
+from llpbench.pretrained import Pretrained, Pretrainer
 from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts, utc_now
 from llpbench.ranges import read_params
 from llpbench.record import SCHEMA, Record, Selected, Status
-from llpbench.registry import ENCODERS, METHODS, load_plugin
+from llpbench.registry import METHODS, load_plugin
 from llpbench.seeding import generator
 
 Progress = Callable[[Epoch], None] | None
+Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
 
 @dataclass
@@ -96,14 +99,33 @@ def _compute(
         results = [fit_direct(method, seed, task) for seed, task in tasks.items()]
     else:
         results = []
-        for group in populations(tasks, environment.members):
-            results += train_population(cell, method, group, machine, on_epoch)
+        most = environment.members if method.stackable else 1
+        pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
+        for group in populations(tasks, most):
+            results += train_population(cell, method, group, machine, on_epoch, pretrain)
     shared = {
         "method": {name: METHODS.entry(cell.method).facts.get(name, "") for name in ("kind", "role", "reference")},
         **software_facts(),
         "hardware": hardware_facts(machine.device, environment.threads, machine.compiled, environment.precision),
     }
     return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
+
+
+def _pretrainer(
+    cell: Cell,
+    tasks: dict[int, Task],
+    supervision: str,
+    environment: Environment,
+    machine: Machine,
+    on_epoch: Progress,
+) -> Pretrainer | None:
+    """What gives the encoders of a cell their weights; None where they start from random ones."""
+    if cell.pretraining == "none":
+        return None
+    if supervision != "bags":  # pretraining sees bags, whatever the method sees
+        tasks = {seed: make_task(cell, seed, "bags", environment.data_dir) for seed in tasks}
+    folder = Path(environment.pretrained) if environment.pretrained else None
+    return Pretrainer(cell, tasks, folder, machine, on_epoch)
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
@@ -156,54 +178,66 @@ def populations(tasks: dict[int, Task], most: int | None) -> list[dict[int, Task
 
 
 def train_population(
-    cell: Cell, method: Method, tasks: dict[int, Task], machine: Machine, on_epoch: Progress
+    cell: Cell,
+    method: Method,
+    tasks: dict[int, Task],
+    machine: Machine,
+    on_epoch: Progress,
+    pretrain: Pretrain | None = None,
 ) -> list[Result]:
-    """Train some seeds together and judge each. Out of memory: the same with half as many at once, down to one."""
+    """Train some seeds together and judge each.
+
+    Out of memory: the same with half as many at once, down to one. Any other error: each alone, so that it costs only
+    the seed that caused it.
+    """
     try:
-        return _train_together(cell, method, tasks, machine, on_epoch)
+        return _train_together(cell, method, tasks, machine, on_epoch, pretrain)
     except LLPBenchError:
         raise
     except Exception as error:
-        if not is_out_of_memory(error):
-            return [Result(seed, "failed", one_line(error)) for seed in tasks]
+        memory = is_out_of_memory(error)
         if len(tasks) == 1:
-            reason = f"out of memory with one member alone: {one_line(error)}"
-            return [Result(seed, "out-of-memory", reason) for seed in tasks]
+            status: Status = "out-of-memory" if memory else "failed"
+            reason = f"out of memory with one member alone: {one_line(error)}" if memory else one_line(error)
+            return [Result(seed, status, reason) for seed in tasks]
     # outside the handler, so that the traceback no longer holds the tensors
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
-    halves = populations(tasks, most=(len(tasks) + 1) // 2)
-    return [result for half in halves for result in train_population(cell, method, half, machine, on_epoch)]
+    smaller = populations(tasks, most=(len(tasks) + 1) // 2 if memory else 1)
+    return [result for part in smaller for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
 
 
 def _train_together(
-    cell: Cell, method: Method, tasks: dict[int, Task], machine: Machine, on_epoch: Progress
+    cell: Cell,
+    method: Method,
+    tasks: dict[int, Task],
+    machine: Machine,
+    on_epoch: Progress,
+    pretrain: Pretrain | None,
 ) -> list[Result]:
-    assert cell.encoder is not None
     assert cell.protocol is not None
-    encoder = ENCODERS.get(cell.encoder)
-    encoder_params = read_params(encoder.Params, cell.encoder_params, owner=cell.encoder)
-
-    def build_encoder(task: Task) -> Encoder:
-        built: Encoder = encoder(task.schema, encoder_params, method.params.dropout)
-        return built
-
+    assert method.params.learning_rate is not None  # make_cell fills in the encoder's own
+    started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
     clock = time.perf_counter()
-    assert method.params.learning_rate is not None  # make_cell fills in the encoder's own
-    members = [Member(seed, method, task, method.params.learning_rate) for seed, task in tasks.items()]
-    population = Population(members, build_encoder, cell.protocol, machine)
+    members = [
+        Member(seed, method, task, method.params.learning_rate, started[seed].weights if started else None)
+        for seed, task in tasks.items()
+    ]
+    population = Population(members, encoder_factory(cell, method.params.dropout), cell.protocol, machine)
     outcomes = population.train(on_epoch)
     share = {name: seconds / len(tasks) for name, seconds in population.seconds.items()}
     results = []
     for number, (seed, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
         result = Result(seed, epochs=outcome.epochs, parameters=population.stack.theta.shape[1], members=len(tasks))
         result.times = dict(share)
+        if started:
+            result.times["pretraining"] = started[seed].seconds
         if outcome.failure:
             result.status, result.reason = "failed", outcome.failure
         else:
             start = time.perf_counter()
-            result.results = _judge_selected(population, number, tasks[seed])
+            result.results = judge(population, number)
             result.times["test"] = time.perf_counter() - start
         results.append(result)
     total = (time.perf_counter() - clock) / len(tasks)
@@ -213,16 +247,48 @@ def _train_together(
     return results
 
 
-def _judge_selected(population: Population, number: int, task: Task) -> dict[str, Selected]:
-    """Test metrics at the epoch that each criterion selected; equal epochs are predicted once."""
-    selected = population.outcomes[number].selected
-    by_epoch = {choice.epoch: choice.weights for choice in selected.values()}
-    predictions, _ = population.predict(number, torch.stack(list(by_epoch.values())), task.test)
-    judged = {epoch: test_metrics(proba, task.test) for epoch, proba in zip(by_epoch, predictions, strict=True)}
+def judge(population: Population, number: int) -> dict[str, Selected]:
+    """Test metrics and diagnostics at the epoch that each criterion selected; equal epochs are judged once."""
+    task, selected = population.members[number].task, population.outcomes[number].selected
+    weights = {choice.epoch: choice.weights for choice in selected.values()}
+    proba, representation = population.predict(number, torch.stack(list(weights.values())), task.test)
+    pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
+    test, diagnostics = {}, {}
+    for position, epoch in enumerate(weights):
+        test[epoch] = test_metrics(proba[position], task.test)
+        awareness = class_awareness(representation[position], task.test.labels)
+        diagnostics[epoch] = awareness | pairs[position] | population.schedules(number, epoch)
     return {
-        name: Selected(epoch=choice.epoch, validation=choice.value, test=dict(judged[choice.epoch]))
+        name: Selected(
+            epoch=choice.epoch,
+            validation=choice.value,
+            test=dict(test[choice.epoch]),
+            diagnostics=dict(diagnostics[choice.epoch]),
+        )
         for name, choice in selected.items()
     }
+
+
+def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:
+    """Accuracy of the pseudo-pairs that a member forms with each of `weights` [n, parameters] in an epoch of training
+    bags; nothing for methods that form none."""
+    if type(population.method).pseudo_pairs is Method.pseudo_pairs:
+        return [{} for _ in weights]
+    member = population.members[number]
+    train, labels = member.task.train, member.task.train_labels
+    plan, _ = population.data.plan_epoch("bags", 2, 1, [generator(member.seed, "pairs")])
+    equal, positive, chance = [], [], []
+    for drawn in plan[0].cpu():
+        found = population.pseudo_pairs(number, weights, drawn)
+        first, second = train.index[drawn.numpy()]
+        partner = found.partner.cpu().numpy()
+        equal.append(labels[first] == labels[second[partner]])
+        positive.append(found.positive.cpu().numpy())
+        chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
+    return [
+        pair_accuracy(np.stack([each[n] for each in equal]), np.stack([each[n] for each in positive]), np.array(chance))
+        for n in range(len(weights))
+    ]
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:
@@ -245,7 +311,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:
     end = time.perf_counter()
     return Result(
         seed,
-        results={name: Selected(epoch=None, validation=validation[name], test=dict(test)) for name in CRITERIA},
+        results={
+            name: Selected(epoch=None, validation=validation[name], test=dict(test), diagnostics={})
+            for name in CRITERIA
+        },
         times={"train": fitted - clock, "test": end - fitted, "total": end - clock},
         memory_mb=peak_memory_mb(torch.device("cpu")),
     )
@@ -295,6 +364,8 @@ def one_line(error: Exception) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
+    if "vmap" in str(error) and "random" in str(error):
+        return "RuntimeError: torch's own random functions cannot be used in a method. Use model.random instead."
     where = f" ({trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno})" if trace else ""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}{where}"

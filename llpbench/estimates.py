@@ -34,7 +34,7 @@ class Estimator:
         if on_gpu and record["memory_mb"] is not None:
             each = record["memory_mb"] / max(record["members"], 1)
             self._megabytes[keys[0]] = max(each, self._megabytes.get(keys[0], 0.0))
-        if on_gpu == self._gpu or record["spec"]["encoder"] is None:  # direct methods run on the CPU anyway
+        if on_gpu == self._gpu or record["spec"]["protocol"] is None:  # direct methods run on the CPU anyway
             for key in keys:
                 insort(self._seconds[key], times["total"] + (times.get("data") or 0.0))
 

@@ -21,6 +21,7 @@ Hooks, from the simplest to the rarest; `methods/` has an example of each:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
@@ -153,8 +154,13 @@ class Method:
         """The modules of one member. The default has `encoder` and `head`; add projectors, centroids or players."""
         from llpbench.model import Network
 
+        return Network(encoder, schema, self.hidden)
+
+    @property
+    def hidden(self) -> int:
+        """Width of the prediction head, and of what stands beside it."""
         assert self.params.hidden is not None, "make_cell fills in the encoder's own"
-        return Network(encoder, schema, self.params.hidden)
+        return self.params.hidden
 
     def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
         """A 0-d tensor, for one model on the bags of one step. All randomness comes from `model.random`."""
@@ -192,7 +198,9 @@ class Method:
 
     def bind(self, values: Mapping[str, Any]) -> Method:
         """The same method with some hyperparameters replaced (inside a population: by one member's tensors)."""
-        return type(self)(replace(self.params, **values)) if values else self
+        bound = copy(self)
+        bound.params = replace(self.params, **values)
+        return bound
 
 
 class Predictor(Protocol):

@@ -88,11 +88,13 @@ class Encoder(nn.Module):
 
     `forward(rows, mask, random)` takes rows with leading dimensions [bags, size], the padding mask of those bags, and
     a random stream, or None to predict: there is no train/eval state. Subclasses state `Params`, a frozen dataclass of
-    hyperparameters (part of a cell's specification), and set `dim`.
+    hyperparameters (part of a cell's specification), and set `dim` and `token_dim`.
     """
 
     dim: int
     """width of `z`"""
+    token_dim: int
+    """width of a feature token"""
     row_interaction: ClassVar[bool] = False
     """whether a row's encoding depends on the other rows it is given with"""
     contextual: ClassVar[bool] = True
@@ -113,7 +115,7 @@ class Encoder(nn.Module):
 class NoEncoder(Encoder):
     """Stands where a method brings its own network."""
 
-    dim = 0
+    dim = token_dim = 0
 
 
 class MLP(nn.Sequential):

@@ -95,14 +95,14 @@ def make_plan(
 
 
 def expand(settings: Settings) -> list[Cell]:
-    """Every cell that the settings name, each once. Direct methods have no encoder, so they appear once.
+    """Every cell that the settings name, each once. Methods without an encoder appear once.
 
     Loads the plugins. Raises `LLPBenchError` for unknown names and for hyperparameters that a method does not have.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
     methods = METHODS.select(settings.methods)
-    params = {METHODS.entry(name).name: values for name, values in settings.set.items()}
+    params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
     for name in params:
         if name not in methods:
             raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")
@@ -115,11 +115,14 @@ def expand(settings: Settings) -> list[Cell]:
             encoder=encoder,
             protocol=settings.protocol,
             params=params.get(method),
+            pretraining=pretraining,
+            pretraining_params=settings.set.get("pretraining"),
         )
         for dataset in DATASETS.select(settings.datasets)
         for bagging in _baggings(settings.baggings)
         for bag_size in settings.bag_sizes
         for encoder in ENCODERS.select(settings.encoders)
+        for pretraining in settings.pretraining
         for method in methods
     )
     return list({cell.id: cell for cell in cells}.values())

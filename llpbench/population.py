@@ -24,12 +24,13 @@ from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_flatten, tree_map
 
 from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, Rows, Task
-from llpbench.cell import Epoch, Protocol
+from llpbench.cell import Cell, Epoch, Protocol
 from llpbench.errors import LLPBenchError
 from llpbench.method import Method, Pairs, Progress, Stage
 from llpbench.metrics import validation_criteria
-from llpbench.model import Encoder, Model, Random
-from llpbench.ranges import continuous
+from llpbench.model import Encoder, Model, NoEncoder, Random
+from llpbench.ranges import continuous, read_params
+from llpbench.registry import ENCODERS
 from llpbench.seeding import generator, torch_seed
 from llpbench.selection import HANDOVER, Selected, Selection
 from llpbench.stack import AdamW, Stack
@@ -76,6 +77,20 @@ class Outcome:
     """by criterion, of the last stage"""
 
 
+def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
+    """What builds the untrained encoders of a cell."""
+    if cell.encoder is None:
+        return lambda _: NoEncoder()
+    declared = ENCODERS.get(cell.encoder)
+    params = read_params(declared.Params, cell.encoder_params, owner=cell.encoder)
+
+    def build(task: Task) -> Encoder:
+        built: Encoder = declared(task.schema, params, dropout)
+        return built
+
+    return build
+
+
 def shape_of(task: Task) -> tuple[Any, ...]:
     """Tasks of equal shape can train in one population."""
     holdout = task.validation
@@ -92,19 +107,27 @@ class Population:
     """Members trained together: their data and parameters on the device, and what became of each."""
 
     def __init__(
-        self, members: Sequence[Member], build_encoder: EncoderFactory, protocol: Protocol, machine: Machine
+        self,
+        members: Sequence[Member],
+        build_encoder: EncoderFactory,
+        protocol: Protocol,
+        machine: Machine,
+        purpose: str = "training",
     ) -> None:
-        """`build_encoder` makes an untrained encoder for a task. Raises if the members' tasks differ in shape."""
+        """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
+
+        Raises if the members' tasks differ in shape.
+        """
         tasks = [member.task for member in members]
         if len({shape_of(task) for task in tasks}) > 1:
             raise LLPBenchError("members of one population must have tasks of the same shape")
         self.members, self.protocol, self.machine = list(members), protocol, machine
         self.method, self.schema = members[0].method, tasks[0].schema
-        networks = [_build(member, build_encoder) for member in members]
+        networks = [_build(member, build_encoder, purpose) for member in members]
         self.stack = Stack(networks, machine.device)
         self.outcomes = [Outcome() for _ in members]
         device = machine.device
-        self.rngs = [generator(member.seed, "training") for member in members]
+        self.rngs = [generator(member.seed, purpose) for member in members]
         self.data = TrainingData([task.train for task in tasks], device)
         self.hyperparameters = {
             name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
@@ -156,6 +179,13 @@ class Population:
         with torch.no_grad():
             members = self._members(weights.to(self.machine.device), slots)
             return Pairs(*self._map(_Call(self._objective, "pseudo_pairs"), *members, bags))
+
+    def schedules(self, number: int, epoch: int) -> dict[str, float]:
+        """The weights that a member's method changes, at the start of an epoch of the last stage."""
+        stage = self.method.stages[-1]
+        steps = self.data.steps(stage.unit, self._per_step(stage))
+        now = Progress(*self._progress(stage, [epoch * steps])[0].cpu().unbind())
+        return {name: float(value) for name, value in self.members[number].method.schedules(now).items()}
 
     # -- a stage ----------------------------------------------------------------------------------------------------
 
@@ -212,27 +242,32 @@ class Population:
 
     def _run_epoch(self, stage: Stage, epoch: int, optimisers: Sequence[AdamW]) -> FloatArray:
         """One epoch of all members; the mean loss of each [members], not finite if any of its losses was not."""
-        per_step = self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
         rngs = [self.rngs[number] for number in self.slots.tolist()]
-        plan, keys = self.data.plan_epoch(stage.unit, per_step, len(self.method.phases), rngs)
+        plan, keys = self.data.plan_epoch(stage.unit, self._per_step(stage), len(self.method.phases), rngs)
         steps = plan.shape[1]
         total = torch.zeros(len(self.slots), device=self.machine.device)
-        most = stage.epochs or self.protocol.epochs
-        progress = torch.tensor(
-            [[epoch, most, epoch * steps + step, most * steps] for step in range(steps)],
-            dtype=torch.float32,
-            device=self.machine.device,
-        )
+        now = self._progress(stage, [epoch * steps + step for step in range(steps)])
         for step in range(steps):
             bags = self.data.take(stage.unit, self.slots, plan[:, step])
             for turn, phase in enumerate(self.method.phases):
-                losses = self._losses(phase.name, self.theta, self.slots, bags, keys[:, step, turn], progress[step])
+                losses = self._losses(phase.name, self.theta, self.slots, bags, keys[:, step, turn], now[step])
                 if losses.dim() != 1:
                     raise ValueError(f"a loss must be a single number, however: shape {tuple(losses.shape[1:])}")
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
                 optimisers[turn].step(self.theta, gradient)
                 total += losses.detach()
         return np.asarray((total / steps).cpu())  # the only wait of the epoch
+
+    def _per_step(self, stage: Stage) -> int:
+        """Bags or rows of a step."""
+        return self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
+
+    def _progress(self, stage: Stage, at: Sequence[int]) -> Tensor:
+        """[len(at), 4] what `Progress` holds at some steps, counted over all epochs of the stage."""
+        epochs = stage.epochs or self.protocol.epochs
+        steps = self.data.steps(stage.unit, self._per_step(stage))
+        rows = [[step // steps, epochs, step, epochs * steps] for step in at]
+        return torch.tensor(rows, dtype=torch.float32, device=self.machine.device)
 
     def _stacked_loss(
         self, phase: str, theta: Tensor, slots: Tensor, bags: Bags, keys: Tensor, progress: Tensor
@@ -404,10 +439,10 @@ class _MemberView:
         return self._apply(lambda model, bags: method.log_proba(model, bags).exp())
 
 
-def _build(member: Member, build_encoder: EncoderFactory) -> Any:
+def _build(member: Member, build_encoder: EncoderFactory, purpose: str) -> Any:
     """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(torch_seed(member.seed, "initial weights"))
+        torch.manual_seed(torch_seed(member.seed, purpose, "initial weights"))
         network: Any = member.method.build(build_encoder(member.task), member.task.schema)
     if member.start is not None:
         with torch.no_grad():

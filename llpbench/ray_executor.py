@@ -93,7 +93,7 @@ class RayExecutor:
 
     def _needs(self, job: Job) -> _Room:
         threads = self._environment.threads
-        if self._resources.gpus == 0 or job.cell.encoder is None:
+        if self._resources.gpus == 0 or job.cell.protocol is None:
             return _Room(self.slots * threads if job.alone else threads, 0)
         return _Room(threads, 1 if job.alone else self._resources.gpu_share(self._megabytes(job)))
 

@@ -86,6 +86,18 @@ def one_of(*choices: str) -> Reader:
     return read
 
 
+def some_of(*choices: str) -> Reader:
+    """A reader of a comma list (or list) of some texts, each once, in the order given; `all` is all of them."""
+
+    def read(value: Any, where: str) -> tuple[str, ...]:
+        parts = [*choices] if value == "all" else _parts(value)
+        if not parts or any(part not in choices for part in parts):
+            raise _error(where, f"all, or one or more of {', '.join(choices)}", value)
+        return tuple(dict.fromkeys(parts))
+
+    return read
+
+
 def device(value: Any, where: str) -> str:
     """`auto`, `cpu`, `cuda` or `cuda:N`."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):

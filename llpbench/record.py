@@ -22,6 +22,9 @@ class Selected(TypedDict):
     """the criterion's value there"""
     test: dict[str, float | None]
     """test metrics there, by name (`criteria.METRICS`)"""
+    diagnostics: dict[str, float | None]
+    """what else is known of the method there, by name (`diagnostics.py`), such as its class awareness score, and the
+    weights that it changes in the course of training (`Method.schedules`)"""
 
 
 class Record(TypedDict):
@@ -47,7 +50,9 @@ class Record(TypedDict):
     parameters: int
     """trainable numbers of one member"""
     times: dict[str, float]
-    """seconds: data, train, evaluate, total; the population's own, divided by its members"""
+    """seconds: data, train, evaluate, test, `stage NAME` for each stage, total; the population's own, divided by its
+    members. `pretraining` is what its pretraining took when it was computed, for whichever run, and not part of total
+    """
     memory_mb: float
     """peak memory of the population: of the GPU, or on CPU of the process"""
     members: int

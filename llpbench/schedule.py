@@ -50,7 +50,7 @@ class Schedule:
         self._seconds = seconds
         self._deadline = deadline or Deadline()
         # Unknown lengths first: what surprises should do so early. Neural methods are slower than direct ones.
-        self._queue = sorted(jobs, key=lambda job: (-(seconds(job) or math.inf), job.cell.encoder is None))
+        self._queue = sorted(jobs, key=lambda job: (-(seconds(job) or math.inf), job.cell.protocol is None))
         self.left: list[Job] = []
         """jobs that were not started because they would end too late"""
 

@@ -27,6 +27,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "datasets": "adult",
         "baggings": "ordered",
         "encoders": "mlp",
+        "pretraining": "none",
         "bag-sizes": 256,
         "seeds": 3,
         "epochs": 30,
@@ -37,11 +38,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         "datasets": "adult,bank_marketing,california,credit,electricity,road_safety",
         "baggings": "ordered",
         "encoders": "saint",
+        "pretraining": "none,self+bag",
         "bag-sizes": 256,
         "seeds": 10,
     },
 }
 DEFAULT_PRESET = "quick"
+
+PRETRAININGS = ("none", "self", "bag", "self+bag")
+"""what an encoder may start from: nothing, or weights pretrained on these tasks (`pretraining.py`)"""
+PRETRAINED = "pretrained"
+"""folder of pretrained encoders inside an output folder"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +59,14 @@ class Settings:
     datasets: str
     baggings: str
     encoders: str
+    pretraining: tuple[str, ...]
     bag_sizes: tuple[int, ...]
     seeds: tuple[int, ...]
     epochs: int | None = None
     """None: the paper's, as `Protocol` has them"""
     patience: int | None = None
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """hyperparameters that differ from their defaults, by method"""
+    """hyperparameters that differ from their defaults, by method; those of `pretraining` likewise"""
     out: Path = Path("leaderboards")
     device: str = "auto"
     threads: int = 1
@@ -90,6 +98,7 @@ class Settings:
             compile=self.compile,
             precision=self.precision,
             data_dir=self.data_dir,
+            pretrained=str((self.out / PRETRAINED).absolute()),
             plugins=self.plugin,
         )
 
@@ -116,11 +125,18 @@ OPTIONS: dict[str, Option] = {
         _names("datasets", help="Datasets: all, comma lists and globs."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
         _names("encoders", help="Encoders of the neural methods."),
+        Option("pretraining", reading.some_of(*PRETRAININGS), "What encoders start from.", metavar="NAMES"),
         Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
         Option("seeds", reading.seeds, "10 for seeds 0 to 9, 0,3,7 or 4-6.", metavar="SEEDS"),
         Option("epochs", reading.count, "Most epochs of a training.", metavar="N"),
         Option("patience", reading.count, "Epochs without improvement that settle a criterion.", metavar="N"),
-        Option("set", reading.params, "A hyperparameter: METHOD.PARAM=VALUE.", form="many", metavar="M.P=V"),
+        Option(
+            "set",
+            reading.params,
+            "A hyperparameter: METHOD.PARAM=VALUE, or pretraining.PARAM=VALUE.",
+            form="many",
+            metavar="M.P=V",
+        ),
         Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
         Option("device", reading.device, "auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
         Option("threads", reading.count, "CPU threads of one cell.", metavar="N"),

@@ -28,6 +28,14 @@ class TrainingData:
         """Give the rows of a member other targets [rows, classes] than their bags' proportions."""
         self.targets[member] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
 
+    def units(self, unit: Unit) -> int:
+        """Bags or rows of a member."""
+        return self.index.shape[1] if unit == "bags" else self.targets.shape[1]
+
+    def steps(self, unit: Unit, per_step: int) -> int:
+        """Steps of an epoch."""
+        return math.ceil(self.units(unit) / per_step)
+
     def plan_epoch(
         self, unit: Unit, per_step: int, phases: int, rngs: Sequence[np.random.Generator]
     ) -> tuple[Tensor, Tensor]:
@@ -36,8 +44,7 @@ class TrainingData:
         Every unit comes once, in random order; a last step that is not full takes units of earlier ones (spec 0).
         `rngs`: one a member that is still in the stack.
         """
-        units = self.index.shape[1] if unit == "bags" else self.targets.shape[1]
-        steps = math.ceil(units / per_step)
+        units, steps = self.units(unit), self.steps(unit, per_step)
         plans, keys = [], []
         for rng in rngs:
             order = rng.permutation(units)

@@ -39,7 +39,7 @@ class MLPEncoder(Encoder):
 
     def __init__(self, schema: Schema, params: MLPParams, dropout: float) -> None:
         super().__init__()
-        self.dim = params.dim
+        self.dim, self.token_dim = params.dim, params.token_dim
         self.dropout = dropout
         self.features = FeatureTokens(schema, params.numeric_hidden, params.token_dim)
         self.first = nn.Linear(schema.features * params.token_dim, params.hidden)

@@ -107,7 +107,7 @@ class Saint(Encoder):
 
     def __init__(self, schema: Schema, params: SaintParams, dropout: float) -> None:
         super().__init__()
-        self.dim = params.dim
+        self.dim = self.token_dim = params.dim
         self.features = FeatureTokens(schema, params.numeric_hidden, params.dim)
         self.cls = nn.Parameter(torch.randn(params.dim))
         self.blocks = nn.ModuleList(

@@ -1,0 +1,99 @@
+"""LLP-VAT: proportions, and predictions that do not change under the worst small perturbation of a row.
+
+Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)), where r is the direction, of a fixed length, that changes the
+prediction most, found by power iteration. Different from the published code, and why:
+
+- The embeddings of the feature tokens are perturbed: a category has no neighbourhood in the input.
+- The three passes of the consistency term run without dropout, else a tiny finite difference would measure the dropout
+  masks; and the finite difference is larger (0.1 instead of 1e-6, which is at the noise of float32).
+- The weight is ramped up over a part of the training's steps as published; some re-implementations lost the ramp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+from torch.func import grad
+
+from llpbench.bags import Bags
+from llpbench.losses import masked_mean, proportion_loss, ramp_up
+from llpbench.method import Method, MethodParams, Progress
+from llpbench.model import Model
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+
+
+@dataclass(frozen=True)
+class VATParams(MethodParams):
+    """Hyperparameters of the consistency term."""
+
+    weight: Annotated[float, LogUniform(0.01, 5.0)] = 0.05
+    """of the consistency term, once it is ramped up"""
+    epsilon: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
+    """length of the perturbation of a row's embeddings"""
+    xi: Annotated[float, LogUniform(1e-3, 10.0)] = 0.1
+    """length of the step by which the worst direction is found"""
+    power_iterations: Annotated[int, Choice(1, 2)] = 1
+    ramp: Annotated[float, Choice(0.0, 0.2, 0.4)] = 0.4
+    """part of all steps over which the weight is ramped up"""
+
+
+@register_method("llp-vat", reference="Tsai & Lin 2020")
+class LLPVAT(Method):
+    """DLLP, with predictions smooth around every row (virtual adversarial training)."""
+
+    Params = VATParams
+    params: VATParams
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """Proportion loss + w(t) * consistency."""
+        consistency = self.consistency(model, bags)
+        return proportion_loss(model.log_proba(bags), bags) + self.schedules(progress)["w"] * consistency
+
+    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+        """w(t) = weight * exp(-5 (1 - step / (ramp * steps))^2)."""
+        return {"w": self.params.weight * ramp_up(progress.step, (self.params.ramp * progress.steps).clamp(min=1e-6))}
+
+    def consistency(self, model: Model, bags: Bags) -> Tensor:
+        """Mean over rows of KL(P(x) || P(x + r)), r the worst direction of length epsilon."""
+        assert model.random is not None
+        still = model.frozen()
+        embeddings = still.network.encoder.embed(bags.rows)
+
+        def log_proba(moved: Tensor) -> Tensor:
+            return still.classify(still.network.encoder.encode(moved, bags.mask, None).z)
+
+        with torch.no_grad():
+            target = log_proba(embeddings)
+
+        def divergence(perturbation: Tensor) -> Tensor:
+            return masked_mean(_kl(target, log_proba(embeddings + perturbation)), bags.mask)
+
+        direction = _unit(model.random.normal(*embeddings.shape))
+        with torch.no_grad():  # of the parameters; the inner gradient is not affected
+            for _ in range(self.params.power_iterations):
+                direction = _unit(_gradient_at(divergence, self.params.xi * direction))
+        return divergence(self.params.epsilon * direction)
+
+
+def _gradient_at(function: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
+    """Gradient of `function`, up to a factor: `_unit` removes it."""
+    gradient: Tensor = grad(function)(point)
+    return gradient
+
+
+def _kl(target: Tensor, predicted: Tensor) -> Tensor:
+    """KL divergence of each row, from log probabilities [bags, size, classes]."""
+    return (target.exp() * (target - predicted)).sum(dim=-1)
+
+
+def _unit(direction: Tensor) -> Tensor:
+    """Each row's [features, dim] block scaled to length 1; 0 stays 0, whatever the scale."""
+    largest = direction.abs().amax(dim=(-2, -1), keepdim=True)
+    scaled = direction / largest.clamp(min=torch.finfo(direction.dtype).tiny)  # squares of tiny numbers would vanish
+    length = scaled.square().sum(dim=(-2, -1), keepdim=True).sqrt()
+    return scaled / length.clamp(min=torch.finfo(direction.dtype).tiny)

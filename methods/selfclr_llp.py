@@ -1,0 +1,106 @@
+"""SelfCLR-LLP: proportions, and a contrastive term that spreads the rows of a step.
+
+Nandy et al. 2022. Their code contrasts raw dot products of the last layer, in which a row is its own positive and
+every other row of the step a negative: no augmentation, no cosine, no temperature. The paper that compares with it
+describes a term "inspired by NT-Xent". Both are here:
+
+- `mode=cos` (default): cosine of the encoder's row vectors over a temperature, the ordinary prediction head.
+- `mode=dot`: the published head of G vectors a class with ReLU, of which the largest is the class's logit, dot products
+  of all of them, and a penalty on the largest activation. Different from the code: G = 64 instead of 500 (on an encoder
+  of width 32 rather than 1,000), weight decay by AdamW instead of an L2 term.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llpbench.bags import Bags, Schema
+from llpbench.losses import instance_contrast, masked_mean, proportion_loss
+from llpbench.method import Method, MethodParams, Progress
+from llpbench.model import MLP, Encoder, Model
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+
+
+@dataclass(frozen=True)
+class SelfCLRParams(MethodParams):
+    """Hyperparameters of the contrastive term."""
+
+    mode: Annotated[str, Choice("cos", "dot")] = "cos"
+    """what is compared: cosines of row vectors, or dot products of the published head"""
+    scope: Annotated[str, Choice("step", "bag")] = "step"
+    """where negatives come from: all rows of a step, as published, or those of the same bag"""
+    weight: Annotated[float | None, LogUniform(1e-3, 1.0)] = None
+    """of the contrastive term; None: 0.1 for `cos`, the published 0.5 for `dot`"""
+    temperature: Annotated[float, LogUniform(0.05, 1.0)] = 0.5
+    """of the cosines"""
+    groups: Annotated[int, Choice(1, 8, 64, 500)] = 64
+    """vectors a class in the head of `dot`"""
+    sparsity: Annotated[float, LogUniform(1e-4, 0.1)] = 0.01
+    """of the penalty on the largest activation in `dot`"""
+
+
+class GroupedHead(nn.Module):
+    """The published head: groups x classes activations with ReLU; a class's logit is the largest of its group."""
+
+    def __init__(self, dim: int, groups: int, classes: int) -> None:
+        super().__init__()
+        self.layers = MLP(dim, 256, 256, groups * classes)
+        self.classes = classes
+
+    def activations(self, z: Tensor) -> Tensor:
+        """[..., groups * classes]"""
+        out: Tensor = self.layers(z).relu()
+        return out
+
+    def forward(self, z: Tensor) -> Tensor:
+        """[..., classes] logits"""
+        return self.logits(self.activations(z))
+
+    def logits(self, activations: Tensor) -> Tensor:
+        """[..., classes]"""
+        return activations.reshape(*activations.shape[:-1], -1, self.classes).amax(dim=-2)
+
+
+@register_method("selfclr-llp", reference="Nandy et al. 2022")
+class SelfCLR(Method):
+    """DLLP, with a contrastive term in which every other row is a negative."""
+
+    Params = SelfCLRParams
+    params: SelfCLRParams
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The usual network; in `dot` with the published head."""
+        network: Any = super().build(encoder, schema)
+        if self.params.mode == "dot":
+            network.head = GroupedHead(encoder.dim, self.params.groups, schema.classes)
+        return network  # type: ignore[no-any-return]
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """Proportion loss + weight * contrast (+ sparsity of the published head)."""
+        del progress
+        z = model.encode(bags).z
+        if self.params.mode == "cos":
+            contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask)
+            return proportion_loss(model.classify(z), bags) + self._weight(0.1) * contrast
+        head = model.network.head
+        activations = head.activations(z).float()
+        logits = head.logits(activations)
+        sparsity = masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)
+        contrast = self._contrast(activations, bags.mask)
+        bag_loss = proportion_loss(logits.log_softmax(dim=-1), bags)
+        return bag_loss + self._weight(0.5) * contrast + self.params.sparsity * sparsity
+
+    def _weight(self, usual: float) -> float:
+        return usual if self.params.weight is None else self.params.weight
+
+    def _contrast(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """`vectors` [bags, size, dim]"""
+        scale = self.params.temperature if self.params.mode == "cos" else 1.0
+        if self.params.scope == "step":
+            vectors, mask = vectors.flatten(0, 1), mask.flatten()
+        return instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)

@@ -1,0 +1,127 @@
+"""TabLLP-BDC: pairs of bags; rows of different bags that resemble one another are drawn together.
+
+The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags. The pair generator assigns the
+rows of the two bags to one another by the cosine of their row vectors; however the labels lie, sum_c min(n_1c, n_2c)
+pairs of equal class can be formed, and as many of the most similar assigned pairs are taken for positive. L_Diff is
+supervised InfoNCE on them, lambda(t) = exp(-5 (1 - t/T)^2) ramps it up while L_LLP fades out.
+
+Its canonical form starts from pretraining: run it with `--pretraining self+bag`. Where the paper is silent or
+contradicts itself:
+
+- T is the largest number of epochs and t counts from zero, so that gamma never becomes exactly 0. L_Diff does not reach
+  the prediction head; `gamma_floor` keeps it in touch with the encoder.
+- Pairs are formed on the row vector (the output at [CLS]) that the head sees; `representation=tokens` averages the
+  feature tokens instead.
+- L_Diff is a mean over positive pairs, of both directions: which bag comes first is arbitrary.
+- Negatives are all rows of the other bag for InfoNCE, the remaining assigned pairs for the cosine embedding loss.
+- The third objective of the paper's table of components, `self-contrastive`, replaces L_Diff by TabLLP-SELF's term.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llpbench.bags import Bags, Schema
+from llpbench.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
+from llpbench.method import Method, MethodParams, Pairs, Progress
+from llpbench.model import Encoder, Encoding, Model
+from llpbench.pairing import pseudo_pairs
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+from llpbench.views import Projectors, mixed_view, self_contrast
+
+
+@dataclass(frozen=True)
+class BDCParams(MethodParams):
+    """The components of the paper's table, and their hyperparameters."""
+
+    generator: Annotated[str, Choice("linear", "greedy")] = "linear"
+    """of pseudo-pairs: linear sum assignment, or the most similar pair first"""
+    objective: Annotated[str, Choice("sup-info-nce", "cosine-embedding", "self-contrastive")] = "sup-info-nce"
+    """the difference-contrastive loss"""
+    representation: Annotated[str, Choice("cls", "tokens")] = "cls"
+    """what is compared: the row vector, or the mean of the feature tokens"""
+    direction: Annotated[str, Choice("both", "forward")] = "both"
+    """of InfoNCE"""
+    temperature: Annotated[float, LogUniform(0.05, 1.0)] = 0.1
+    """of InfoNCE between bags"""
+    margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5)] = 0.0
+    """of the cosine embedding loss"""
+    weight: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
+    """of the difference-contrastive loss, beside its ramp"""
+    ramp: Annotated[int | None, Choice(None, 100, 200, 300)] = None
+    """epochs until lambda is 1; None: the most epochs there can be"""
+    gamma_floor: Annotated[float, Choice(0.0, 0.05, 0.1)] = 0.0
+    """least weight of the proportion loss"""
+    self_temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
+    """of the self-contrastive objective"""
+    cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
+    """of the self-contrastive objective: probability of a cell to be another row's"""
+    mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
+    """of the self-contrastive objective: share of the row's own embeddings"""
+
+
+@register_method("tabllp-bdc", reference="TabLLP-BDC paper")
+class TabLLPBDC(Method):
+    """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
+
+    Params = BDCParams
+    params: BDCParams
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The usual network; projectors where the objective is self-contrastive."""
+        network: Any = super().build(encoder, schema)
+        if self.params.objective == "self-contrastive":
+            network.projectors = Projectors(encoder, schema, self.hidden)
+        return network  # type: ignore[no-any-return]
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """lambda(t) * weight * L_Diff + gamma(t) * L_LLP."""
+        encoding = model.encode(bags)
+        ramp = self.schedules(progress)
+        difference = ramp["lambda"] * self.params.weight * self._difference(model, encoding, bags)
+        return difference + ramp["gamma"] * proportion_loss(model.classify(encoding.z), bags)
+
+    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+        """lambda(t) = exp(-5 (1 - t/T)^2) and gamma(t) = max(1 - lambda(t), gamma_floor), t the epoch."""
+        rising = ramp_up(progress.epoch, self.params.ramp or progress.epochs)
+        return {"lambda": rising, "gamma": (1.0 - rising).clamp(min=self.params.gamma_floor)}
+
+    def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
+        """The pairs between the first two bags."""
+        return self._pair(self._vectors(model.encode(bags))[:2], bags.mask[:2], bags.counts[:2])[1]
+
+    def _difference(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
+        if self.params.objective == "self-contrastive":
+            mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
+            return self_contrast(model.network.projectors, encoding, mixed, bags.mask, self.params.self_temperature)
+        if len(bags.mask) % 2:
+            raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
+        vectors = self._vectors(encoding)
+        losses = [
+            self._pair_loss(vectors[first : first + 2], bags.mask[first : first + 2], bags.counts[first : first + 2])
+            for first in range(0, len(bags.mask), 2)
+        ]
+        return torch.stack(losses).mean()
+
+    def _pair_loss(self, vectors: Tensor, mask: Tensor, counts: Tensor) -> Tensor:
+        cosine, pairs = self._pair(vectors, mask, counts)
+        if self.params.objective == "cosine-embedding":
+            return cosine_embedding(cosine, pairs, self.params.margin)
+        both = self.params.direction == "both"
+        return difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
+
+    def _pair(self, vectors: Tensor, mask: Tensor, counts: Tensor) -> tuple[Tensor, Pairs]:
+        """Cosines [size, size] between the rows of two bags, `vectors` [2, size, dim], and their pseudo-pairs."""
+        cosine = vectors[0] @ vectors[1].T
+        return cosine, pseudo_pairs(cosine, mask[0], mask[1], counts, self.params.generator)
+
+    def _vectors(self, encoding: Encoding) -> Tensor:
+        """[bags, size, dim] of unit length"""
+        vectors = encoding.z if self.params.representation == "cls" else encoding.tokens.mean(dim=-2)
+        return F.normalize(vectors.float(), dim=-1)

@@ -1,0 +1,58 @@
+"""TabLLP-SELF: proportions, and two augmented views of each row that must recognise each other.
+
+The baseline of the TabLLP-BDC paper "inspired by SelfCLR-LLP", with traditional self-contrastive learning on SAINT's
+feature mixup instead: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is the one that
+classifies, so a step costs two forward passes. Weights are not given in the paper; temperature, CutMix and MixUp are
+SAINT's. In ordered bags the rows that are mixed in come from the same two bags and resemble one another, so that the
+augmentation is weaker there: that lies in the method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from torch import Tensor, nn
+
+from llpbench.bags import Bags, Schema
+from llpbench.losses import proportion_loss
+from llpbench.method import Method, MethodParams, Progress
+from llpbench.model import Encoder, Model
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+from llpbench.views import Projectors, mixed_view, self_contrast
+
+
+@dataclass(frozen=True)
+class SelfParams(MethodParams):
+    """Hyperparameters of the self-contrastive term."""
+
+    weight: Annotated[float, LogUniform(1e-3, 1.0)] = 0.5
+    """of the self-contrastive term"""
+    temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
+    cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
+    """probability of a cell to be another row's"""
+    mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
+    """share of the row's own embeddings"""
+
+
+@register_method("tabllp-self", reference="TabLLP-BDC paper, after Somepalli et al. 2021")
+class TabLLPSelf(Method):
+    """DLLP, with a self-contrastive term on feature mixup."""
+
+    Params = SelfParams
+    params: SelfParams
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The usual network and two projectors."""
+        network: Any = super().build(encoder, schema)
+        network.projectors = Projectors(encoder, schema, self.hidden)
+        return network  # type: ignore[no-any-return]
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """Proportion loss + weight * InfoNCE."""
+        del progress
+        clean = model.encode(bags)
+        mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
+        contrast = self_contrast(model.network.projectors, clean, mixed, bags.mask, self.params.temperature)
+        return proportion_loss(model.classify(clean.z), bags) + self.params.weight * contrast
