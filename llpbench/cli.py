@@ -106,6 +106,24 @@ def list_(what: str, plugin: tuple[str, ...]) -> int:
     return 0
 
 
+@cli.command()
+@click.argument("method", metavar="METHOD|FILE.py")
+@plugin_option
+def check(method: str, plugin: tuple[str, ...]) -> int:
+    """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
+    _load_plugins(plugin)
+    from llpbench.conformance import find, run_checks, summary
+    from llpbench.listings import show, verdicts_table
+
+    failed = False
+    for name in find(method):
+        verdicts = list(run_checks(name))
+        show(verdicts_table(verdicts))
+        click.echo(summary(name, verdicts))
+        failed |= any(verdict.result == "failed" for verdict in verdicts)
+    return FAILED if failed else 0
+
+
 @cli.group()
 def data() -> None:
     """Find, download and check datasets."""

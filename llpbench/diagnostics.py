@@ -32,7 +32,7 @@ def class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
 
 def _score(intra: float, inter: float) -> float:
     """s_intra / (s_intra + s_inter), s = (1 + cosine) / 2."""
-    return (1 + intra) / (2 + intra + inter) if intra + inter > -2 else 0.5
+    return 0.5 if intra + inter == -2 else (1 + intra) / (2 + intra + inter)
 
 
 def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:

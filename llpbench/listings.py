@@ -13,16 +13,24 @@ from rich.text import Text
 from llpbench.registry import Entry, Registry
 
 if TYPE_CHECKING:
+    from llpbench.conformance import Verdict
     from llpbench.datasets.catalogue import CatalogueEntry, Findings
     from llpbench.planning import Plan
 
 _FACTS = {"method": ("kind", "role"), "dataset": ("code", "rows", "licence"), "bagging": (), "encoder": ()}
 """what each kind's decorator states, besides summary and reference"""
 
-_SENTENCES = ("summary", "reference", "licence", "source", "problem")
+_SENTENCES = ("summary", "reference", "licence", "source", "problem", "check", "detail")
 """columns that may be broken into lines; names stay in one piece"""
 _WIDTH_OF_FILES = 160
-_STYLES = {"done": "green", "failed": "red", "to run": "cyan", "impossible": "yellow"}
+_STYLES = {
+    "done": "green",
+    "ok": "green",
+    "failed": "red",
+    "to run": "cyan",
+    "impossible": "yellow",
+    "does not apply": "yellow",
+}
 
 
 def show(table: Table) -> None:
@@ -67,6 +75,15 @@ def plan_table(plan: Plan) -> Table:
     for planned in plan.cells:
         seeds = (_seeds(part) for part in (planned.done, planned.failed, planned.missing))
         table.add_row(str(planned.cell), Text(planned.state, style=_STYLES[planned.state]), *seeds)
+    return table
+
+
+def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
+    """Each check of a method, and what it found."""
+    table = _table(["check", "result", "detail"], ())
+    for verdict in verdicts:
+        result = Text(verdict.result, style=_STYLES[verdict.result])
+        table.add_row(Text(verdict.check.title), result, Text(verdict.detail))
     return table
 
 

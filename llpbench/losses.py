@@ -37,11 +37,9 @@ def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) ->
 
     `a`, `b` [rows, dim] of unit length, `mask` [rows]. SAINT, Somepalli et al. 2021, with a mean over rows.
     """
-    logits = (a @ b.T / temperature).masked_fill(~mask, -torch.inf)
-    back = (b @ a.T / temperature).masked_fill(~mask, -torch.inf)
-    itself = (a * b).sum(dim=-1) / temperature
-    each = (logits.logsumexp(dim=-1) + back.logsumexp(dim=-1)) / 2 - itself
-    return masked_mean(each, mask)
+    similarity = _among((a / temperature) @ b.T, mask, mask)
+    forward, backward = (similarity.log_softmax(dim=dim).diagonal() for dim in (1, 0))
+    return masked_mean(-(forward + backward) / 2, mask)
 
 
 def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
@@ -50,9 +48,8 @@ def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
     `similarity` [..., rows, rows], `mask` [..., rows]. SelfCLR-LLP, Nandy et al. 2022. It spreads the rows, whatever
     their class.
     """
-    among = similarity.masked_fill(~mask.unsqueeze(-2), -torch.inf)
-    each = among.logsumexp(dim=-1) - similarity.diagonal(dim1=-2, dim2=-1)
-    return masked_mean(each, mask)
+    chosen = _among(similarity, mask, mask).log_softmax(dim=-1).diagonal(dim1=-2, dim2=-1)
+    return masked_mean(-chosen, mask)
 
 
 def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns: Tensor, both: bool = True) -> Tensor:
@@ -61,13 +58,12 @@ def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns:
     `similarity` [n, m] (already over the temperature), `rows` [n] and `columns` [m] bool: no padding. Mean over the
     positive pairs, 0 if there are none; of both directions or the first alone (TabLLP-BDC, L_Diff).
     """
-    partner = pairs.partner.clamp(min=0)
-    paired = similarity.gather(1, partner[:, None]).squeeze(1)
-    forward = similarity.masked_fill(~columns, -torch.inf).logsumexp(dim=1) - paired
-    if not both:
-        return masked_mean(forward, pairs.positive)
-    backward = similarity.masked_fill(~rows[:, None], -torch.inf).logsumexp(dim=0)[partner] - paired
-    return masked_mean((forward + backward) / 2, pairs.positive)
+    partner = pairs.partner.clamp(min=0)[:, None]
+    similarity = _among(similarity, rows, columns)
+    chosen = similarity.log_softmax(dim=1).gather(1, partner)
+    if both:
+        chosen = (chosen + similarity.log_softmax(dim=0).gather(1, partner)) / 2
+    return masked_mean(-chosen.squeeze(1), pairs.positive)
 
 
 def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
@@ -96,3 +92,8 @@ def ramp_up(progress: Tensor, length: Tensor | float) -> Tensor:
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean of the values where the mask is True, 0 if it is nowhere."""
     return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
+
+
+def _among(similarity: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Similarities [..., n, m] of which padding never has a share: finite, so that rows of padding are no NaN."""
+    return similarity.masked_fill(~(rows.unsqueeze(-1) & columns.unsqueeze(-2)), -1e9)

@@ -151,7 +151,7 @@ class IntersampleAttention(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Reconstructs every feature from its token by a small MLP of its own (SAINT): hidden 5 times the token's width, ReLU.
+    """Reconstructs every feature from its token by a small MLP of its own, 5 times the width of a token (SAINT).
 
     From the row vector instead, where tokens know nothing of one another.
     """

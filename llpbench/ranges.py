@@ -80,14 +80,14 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
 def _read_value(name: str, value: Any, hint: Any) -> Any:
     plain, *extras = get_args(hint) if get_origin(hint) is not None and hasattr(hint, "__metadata__") else (hint,)
     types = get_args(plain) or (plain,)
+    if type(None) in types and str(value).lower() == "none":
+        return None
     for extra in extras:
         if isinstance(extra, Choice):
             matching = [v for v in extra.values if v == value or str(v) == str(value)]
             if not matching:
                 raise LLPBenchError(f"{name} must be one of {', '.join(map(str, extra.values))}, however: {value}")
             return matching[0]
-    if type(None) in types and str(value).lower() == "none":
-        return None
     if bool in types:
         texts = {"true": True, "false": False}
         if str(value).lower() in texts:

@@ -15,11 +15,14 @@ class BoostingRows:
 
     def __init__(self, rows: Rows) -> None:
         """`rows` are the training rows: their most frequent categories are kept."""
+        # scikit-learn cannot bin a column without a single number: such a column becomes constant
+        self.absent: BoolArray = rows.missing.all(axis=0)
         self.tables = [_frequent(codes) for codes in rows.categorical.T]
         self.categorical: BoolArray = np.arange(rows.numeric.shape[1] + len(self.tables)) >= rows.numeric.shape[1]
 
     def __call__(self, rows: Rows) -> FloatArray:
         numeric = np.where(rows.missing, np.nan, rows.numeric.astype(np.float64))
+        numeric[:, self.absent] = 0.0
         columns = [table[codes] for table, codes in zip(self.tables, _columns(rows, self.tables), strict=True)]
         return np.column_stack([numeric, *columns])
 

@@ -56,7 +56,9 @@ class LLPVAT(Method):
 
     def schedules(self, progress: Progress) -> dict[str, Tensor]:
         """w(t) = weight * exp(-5 (1 - step / (ramp * steps))^2)."""
-        return {"w": self.params.weight * ramp_up(progress.step, (self.params.ramp * progress.steps).clamp(min=1e-6))}
+        part = self.params.ramp
+        ramp = ramp_up(progress.step, part * progress.steps) if part else torch.ones_like(progress.step)
+        return {"w": self.params.weight * ramp}
 
     def consistency(self, model: Model, bags: Bags) -> Tensor:
         """Mean over rows of KL(P(x) || P(x + r)), r the worst direction of length epsilon."""

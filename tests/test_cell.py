@@ -24,8 +24,8 @@ def test_an_id_is_the_hash_of_the_specification_alone() -> None:
 
 def test_ids_are_pinned() -> None:
     """A change here orphans published results: it must be meant."""
-    cell = Cell("m", "d", "ordered", 256, "saint", {"a": 1.0}, {"dim": 32}, "none", Protocol())
-    assert cell.id == "28e2ea896269ff11"
+    cell = Cell("m", "d", "ordered", 256, "saint", {"a": 1.0}, {"dim": 32}, "none", {}, Protocol())
+    assert cell.id == "664b798daa06de5b"
 
 
 @pytest.mark.parametrize(

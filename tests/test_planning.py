@@ -325,3 +325,39 @@ def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
 def test_every_order_of_a_plan_does_the_same_work() -> None:
     for order in itertools.permutations(jobs(1, 2, 3)):
         assert sorted(drain(Schedule(order, lambda job: float(job.cell.bag_size)))) == [1, 2, 3]
+
+
+# Pretraining
+
+
+def test_pretraining_is_a_factor_of_methods_with_an_encoder() -> None:
+    cells = described(methods="bag-mean-linear,dllp", pretraining="none,self+bag")
+    assert sorted(cells) == [
+        "bag-mean-linear on adult ordered 256",
+        "dllp mlp on adult ordered 256",
+        "dllp mlp self+bag on adult ordered 256",
+    ]
+    assert len(described(methods="dllp", pretraining="all")) == 4
+
+
+def test_its_hyperparameters_are_set_like_a_methods() -> None:
+    flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
+    bag, none = expand(resolve(flags))
+    assert bag.pretraining_params["aggregator"] == "attention"
+    assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
+    assert none.pretraining_params == {}
+    assert none.id == expand(resolve({"methods": "dllp"}))[0].id
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"pretraining": "selff"}, "--pretraining must be all, or one or more of none, self, bag, self.bag"),
+        ({"pretraining": ""}, "--pretraining must be all"),
+        ({"pretraining": "bag", "set": ("pretraining.view=full",)}, "mixup, separated, however: full"),
+        ({"pretraining": "bag", "set": ("pretraining.vew=mixup",)}, "Did you mean view"),
+    ],
+)
+def test_unknown_pretraining_is_told_with_what_there_is(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message):
+        expand(resolve({"methods": "dllp", **flags}))

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toy import toy_task
 
 from llpbench.bags import Bags, FloatArray, Schema, Task
 from llpbench.cell import Epoch, Protocol
@@ -27,6 +26,7 @@ from llpbench.model import Encoder, Model
 from llpbench.population import Machine, Member, Outcome, Population
 from llpbench.ranges import Uniform
 from llpbench.selection import HANDOVER
+from llpbench.toy import toy_task
 
 SMALL = MethodParams(hidden=16)
 

@@ -74,6 +74,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         datasets = "adult,credit"
         baggings = "random"
         encoders = ["mlp"]
+        pretraining = ["none", "bag"]
         bag-sizes = "64,256"
         seeds = [3, 4]
         epochs = 5
@@ -96,6 +97,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "datasets": "adult,credit",
         "baggings": "random",
         "encoders": "mlp",
+        "pretraining": "none,bag",
         "bag-sizes": "64,256",
         "seeds": "3,4",
         "epochs": "5",
