@@ -140,7 +140,7 @@ def time_stage(population: Population, stage: Stage, trained: int, repeats: int)
         prepare = 0.0
     players = {turn: population._optimiser(stage, turn) for turn in population._turns}
     optimisers = [players[turn] for turn in population._turns]
-    steps = population.data.steps(stage.unit, population._per_step(stage))
+    steps = population.steps(stage)
     for epoch in range(trained):
         population._run_epoch(stage, epoch, optimisers)
 

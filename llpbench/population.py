@@ -183,7 +183,7 @@ class Population:
     def schedules(self, number: int, epoch: int) -> dict[str, float]:
         """The weights that a member's method changes, at the start of an epoch of the last stage."""
         stage = self.method.stages[-1]
-        steps = self.data.steps(stage.unit, self._per_step(stage))
+        steps = self.steps(stage)
         now = Progress(*self._progress(stage, [epoch * steps])[0].cpu().unbind())
         return {name: float(value) for name, value in self.members[number].method.schedules(now).items()}
 
@@ -262,10 +262,14 @@ class Population:
         """Bags or rows of a step."""
         return self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
 
+    def steps(self, stage: Stage) -> int:
+        """Steps of an epoch."""
+        return self.data.steps(stage.unit, self._per_step(stage))
+
     def _progress(self, stage: Stage, at: Sequence[int]) -> Tensor:
         """[len(at), 4] what `Progress` holds at some steps, counted over all epochs of the stage."""
         epochs = stage.epochs or self.protocol.epochs
-        steps = self.data.steps(stage.unit, self._per_step(stage))
+        steps = self.steps(stage)
         rows = [[step // steps, epochs, step, epochs * steps] for step in at]
         return torch.tensor(rows, dtype=torch.float32, device=self.machine.device)
 

@@ -19,7 +19,8 @@ from llpbench import conformance
 from llpbench.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.bags import build_task as honest_build_task
 from llpbench.cli import main
-from llpbench.conformance import CHECKS, Check, Subject, Verdict, find, run_checks, summary
+from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks, summary
+from llpbench.conformance import subject as subjects
 from llpbench.errors import LLPBenchError
 from llpbench.losses import proportion_loss
 from llpbench.method import DirectMethod, DirectParams, MethodParams, Predictor, Progress, Stage
@@ -316,14 +317,14 @@ def test_a_label_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         numeric[:, 0] = table.labels[assignment.train.ravel()]
         return replace(task, train=replace(task.train, rows=task.train.rows._replace(numeric=numeric)))
 
-    monkeypatch.setattr(conformance, "build_task", leaking)
+    monkeypatch.setattr(subjects, "build_task", leaking)
     assert fault("label_free", Fine).startswith("labels permuted within training bags change what auc, accuracy")
 
 
 def test_what_is_too_dear_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conformance, "_dllp_cost", lambda: (1e-6, 1e9))
+    monkeypatch.setattr(checks, "dllp_cost", lambda: (1e-6, 1e9))
     assert "dllp's time a step, more than 50x" in fault("cost", Fine)
-    monkeypatch.setattr(conformance, "_dllp_cost", lambda: (1e9, 1.0))
+    monkeypatch.setattr(checks, "dllp_cost", lambda: (1e9, 1.0))
     assert "its memory, more than 50x" in fault("cost", Fine)
 
 

@@ -1,0 +1,344 @@
+"""The checks, and running one of them.
+
+A check is a function with a one-line docstring, which is its title. It returns a line of detail, or raises `FaultError`
+with the line that the method's author needs, or `InapplicableError` with the reason.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, get_args, get_type_hints
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llpbench.bags import Bags, Rows, Task
+from llpbench.compute import one_line
+from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
+from llpbench.conformance.subject import FaultError, InapplicableError, Learned, Subject, demand, is_a, train
+from llpbench.criteria import CRITERIA
+from llpbench.errors import LLPBenchError
+from llpbench.method import DirectMethod, DirectParams, Method, MethodParams, Progress
+from llpbench.metrics import holdout_criteria
+from llpbench.model import Model, Random
+from llpbench.ranges import Choice, Uniform, ranges
+from llpbench.toy import awkward_tables, constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
+
+LEARNING_EPOCHS = 20
+"""of a training that has to learn"""
+LEARNED = 0.95
+"""AUC that says so"""
+CLOSE = 1e-4
+"""difference of weights that rounding alone explains"""
+TOO_DEAR = 50.0
+"""times the time or memory of DLLP"""
+
+
+Result = Literal["ok", "failed", "does not apply"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that every method must hold to."""
+
+    name: str
+    title: str
+    function: Callable[[Subject], str]
+
+    def __call__(self, subject: Subject) -> Verdict:
+        """Whatever goes wrong in a method is a verdict, never an exception."""
+        try:
+            return Verdict(self, "ok", self.function(subject))
+        except InapplicableError as reason:
+            return Verdict(self, "does not apply", str(reason))
+        except (FaultError, LLPBenchError) as error:
+            return Verdict(self, "failed", str(error))
+        except Exception as error:
+            return Verdict(self, "failed", one_line(error))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found."""
+
+    check: Check
+    result: Result
+    detail: str
+
+
+def declaration(subject: Subject) -> str:
+    """What it declares is complete and consistent."""
+    entry, declared = subject.entry, subject.declared
+    base: Any = DirectMethod if subject.direct else Method
+    kind = "direct" if subject.direct else "neural"
+    known = subject.direct or is_a(declared, Method)
+    demand(known, f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one")
+    demand(entry.facts["kind"] == kind, f'{declared.__name__} is a {base.__name__}: register it with kind="{kind}"')
+    demand(bool(entry.summary), f"{declared.__name__} needs a docstring; its first line is shown in lists")
+    role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
+    demand(role in ("", "floor", "ceiling"), f"role must be floor or ceiling, however: {role!r}")
+    demand(bool(reference or role), 'state where it comes from: @register_method(..., reference="Doe 2026")')
+    demand(classes in ("multi", "binary"), f"classes must be multi or binary, however: {classes!r}")
+    supervision = declared.supervision
+    demand(supervision in ("bags", "instances"), f"supervision must be bags or instances, however: {supervision!r}")
+    demand(supervision == "bags" or role == "ceiling", 'what sees labels of rows is a ceiling: role="ceiling"')
+    number, without = _hyperparameters(declared.Params, DirectParams if subject.direct else MethodParams)
+    if not subject.direct:
+        demand(subject.method().stages[-1].judged, "the last stage must be judged: nothing else selects an epoch")
+        own = declared.takes_encoder or declared.Params().learning_rate is not None
+        demand(own, "without an encoder there is none whose learning rate it could take: give learning_rate a default")
+    return f"{number} hyperparameters" + (f"; no range to search: {', '.join(without)}" if without else "")
+
+
+def trains(subject: Subject) -> str:
+    """It trains, and predicts probabilities."""
+    proba = subject.learned.proba
+    if not subject.direct:
+        return f"{subject.learned.source.stack.theta.shape[1]:,} parameters"  # type: ignore[union-attr]
+    return "probabilities" if np.allclose(proba.sum(axis=1), 1, atol=1e-4) else "scores in [0, 1]"
+
+
+def seeded(subject: Subject) -> str:
+    """Its seed decides the result."""
+    first, second = subject.learned, subject.learn(subject.toy())
+    for criterion in CRITERIA:
+        what = "predictions" if subject.direct else "weights"
+        where = "the generator that `fit` is given" if subject.direct else "model.random"
+        same = np.array_equal(first.kept[criterion], second.kept[criterion])
+        demand(same, f"two trainings with one seed give different {what}: draw random numbers from {where} alone")
+    other = subject.learn(subject.toy(), seed=1).kept
+    if np.array_equal(other["l1"], first.kept["l1"]):
+        demand(subject.direct, "another seed gives the same weights")
+        return "bit-identical; another seed gives the same"
+    return "bit-identical; another seed differs"
+
+
+def label_free(subject: Subject) -> str:
+    """No label of a single row reaches it."""
+    sees = subject.declared.supervision == "instances"
+    for classes, unequal in ((2, False), (subject.most_classes, True)):
+        table, assignment = toy_table(classes=classes), toy_assignment(unequal=unequal)
+        assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
+        kept = subject.learn(subject.task(table, assignment)).kept if unequal else subject.learned.kept
+        permuted = subject.learn(subject.task(permuted_within(table, assignment.train), assignment)).kept
+        differ = [criterion for criterion in CRITERIA if not np.array_equal(kept[criterion], permuted[criterion])]
+        demand(sees or not differ, f"labels permuted within training bags change what {', '.join(differ)} selects")
+        demand(not sees or bool(differ), 'labels of training rows change nothing: declare supervision = "bags"')
+        permuted = subject.learn(subject.task(permuted_within(table, assignment.validation), assignment)).kept
+        for criterion in CRITERIA.values():
+            same = criterion.regime == "fine" or np.array_equal(kept[criterion.name], permuted[criterion.name])
+            demand(same, f"labels permuted within validation bags change what {criterion.name} selects")
+    return "it is declared to see labels, and does" if sees else "labels permuted within bags change no bit"
+
+
+def three_classes(subject: Subject) -> str:
+    """It knows more than two classes."""
+    if subject.most_classes == 2:
+        raise InapplicableError("declared binary")
+    subject.learn(subject.task(toy_table(classes=3), toy_assignment(unequal=True)))
+    return "trained on three, in bags of different sizes"
+
+
+def padding(subject: Subject) -> str:
+    """Bags may differ in size, and padding carries nothing."""
+    task = subject.toy(unequal=True)
+    learned = subject.learn(task)
+    if subject.direct:
+        index = np.pad(task.train.index, ((0, 0), (0, 3)), constant_values=-1)
+        wider = subject.learn(replace(task, train=replace(task.train, index=index)))
+        difference = float(np.abs(wider.proba - learned.proba).max())
+        demand(difference < CLOSE, f"more padding (-1 in `index`) changes predictions by {difference:.2g}")
+        return "more padding changes nothing"
+    population: Any = learned.source
+    method: Method = population.members[0].method
+    if all(stage.unit == "rows" for stage in method.stages):
+        return "trained; its steps draw single rows, which need no padding"
+    network = population.stack.write_out(0, learned.kept["l1"])
+    taken = population.data.take("bags", torch.tensor([0]), torch.tensor([[0, 1]]))
+    bags = Bags(Rows(*(part[0] for part in taken.rows)), *(part[0] for part in taken[1:]))
+    now = Progress(*torch.tensor([1.0, 2.0, 8.0, 16.0]))
+    dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
+    for phase in method.phases:
+        first, second = (
+            float(method.phase_loss(phase.name, Model(network, Random(torch.tensor(7))), each, now).detach())
+            for each in dirty
+        )
+        demand(
+            math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6),
+            f"the loss of phase {phase.name!r} depends on padding ({first:.6g} or {second:.6g}): go through bags.mask",
+        )
+    one, other = (method.log_proba(Model(network), each)[bags.mask] for each in dirty)
+    demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: go through bags.mask")
+    return "garbage there changes neither loss nor predictions"
+
+
+def missing_values(subject: Subject) -> str:
+    """Missing, constant and unseen values do no harm."""
+    for what, (table, assignment) in awkward_tables().items():
+        try:
+            subject.learn(subject.task(table, assignment))
+        except FaultError as error:
+            raise FaultError(f"{what}: {error}") from error
+        except Exception as error:
+            raise FaultError(f"{what}: {one_line(error)}") from error
+    return "; ".join(awkward_tables())
+
+
+def not_a_number(subject: Subject) -> str:
+    """NaN ends as a failure, never as a result."""
+    if subject.direct:
+        raise InapplicableError("no parameters in training; predictions that are not finite are failures anyway")
+    assert subject.learned  # else a fault of another kind would pass for one that NaN brings to light
+    tasks = {seed: subject.toy(seed) for seed in (0, 1)}
+    stack = subject.population(tasks).stack
+    nan = {name: torch.full(shape, math.nan) for name, shape in zip(stack.names, stack.shapes, strict=True)}
+    try:
+        healthy, bad = subject.population(tasks, start={1: nan}).train()
+    except Exception as error:
+        return f"stops all that train beside it: {one_line(error)}"
+    demand(bool(bad.failure), "parameters of NaN passed for a result: let NaN through to the loss")
+    demand(not healthy.failure, f"another member's NaN reached a healthy one: {healthy.failure}")
+    return bad.failure
+
+
+def together(subject: Subject) -> str:
+    """Members trained together get what each gets alone."""
+    if subject.direct:
+        raise InapplicableError("each seed is fitted by itself")
+    tasks = {seed: subject.toy(seed) for seed in (0, 1, 2)}
+    outcomes = train(subject.population(tasks))
+    largest = 0.0
+    for seed in (0, 2):
+        (alone,) = train(subject.population({seed: tasks[seed]}))
+        for name, choice in alone.selected.items():
+            other = outcomes[seed].selected[name]
+            difference = float((choice.weights - other.weights).abs().max())
+            demand(choice.epoch == other.epoch, f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three")
+            demand(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among three")
+            largest = max(largest, difference)
+    apart = "" if subject.declared.stackable else "not stackable, so trained one by one; "
+    return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
+
+
+def saved(subject: Subject) -> str:
+    """What it learned survives saving and loading."""
+    task, learned = subject.toy(), subject.learned
+    if subject.direct:
+        return _pickled(learned, task)
+    file = io.BytesIO()
+    torch.save(learned.kept["l1"], file)
+    file.seek(0)
+    weights = torch.load(file, weights_only=True)
+    proba, _ = subject.population({0: task}).predict(0, weights[None], task.test)
+    difference = float(np.abs(proba[0] - learned.proba).max())
+    demand(
+        difference == 0,
+        f"loaded weights predict differently (by {difference:.2g}): only parameters are kept, neither buffers "
+        "nor attributes of the method",
+    )
+    return "loaded weights predict the same"
+
+
+def learns(subject: Subject) -> str:
+    """It learns pure bags; constant proportions do no harm."""
+    found = {}
+    for classes in range(2, subject.most_classes + 1):
+        task = subject.task(*pure_bags(classes))
+        auc = holdout_criteria(subject.learn(task, epochs=LEARNING_EPOCHS).proba, task.test)["auc"]
+        demand(auc >= LEARNED, f"AUC {auc:.3f} on {classes} well-separated classes in pure bags, below {LEARNED}")
+        found[classes] = auc
+    task = subject.task(*constant_proportions())
+    auc = holdout_criteria(subject.learn(task).proba, task.test)["auc"]
+    chance = not subject.direct or subject.declared.supervision == "instances" or abs(auc - 0.5) < 0.15
+    demand(chance, f"AUC {auc:.3f} where all bags have the same proportions: there is nothing to learn them from")
+    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
+
+
+def cost(subject: Subject) -> str:
+    """Its time and memory stay within 50 times DLLP's."""
+    seconds, memory = cost_of(subject)
+    dllp_seconds, dllp_memory = dllp_cost()
+    # a direct method has no steps: its fit is compared with many of them
+    steps, what = (STEPS_OF_A_FIT, f"the time of {STEPS_OF_A_FIT} steps of dllp") if subject.direct else (1, "")
+    ratios = {what or "dllp's time a step": seconds / (steps * dllp_seconds), "its memory": memory / dllp_memory}
+    for name, ratio in ratios.items():
+        demand(ratio <= TOO_DEAR, f"{ratio:.0f}x {name}, more than {TOO_DEAR:.0f}x")
+    return ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
+
+
+CHECKS: tuple[Check, ...] = tuple(
+    Check(function.__name__, (function.__doc__ or "").rstrip("."), function)
+    for function in (
+        declaration,
+        trains,
+        seeded,
+        label_free,
+        three_classes,
+        padding,
+        missing_values,
+        not_a_number,
+        together,
+        saved,
+        learns,
+        cost,
+    )
+)
+
+
+def _hyperparameters(params: Any, base: type) -> tuple[int, list[str]]:
+    """How many there are, and which declare no range. Raises `FaultError` where a declaration is wrong."""
+    demand(is_a(params, base), f"Params must be a subclass of {base.__name__}")
+    whole = is_dataclass(params) and set(vars(params).get("__annotations__", ())) <= {f.name for f in fields(params)}
+    demand(whole and params.__dataclass_params__.frozen, f"{params.__name__} must be a @dataclass(frozen=True)")
+    searched, hints = ranges(params), get_type_hints(params)
+    for field in fields(params):
+        default, search = field.default, searched.get(field.name)
+        which = f"hyperparameter {field.name!r}"
+        demand(default is not MISSING, f"{which} has no default")
+        if default is None:
+            demand(type(None) in get_args(hints[field.name]), f"{which}: default None, but its type does not allow it")
+        elif isinstance(search, Choice):
+            choices = ", ".join(map(repr, search.values))
+            demand(default in search.values, f"{which}: default {default!r} is none of its choices {choices}")
+        elif isinstance(search, Uniform):
+            inside = isinstance(default, int | float) and search.low <= default <= search.high
+            demand(inside, f"{which}: default {default!r} is outside its range {search.low:g} to {search.high:g}")
+    return len(fields(params)), [field.name for field in fields(params) if field.name not in searched]
+
+
+def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
+    """The bags with random features where there is padding."""
+    rng = np.random.default_rng(seed)
+
+    def garbage(like: Tensor, values: Any) -> Tensor:
+        return torch.where(bags.mask[..., None], like, torch.as_tensor(values).to(like.dtype))
+
+    numeric, categorical, missing = bags.rows
+    rows = Rows(
+        garbage(numeric, 10 * rng.normal(size=numeric.shape)),
+        garbage(categorical, rng.integers(0, task.schema.cardinalities, size=categorical.shape)),
+        garbage(missing, rng.random(missing.shape) < 0.5),
+    )
+    return bags._replace(rows=rows)
+
+
+def _pickled(learned: Learned, task: Task) -> str:
+    """A predictor after pickling; functions within functions, which pickle refuses, with joblib's cloudpickle."""
+    from joblib import wrap_non_picklable_objects
+
+    predictor: Any = learned.source
+    try:
+        loaded, how = pickle.loads(pickle.dumps(predictor)), "pickle"
+    except (pickle.PicklingError, AttributeError, TypeError):
+        try:
+            loaded, how = pickle.loads(pickle.dumps(wrap_non_picklable_objects(predictor))), "cloudpickle"
+        except Exception as error:
+            loaded, how = predictor, f"not picklable ({one_line(error)}), so called twice instead"
+    same = np.array_equal(loaded(task.test.rows), learned.proba)
+    demand(same, f"the predictor gives something else the second time ({how})")
+    return f"predicts the same ({how})"

@@ -1,0 +1,82 @@
+"""What a training costs, in time and memory, on toy data."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from functools import cache
+from typing import Any
+
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from llpbench.bags import Task
+from llpbench.conformance.subject import Subject, train
+from llpbench.registry import METHODS
+from llpbench.seeding import generator
+from llpbench.toy import toy_assignment, toy_table
+
+STEPS_OF_A_FIT = 100
+"""of DLLP, with which the fit of a direct method is compared"""
+
+
+def cost_of(subject: Subject) -> tuple[float, float]:
+    """Seconds of a training step on two bags of 256 rows, and most bytes in use at once; of a direct method's fit."""
+    task = subject.task(toy_table(1800), toy_assignment(1800, 256))
+    if subject.direct:
+        return _cost_of_fit(subject, task)
+    seconds = []
+    for epochs in (1, 4, 4):  # the first only warms up
+        population = subject.population({0: task}, epochs)
+        train(population)
+        steps = sum(population.steps(stage) * (stage.epochs or epochs) for stage in population.method.stages)
+        seconds.append(population.seconds["train"] / steps)
+    with _LiveTensors() as live:
+        train(subject.population({0: task}, 1))
+    return min(seconds[1:]), live.most
+
+
+def _cost_of_fit(subject: Subject, task: Task) -> tuple[float, float]:
+    import tracemalloc
+
+    def fit() -> float:
+        start = time.perf_counter()
+        subject.method().fit(task.train, task.schema, generator(0, "training"))
+        return time.perf_counter() - start
+
+    seconds = min(fit() for _ in range(2))
+    tracemalloc.start()
+    try:
+        fit()
+        return seconds, float(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+
+
+@cache
+def dllp_cost() -> tuple[float, float]:
+    return cost_of(Subject(METHODS.entry("dllp")))
+
+
+class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of all tensors that operations make, while they live."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.most = self._now = 0
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self._known:
+                self._known.add(storage)
+                size = storage.nbytes()
+                self._now += size
+                self.most = max(self.most, self._now)
+                weakref.finalize(storage, self._free, size)
+        return out
+
+    def _free(self, size: int) -> None:
+        self._now -= size

@@ -1,0 +1,147 @@
+"""A method on toy data: how it is trained there, and what counts as a prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from llpbench.bags import Assignment, FloatArray, Table, Task, build_task
+from llpbench.cell import Protocol
+from llpbench.compute import one_line
+from llpbench.criteria import CRITERIA
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.method import DirectMethod, Predictor
+from llpbench.model import Encoder, NoEncoder
+from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.registry import Entry
+from llpbench.seeding import generator
+from llpbench.toy import toy_assignment, toy_table
+
+EPOCHS = 2
+"""of a training that only has to run"""
+ENCODER = MLPParams(token_dim=4, numeric_hidden=8, hidden=32, dim=16)
+USUAL = {"learning_rate": 3e-3, "hidden": 32}
+"""hyperparameters that are the encoder's own where a method declares none"""
+
+
+class FaultError(Exception):
+    """A check found a fault."""
+
+
+class InapplicableError(Exception):
+    """A check has nothing to say of this method."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a method made of a task."""
+
+    kept: Mapping[str, Any]
+    """by criterion: a neural method's weights [parameters], a direct method's predictions"""
+    proba: FloatArray
+    """[rows, classes] predictions for the test rows"""
+    source: Population | Predictor
+
+
+class Subject:
+    """A method and what it takes to train it on toy data."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self.declared: Any = entry.load()
+        self.direct = is_a(self.declared, DirectMethod)
+        self.most_classes = 2 if entry.facts["classes"] == "binary" else 3
+
+    def method(self, epochs: int = EPOCHS) -> Any:
+        """The method with its defaults; stages with epochs of their own have no more than `epochs`."""
+        if self.direct:
+            return self.declared()
+        params = self.declared.Params()
+        method = self.declared(
+            replace(params, **{name: value for name, value in USUAL.items() if getattr(params, name) is None})
+        )
+        method.stages = tuple(replace(s, epochs=min(s.epochs, epochs)) if s.epochs else s for s in method.stages)
+        return method
+
+    def task(self, table: Table, assignment: Assignment) -> Task:
+        """A table in bags, as this method is given it."""
+        return build_task(table, assignment, supervision=self.declared.supervision)
+
+    def toy(self, seed: int = 0, **options: Any) -> Task:
+        """The usual task; its bags are drawn with `seed`."""
+        return self.task(toy_table(), toy_assignment(seed=seed, **options))
+
+    def population(
+        self, tasks: Mapping[int, Task], epochs: int = EPOCHS, start: Mapping[int, Mapping[str, Tensor]] | None = None
+    ) -> Population:
+        """Untrained members by seed; `start`: parameters of some of them by name."""
+        method = self.method(epochs)
+        members = [
+            Member(seed, method, task, method.params.learning_rate, (start or {}).get(seed))
+            for seed, task in tasks.items()
+        ]
+
+        def encoder(task: Task) -> Encoder:
+            return MLPEncoder(task.schema, ENCODER, method.params.dropout) if method.takes_encoder else NoEncoder()
+
+        return Population(members, encoder, Protocol(epochs=epochs, patience=epochs), Machine())
+
+    def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS) -> Learned:
+        """Train or fit, and predict the test rows. Raises `FaultError` where what comes out is no prediction."""
+        if self.direct:
+            predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
+            return Learned(dict.fromkeys(CRITERIA, proba := valid(predictor(task.test.rows), task)), proba, predictor)
+        population = self.population({seed: task}, epochs)
+        kept = weights(train(population)[0])
+        proba, z = population.predict(0, kept["l1"][None], task.test)
+        if z.ndim != 3 or z.shape[1] != len(task.test.labels) or not np.isfinite(z).all():
+            raise FaultError(f"`represent` must give finite [rows, dim], however: shape {z.shape[1:]}")
+        return Learned(kept, valid(proba[0], task, sums=True), population)
+
+    @cached_property
+    def learned(self) -> Learned:
+        """The usual task, learned."""
+        return self.learn(self.toy())
+
+
+def demand(condition: bool, otherwise: str) -> None:
+    if not condition:
+        raise FaultError(otherwise)
+
+
+def is_a(thing: Any, base: type) -> bool:
+    return isinstance(thing, type) and issubclass(thing, base)
+
+
+def train(population: Population) -> list[Outcome]:
+    try:
+        outcomes = population.train()
+    except RuntimeError as error:
+        if "randomness" in str(error):
+            raise FaultError(f"random numbers must come from model.random: {one_line(error)[-60:]}") from error
+        raise
+    for outcome in outcomes:
+        demand(not outcome.failure, f"training failed: {outcome.failure}")
+    return outcomes
+
+
+def weights(outcome: Outcome) -> dict[str, Tensor]:
+    return {name: choice.weights for name, choice in outcome.selected.items()}
+
+
+def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
+    """Predictions [rows, classes], if that is what they are; `sums`: to 1."""
+    expected = (len(task.test.labels), task.schema.classes)
+    demand(proba.shape == expected, f"predictions must be of shape {expected}, however: {proba.shape}")
+    demand(bool(np.isfinite(proba).all()), "predictions are not finite")
+    low, high = float(proba.min()), float(proba.max())
+    demand(low >= -1e-6 and high <= 1 + 1e-6, f"predictions must lie in [0, 1], however: {low:.3g} to {high:.3g}")
+    total = proba.sum(axis=1)
+    demand(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, however: {total[0]}")
+    return proba
