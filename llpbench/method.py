@@ -146,6 +146,8 @@ class Method:
     """may be set in `__init__`, where they depend on hyperparameters"""
     phases: tuple[Phase, ...] = (Phase(),)
     """likewise"""
+    stage: str = ""
+    """name of the stage that is running, while `loss` is called"""
 
     def __init__(self, params: MethodParams | None = None) -> None:
         self.params = params if params is not None else self.Params()

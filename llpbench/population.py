@@ -194,6 +194,7 @@ class Population:
         if not active:
             return
         start = time.perf_counter()
+        self._objective.stage = stage.name
         self.slots = torch.tensor(active, device=self.machine.device)
         self.theta = self.weights[self.slots].clone().requires_grad_()
         players = {turn: self._optimiser(stage, turn) for turn in self._turns}
@@ -388,12 +389,14 @@ class _Objective(nn.Module):
         super().__init__()
         self.network = network
         self.method = method
+        self.stage = ""
 
     def forward(
         self, what: str, values: dict[str, Tensor], bags: Bags, key: Tensor | None, progress: Progress | None
     ) -> Any:
         """`what`: "predict", "represent", "pseudo_pairs", or the name of a phase, of which this is the loss."""
         method = self.method.bind(values)
+        method.stage = self.stage
         if key is not None and progress is not None:
             return method.phase_loss(what, Model(self.network, Random(key)), bags, progress)
         model = Model(self.network)

@@ -32,7 +32,7 @@ class Stack:
         """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members]."""
         parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward is one concatenation
         return {
-            name: part.reshape(-1, *shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+            name: part.reshape(len(theta), *shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:

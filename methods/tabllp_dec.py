@@ -1,0 +1,158 @@
+"""TabLLP-DEC: deep embedded clustering with one cluster a class, whose proportions match those of the bags.
+
+The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016: q_ic, how much row i belongs to centroid c
+(Student's t), is drawn to a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster; with the proportion loss
+on q. Prediction is q itself. Clusters become classes by proportions: at the start, k-means clusters are assigned to
+classes such that their shares in bags are as near to the bags' proportions as can be.
+
+As published, the target divides by f_c and so prefers clusters of equal size, which harms where classes are not:
+`prior_corrected` multiplies by the class's share. Where the paper is silent:
+
+- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first; here that is ten
+  epochs of denoising reconstruction on mixed views, or of DLLP, or none.
+- f_c is taken over the whole training set every epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+
+from llpbench.bags import BaggedRows, Bags, FloatArray, IntArray, Schema
+from llpbench.losses import masked_mean, proportion_loss
+from llpbench.method import Member, Method, MethodParams, Progress, Stage
+from llpbench.model import Encoder, Model
+from llpbench.pretraining import Decoder
+from llpbench.ranges import Choice, LogUniform
+from llpbench.registry import register_method
+from llpbench.views import mixed_view
+
+WARM_UP_EPOCHS = 10
+STARTS = 20
+"""of k-means"""
+
+
+@dataclass(frozen=True)
+class DECParams(MethodParams):
+    """Hyperparameters of the clustering."""
+
+    gamma: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
+    """weight of the proportion loss"""
+    warm_up: Annotated[str, Choice("denoise", "dllp", "none")] = "denoise"
+    """what the encoder learns for ten epochs before the clusters are found"""
+    frequencies: Annotated[str, Choice("epoch", "step")] = "epoch"
+    """what cluster sizes are taken over: the training set at the start of an epoch, or the rows of a step"""
+    prior_corrected: Annotated[bool, Choice(False, True)] = False
+    """whether the target expects clusters as large as the classes, instead of equally large ones"""
+
+
+class Clusters(nn.Module):
+    """Centroids, and how much rows belong to them."""
+
+    size: Tensor
+    prior: Tensor
+
+    def __init__(self, dim: int, schema: Schema) -> None:
+        super().__init__()
+        self.centroids = nn.Parameter(torch.randn(schema.classes, dim))
+        self.register_buffer("size", torch.full((schema.classes,), 1.0 / schema.classes))
+        self.register_buffer("prior", torch.tensor(schema.prior))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """log q [..., classes]: q_ic ~ 1 / (1 + |z_i - mu_c|^2), Student's t with one degree of freedom."""
+        distance = (z.float().unsqueeze(-2) - self.centroids).square().sum(dim=-1)
+        return (-distance.log1p()).log_softmax(dim=-1)
+
+
+@register_method("tabllp-dec", reference="TabLLP-BDC paper, after Xie et al. 2016")
+class TabLLPDEC(Method):
+    """Deep embedded clustering, one cluster a class, with the proportion loss."""
+
+    Params = DECParams
+    params: DECParams
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        super().__init__(params)
+        warm_up = Stage("warm-up", epochs=WARM_UP_EPOCHS, judged=False)
+        refresh = 1 if self.params.frequencies == "epoch" else None
+        clustering = Stage("clustering", refresh=refresh)
+        self.stages = (clustering,) if self.params.warm_up == "none" else (warm_up, clustering)
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The usual network (its head serves the warm-up alone), clusters, and a decoder for denoising."""
+        network: Any = super().build(encoder, schema)
+        network.clusters = Clusters(encoder.dim, schema)
+        if self.params.warm_up == "denoise":
+            network.decoder = Decoder(encoder, schema)
+        return network  # type: ignore[no-any-return]
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        """log q"""
+        log_q: Tensor = model.network.clusters(model.encode(bags).z)
+        return log_q
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """KL(T || Q) + gamma * proportion loss of q; during the warm-up its own loss."""
+        del progress
+        if self.stage == "warm-up":
+            return self._warm_up(model, bags)
+        clusters = model.network.clusters
+        log_q = clusters(model.encode(bags).z)
+        q = log_q.detach().exp()
+        size = clusters.size if self.params.frequencies == "epoch" else masked_share(q, bags.mask)
+        target = target_distribution(q, size, clusters.prior if self.params.prior_corrected else None)
+        sharpen = masked_mean((torch.xlogy(target, target) - target * log_q).sum(dim=-1), bags.mask)
+        return sharpen + self.params.gamma * proportion_loss(log_q, bags)
+
+    def _warm_up(self, model: Model, bags: Bags) -> Tensor:
+        if self.params.warm_up == "dllp":
+            return proportion_loss(model.log_proba(bags), bags)
+        mixed = mixed_view(model, bags, cutmix=0.1, mixup=0.3)
+        reconstruction: Tensor = model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
+        return reconstruction
+
+    def prepare(self, stage: str, member: Member) -> None:
+        """At the start of the clustering, centroids from k-means; every epoch, the clusters' sizes."""
+        if stage == "warm-up":
+            return
+        clusters: Any = member.network.clusters
+        with torch.no_grad():
+            if member.epoch == 0:
+                centroids = class_centroids(member.encode(), member.train, member.rng)
+                clusters.centroids.copy_(torch.from_numpy(centroids))
+            clusters.size.copy_(torch.from_numpy(member.proba().mean(axis=0)))
+
+
+def target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -> Tensor:
+    """t_ic ~ q_ic^2 / f_c (Xie et al. 2016, equation 3), or q_ic^2 pi_c / f_c: [..., classes]; `size` f, `prior` pi."""
+    weight = q.square() / size.clamp(min=1e-12)
+    if prior is not None:
+        weight = weight * prior
+    return weight / weight.sum(dim=-1, keepdim=True)
+
+
+def masked_share(q: Tensor, mask: Tensor) -> Tensor:
+    """[classes] mean of `q` [bags, size, classes] over rows."""
+    return (q * mask.unsqueeze(-1)).sum(dim=(0, 1)) / mask.sum()
+
+
+def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
+    """[classes, dim] k-means centroids of `z` [rows, dim], in the order of the classes that they stand for."""
+    classes = train.counts.shape[1]
+    kmeans = KMeans(classes, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(z)
+    order = clusters_of_classes(kmeans.labels_.astype(np.int64), train)
+    return np.asarray(kmeans.cluster_centers_[order], dtype=np.float32)
+
+
+def clusters_of_classes(labels: IntArray, train: BaggedRows) -> IntArray:
+    """[classes] the cluster of each class: least sum over bags of (p_kc - share of the cluster in bag k)^2."""
+    classes = train.counts.shape[1]
+    shares = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) / (bag >= 0).sum() for bag in train.index])
+    cost = ((train.proportions[:, :, None] - shares[:, None, :]) ** 2).sum(axis=0)
+    return np.asarray(linear_sum_assignment(cost)[1], dtype=np.int64)

@@ -1,0 +1,115 @@
+"""TabLLP-PSE: learn from proportions, then from pseudo-labels that match every bag's counts exactly.
+
+The pseudo-labelling baseline of the TabLLP-BDC paper, after Liu et al. 2021 and Caron et al. 2018. The first stage is
+DLLP. The second trains on rows with the labels of a constrained k-means: each bag's rows are assigned to centroids of
+classes at the least total squared distance such that as many get each label as the bag holds. Where the paper is silent:
+
+- Centroids start as the means that the first stage's predictions give, so that each keeps its class.
+- Labels are made anew every 10 epochs, from the encoder and the predictions as they are then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from llpbench.bags import BaggedRows, Bags, FloatArray, IntArray
+from llpbench.losses import proportion_loss
+from llpbench.method import Member, Method, MethodParams, Progress, Stage
+from llpbench.model import Model
+from llpbench.ranges import Choice
+from llpbench.registry import register_method
+
+ITERATIONS = 50
+"""of the constrained k-means, at most"""
+
+
+@dataclass(frozen=True)
+class PSEParams(MethodParams):
+    """Hyperparameters of the second stage."""
+
+    refresh: Annotated[int | None, Choice(1, 5, 10, None)] = 10
+    """epochs after which labels are made anew; None: never"""
+    space: Annotated[str, Choice("z", "proba")] = "z"
+    """where rows are clustered: row vectors, or predictions"""
+    second_rate: Annotated[float, Choice(0.1, 1.0)] = 1.0
+    """factor of the second stage's learning rate"""
+
+
+@register_method("tabllp-pse", reference="TabLLP-BDC paper, after Liu et al. 2021")
+class TabLLPPSE(Method):
+    """DLLP, then training on pseudo-labels from k-means constrained by each bag's counts."""
+
+    Params = PSEParams
+    params: PSEParams
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        super().__init__(params)
+        second = Stage("pseudo-labels", unit="rows", refresh=self.params.refresh, rate=self.params.second_rate)
+        self.stages = (Stage("proportions"), second)
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """The proportion loss: of bags, then of rows with a label each, where it is cross-entropy."""
+        del progress
+        return proportion_loss(model.log_proba(bags), bags)
+
+    def prepare(self, stage: str, member: Member) -> FloatArray | None:
+        """The second stage's pseudo-labels, one-hot [rows, classes]."""
+        if stage == "proportions":
+            return None
+        proba = member.proba().astype(np.float64)
+        points = proba if self.params.space == "proba" else member.encode().astype(np.float64)
+        labels, _ = constrained_kmeans(points, centroids_of(points, proba), member.train)
+        return np.asarray(np.eye(proba.shape[1])[labels])
+
+
+def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
+    """[classes, dim] means of `points` [rows, dim] with `weights` [rows, classes]; of all where a class has none."""
+    total = weights.sum(axis=0)[:, None]
+    means = weights.T @ points / np.maximum(total, np.finfo(np.float64).tiny)
+    return np.asarray(np.where(total > 0, means, points.mean(axis=0)))
+
+
+def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedRows) -> tuple[IntArray, list[float]]:
+    """k-means of which each bag's labels match its counts.
+
+    `points` [rows, dim], `centroids` [classes, dim] to start from -> labels [rows] and the objective (the sum of
+    squared distances) after each iteration, which never rises.
+    """
+    labels, objective = np.full(len(points), -1), []
+    for _ in range(ITERATIONS):
+        cost = ((points**2).sum(axis=1)[:, None] - 2 * points @ centroids.T) + (centroids**2).sum(axis=1)
+        assigned = assign(cost, train)
+        objective.append(float(cost[np.arange(len(cost)), assigned].sum()))
+        if (assigned == labels).all():
+            break
+        labels = assigned
+        centroids = np.where(
+            np.bincount(labels, minlength=len(centroids))[:, None] > 0,
+            centroids_of(points, np.eye(len(centroids))[labels]),
+            centroids,
+        )
+    return labels, objective
+
+
+def assign(cost: FloatArray, train: BaggedRows) -> IntArray:
+    """[rows] the labels of least total `cost` [rows, classes] that match the counts of every bag.
+
+    With two classes the rows of a bag sorted by cost difference, with more an assignment problem for each bag: both are
+    exact.
+    """
+    labels = np.zeros(len(cost), dtype=np.int64)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        rows = bag[bag >= 0]
+        if cost.shape[1] == 2:
+            order = np.argsort(cost[rows, 1] - cost[rows, 0], kind="stable")
+            labels[rows[order[: counts[1]]]] = 1
+        else:
+            places = np.repeat(np.arange(len(counts)), counts)  # one for each label that the bag holds
+            row, place = linear_sum_assignment(cost[rows][:, places])
+            labels[rows[row]] = places[place]
+    return labels
