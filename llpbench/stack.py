@@ -31,9 +31,8 @@ class Stack:
     def parameters(self, theta: Tensor) -> dict[str, Tensor]:
         """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members]."""
         parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward is one concatenation
-        return {
-            name: part.reshape(len(theta), *shape) for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
-        }
+        named = zip(self.names, parts, self.shapes, strict=True)
+        return {name: part.reshape(len(theta), *shape) for name, part, shape in named}
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:
         """[parameters] bool: which belong to modules with one of the prefixes."""

@@ -2,7 +2,7 @@
 
 The pseudo-labelling baseline of the TabLLP-BDC paper, after Liu et al. 2021 and Caron et al. 2018. The first stage is
 DLLP. The second trains on rows with the labels of a constrained k-means: each bag's rows are assigned to centroids of
-classes at the least total squared distance such that as many get each label as the bag holds. Where the paper is silent:
+classes at the least total squared distance such that as many get each label as the bag holds. Not said in the paper:
 
 - Centroids start as the means that the first stage's predictions give, so that each keeps its class.
 - Labels are made anew every 10 epochs, from the encoder and the predictions as they are then.

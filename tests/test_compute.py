@@ -135,6 +135,37 @@ def test_nan_is_a_failed_record_with_the_epoch(monkeypatch: pytest.MonkeyPatch) 
     assert (result.status, result.reason) == ("failed", "the loss was not finite in epoch 1 of stage 'train'")
 
 
+def test_an_error_of_one_seed_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Population.train
+
+    def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
+        if any(member.seed == 1 for member in self.members):
+            raise ValueError("similarities of rows are not finite")
+        return original(self, on_epoch)
+
+    monkeypatch.setattr(Population, "train", train)
+    cell, method = build("dllp")
+    results = train_population(cell, method, {seed: toy_task(seed) for seed in range(3)}, Machine(), None)
+    assert [(result.seed, result.status) for result in results] == [(0, "ok"), (1, "failed"), (2, "ok")]
+    assert "not finite" in results[1].reason
+
+
+def test_torchs_own_randomness_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+        return model.log_proba(bags).sum() * torch.rand(())
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "model.random" in result.reason
+
+
+def test_members_that_cannot_be_stacked_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
+    alone = adult_records("dllp")
+    assert [record["members"] for record in alone] == [1, 1]
+
+
 def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = METHODS.get("bag-mean-linear")
     monkeypatch.setattr(declared, "fit", lambda *_: lambda rows: np.full((len(rows.numeric), 2), np.nan))

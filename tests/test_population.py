@@ -26,6 +26,7 @@ from llpbench.model import Encoder, Model
 from llpbench.population import Machine, Member, Outcome, Population
 from llpbench.ranges import Uniform
 from llpbench.selection import HANDOVER
+from llpbench.stack import AdamW
 from llpbench.toy import toy_task
 
 SMALL = MethodParams(hidden=16)
@@ -239,6 +240,88 @@ def test_hyperparameters_may_differ_between_members() -> None:
     decay = (1 - 0.01 * 0.01) ** 8  # weight decay alone: 15 bags, 8 steps
     assert torch.allclose(weights(still), start[0] * decay, atol=1e-6)
     assert not torch.allclose(weights(moved), start[1] * decay, atol=1e-3)
+
+
+class Branching(DLLP):
+    """Looks at a number, which vmap forbids."""
+
+    stackable = False
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        loss = super().loss(model, bags, progress)
+        return loss if loss.item() < 1e9 else 2 * loss
+
+
+def test_a_method_that_cannot_be_stacked_is_run_member_by_member() -> None:
+    stacked = trained(DLLP(SMALL), [0, 1], unequal=True, epochs=2)
+    apart = trained(Branching(SMALL), [0, 1], unequal=True, epochs=2)
+    for one, other in zip(stacked, apart, strict=True):
+        assert torch.allclose(weights(one), weights(other), atol=1e-4)
+    with pytest.raises(RuntimeError, match="vmap"):
+        trained(type("Undeclared", (Branching,), {"stackable": True})(SMALL), [0, 1])
+
+
+class TwoTurns(DLLP):
+    """One player with two turns a step, another with one, at learning rates of their own."""
+
+    phases = (Phase("body", ("encoder.",)), Phase("body", ("encoder.",)), Phase("head", ("head.",), rate=0.0))
+
+
+def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> None:
+    pop = population(TwoTurns(SMALL), [0], epochs=1)
+    before = pop.stack.theta[0].clone()
+    counted: list[AdamW] = []
+    step = AdamW.step
+
+    def counting(self: AdamW, theta: Tensor, gradient: Tensor) -> None:
+        counted.append(self)
+        step(self, theta, gradient)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AdamW, "step", counting)
+        (outcome,) = pop.train()
+    steps = pop.steps(pop.method.stages[0])
+    assert [counted.count(optimiser) for optimiser in dict.fromkeys(counted)] == [2 * steps, steps]
+    head = pop.stack.columns(["head."])
+    assert torch.equal(weights(outcome)[head], before[head])
+    assert not torch.equal(weights(outcome)[~head], before[~head])
+
+
+class WarmUp(DLLP):
+    """Two epochs without validation, of another loss, then the usual."""
+
+    stages = (Stage("warm-up", epochs=2, judged=False), Stage("main", rate=0.5))
+    seen: list[str]
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        self.seen.append(f"{self.stage} {int(progress.epochs)}")
+        return super().loss(model, bags, progress) * (3.0 if self.stage == "warm-up" else 1.0)
+
+
+def test_a_warm_up_is_not_judged_and_hands_over_its_last_weights() -> None:
+    method = WarmUp(SMALL)
+    method.seen = []
+    method.stackable = False  # type: ignore[misc]  # so that progress can be looked at
+    pop = population(method, [0], epochs=3)
+    seen: list[Epoch] = []
+    pop._run_stage(method.stages[0], seen.append)
+    assert [epoch.criterion for epoch in seen] == ["loss", "loss"]
+    assert all(np.isfinite(epoch.value) for epoch in seen)
+    assert pop.outcomes[0].selected == {}
+    assert torch.equal(pop.weights[0], pop.theta[0].detach())
+    (outcome,) = population(method, [0], epochs=3).train()
+    assert outcome.epochs == 5
+    assert set(method.seen) == {"warm-up 2", "main 3"}
+    assert outcome.selected["auc"].epoch < 3
+
+
+def test_training_starts_from_given_weights() -> None:
+    start = {"head.4.bias": torch.tensor([3.0, -3.0])}
+    pop = Population([Member(0, DLLP(SMALL), toy_task(0), 0.01, start)], mlp, Protocol(epochs=1), Machine())
+    bias = pop.stack.columns(["head.4.bias"])
+    assert pop.stack.theta[0][bias].tolist() == [3.0, -3.0]
+    plain = population(DLLP(SMALL), [0])
+    assert torch.equal(pop.stack.theta[0][~bias], plain.stack.theta[0][~bias])
 
 
 def test_torchs_own_randomness_in_a_loss_is_refused() -> None:

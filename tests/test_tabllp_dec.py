@@ -1,0 +1,143 @@
+"""TabLLP-DEC: soft assignments, targets, and which cluster is which class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from llpbench.bags import Bags, Rows, Task, build_task
+from llpbench.cell import Protocol
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.losses import proportion_loss
+from llpbench.method import Progress
+from llpbench.methods.tabllp_dec import (
+    Clusters,
+    DECParams,
+    TabLLPDEC,
+    class_centroids,
+    clusters_of_classes,
+    masked_share,
+    target_distribution,
+)
+from llpbench.model import Encoder, Model, Random
+from llpbench.population import Machine, Member, Population
+from llpbench.toy import pure_bags, toy_task
+
+SCHEMA = toy_task(0).schema
+
+
+def encoder(task: Task) -> Encoder:
+    return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.1)
+
+
+def test_soft_assignments() -> None:
+    clusters = Clusters(1, SCHEMA)
+    with torch.no_grad():
+        clusters.centroids.copy_(torch.tensor([[0.0], [1.0]]))
+    assert clusters(torch.tensor([0.0])).exp().tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_targets_of_two_mirror_points() -> None:
+    q = torch.tensor([[2 / 3, 1 / 3], [1 / 3, 2 / 3]])
+    target = target_distribution(q, q.sum(dim=0))
+    assert torch.allclose(target, torch.tensor([[0.8, 0.2], [0.2, 0.8]]))
+
+
+def test_targets_favour_small_clusters_unless_corrected_by_the_classes_shares() -> None:
+    q = torch.tensor([[0.5, 0.5]])
+    assert torch.allclose(target_distribution(q, torch.tensor([0.9, 0.1])), torch.tensor([[0.1, 0.9]]))
+    corrected = target_distribution(q, torch.tensor([0.9, 0.1]), torch.tensor([0.9, 0.1]))
+    assert torch.allclose(corrected, q)
+
+
+def test_shares_ignore_padding() -> None:
+    q = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.1, 0.9], [77.0, 77.0]]])
+    assert torch.allclose(masked_share(q, torch.tensor([[True, True], [True, False]])), torch.tensor([0.5, 0.5]))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_clusters_get_the_classes_whose_proportions_they_have(classes: int, shift: int) -> None:
+    table, assignment = pure_bags(classes)
+    train = build_task(table, assignment).train
+    labels = np.empty(len(train.rows.numeric), dtype=np.int64)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        labels[bag] = (counts.argmax() + shift) % classes
+    assert clusters_of_classes(labels, train).tolist() == [(c + shift) % classes for c in range(classes)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_centroids_keep_the_order_of_classes_whatever_the_order_of_clusters(seed: int) -> None:
+    table, assignment = pure_bags(3)
+    train = build_task(table, assignment).train
+    centroids = class_centroids(train.rows.numeric, train, np.random.default_rng(seed))
+    expected = np.stack(
+        [train.rows.numeric[train.index[train.counts[:, c] > 0].ravel()].mean(axis=0) for c in range(3)]
+    )
+    assert np.abs(centroids - expected).max() < 0.1
+
+
+def some_bags(task: Task) -> Bags:
+    index = torch.from_numpy(task.train.index[:2])
+    rows = Rows(*(torch.from_numpy(part)[index.clamp(min=0)] for part in task.train.rows))
+    counts = torch.from_numpy(task.train.counts[:2])
+    return Bags(rows, index >= 0, counts, (counts / counts.sum(dim=1, keepdim=True)).float())
+
+
+@pytest.mark.parametrize("frequencies", ["epoch", "step"])
+def test_the_loss_against_its_definition(frequencies: str) -> None:
+    task = toy_task(0, unequal=True)
+    method = TabLLPDEC(DECParams(hidden=16, gamma=2.0, frequencies=frequencies))
+    network: Any = method.build(encoder(task), task.schema)
+    network.clusters.size.copy_(torch.tensor([0.3, 0.7]))
+    bags, model = some_bags(task), Model(network)
+    q = method.log_proba(model, bags).exp()
+    rows = q[bags.mask]
+    size = torch.tensor([0.3, 0.7]) if frequencies == "epoch" else rows.mean(dim=0)
+    target = (rows**2 / size) / (rows**2 / size).sum(dim=1, keepdim=True)
+    expected = (target * (target / rows).log()).sum(dim=1).mean() + 2.0 * proportion_loss(q.log(), bags)
+    found = method.loss(Model(network, None), bags, Progress(*torch.zeros(4)))
+    assert torch.allclose(found, expected, atol=1e-5)
+    (through,) = torch.autograd.grad(found, [network.clusters.centroids])
+    assert bool((through != 0).any())
+
+
+def test_clusters_start_from_kmeans_and_their_sizes_follow_every_epoch() -> None:
+    task = toy_task(0)
+    method = TabLLPDEC(DECParams(hidden=16))
+    population = Population([Member(0, method, task, 0.01)], encoder, Protocol(epochs=3), Machine())
+    before = population.stack.theta.clone()
+    columns = population.stack.columns(["clusters."])
+    sizes = []
+    prepare = population._prepare
+
+    def watched(stage: Any, epoch: int) -> None:
+        prepare(stage, epoch)
+        sizes.append((stage.name, epoch, population.stack.buffers["clusters.size"][0].clone()))
+
+    population._prepare = watched  # type: ignore[method-assign]
+    (outcome,) = population.train()
+    assert [(name, epoch) for name, epoch, _ in sizes] == [("warm-up", 0), *(("clustering", e) for e in range(3))]
+    assert all(float(size.sum()) == pytest.approx(1, abs=1e-4) for _, _, size in sizes)
+    assert not torch.equal(sizes[1][2], sizes[2][2])
+    assert not torch.equal(outcome.selected["auc"].weights[columns], before[0][columns])
+    assert outcome.epochs == 13
+
+
+@pytest.mark.parametrize("warm_up", ["denoise", "dllp"])
+def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
+    task = toy_task(0, unequal=True)
+    method = TabLLPDEC(DECParams(hidden=16, warm_up=warm_up))
+    network: Any = method.build(encoder(task), task.schema)
+    bags, now = some_bags(task), Progress(*torch.zeros(4))
+    method.stage = "warm-up"
+    loss = method.loss(Model(network, Random(torch.tensor(0))), bags, now)
+    gradients = torch.autograd.grad(loss, list(network.clusters.parameters()), allow_unused=True)
+    assert gradients == (None,)
+    assert [stage.name for stage in method.stages] == ["warm-up", "clustering"]
+    assert [stage.judged for stage in method.stages] == [False, True]
+    assert len(TabLLPDEC(replace(method.params, warm_up="none")).stages) == 1
