@@ -37,8 +37,8 @@ class Random:
         return _mix(_mix(start ^ positions) ^ start).reshape(shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Uniform numbers in (0, 1), float32."""
-        return ((self.bits(*shape) >> 8).float() + 0.5) * 2.0**-24
+        """Uniform numbers in (0, 1), float32: of 23 bits, so that none is rounded to 1."""
+        return ((self.bits(*shape) >> 9).float() + 0.5) * 2.0**-23
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers (Box-Muller), float32."""

@@ -150,7 +150,8 @@ class Population:
         """[all members, parameters] what the next stage starts from"""
         self.seconds = {"train": 0.0, "evaluate": 0.0} | {f"stage {stage.name}": 0.0 for stage in self.method.stages}
         self._objective = _Objective(self.stack.template, self.method)
-        self._losses = torch.compile(self._stacked_loss) if machine.compiled else self._stacked_loss
+        # sizes that torch takes for dynamic, once a second population has others, cannot be mapped over members
+        self._losses = torch.compile(self._stacked_loss, dynamic=False) if machine.compiled else self._stacked_loss
 
     def train(self, on_epoch: Callable[[Epoch], None] | None = None) -> list[Outcome]:
         """Run every stage of the method; what became of each member, in order."""

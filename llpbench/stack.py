@@ -82,7 +82,7 @@ class AdamW:
         self.mean = torch.zeros_like(theta)
         self.square = torch.zeros_like(theta)
         self.steps = torch.zeros((), device=theta.device)
-        self._update: Callable[..., Any] = torch.compile(_adamw) if compiled else _adamw
+        self._update: Callable[..., Any] = torch.compile(_adamw, dynamic=False) if compiled else _adamw
 
     def step(self, theta: Tensor, gradient: Tensor) -> None:
         """Update `theta` in place."""

@@ -22,6 +22,16 @@ def test_uniform_numbers_are_uniform() -> None:
     assert chi_square < 45  # 19 degrees of freedom: exceeded once in 1400 trials
 
 
+def test_the_extreme_words_give_numbers_strictly_between_0_and_1() -> None:
+    class Extreme(Random):
+        def bits(self, *shape: int) -> torch.Tensor:
+            return torch.tensor([0, 2**32 - 1]).expand(*shape)
+
+    low, high = Extreme(torch.tensor(0)).uniform(2).tolist()
+    assert 0 < low < 1e-6
+    assert 1 - 1e-6 < high < 1
+
+
 def test_normal_numbers_have_the_moments_of_a_normal() -> None:
     numbers = stream(3).normal(100_000)
     assert abs(float(numbers.mean())) < 0.02

@@ -363,9 +363,11 @@ def test_tasks_of_different_shape_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_compiled_population_trains_as_an_eager_one() -> None:
-    eager = trained(DLLP(SMALL), [0, 1], epochs=2)
-    compiled = trained(DLLP(SMALL), [0, 1], epochs=2, machine=Machine(compiled=True))
+@pytest.mark.parametrize("hidden", [16, 24])  # sizes that differ from those of an earlier population in this process
+def test_a_compiled_population_trains_as_an_eager_one(hidden: int) -> None:
+    method = DLLP(replace(SMALL, hidden=hidden))
+    eager = trained(method, [0, 1], epochs=2)
+    compiled = trained(method, [0, 1], epochs=2, machine=Machine(compiled=True))
     for one, other in zip(eager, compiled, strict=True):
         assert torch.allclose(weights(one), weights(other), atol=1e-4)
 
