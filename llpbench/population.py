@@ -38,6 +38,8 @@ from llpbench.training_data import TrainingData, stacked, stacked_rows
 
 CLIP = 1.0
 """largest norm of a member's gradient (spec 0)"""
+RECOMPILES = 64
+"""of a step; beyond it torch silently stops compiling"""
 PREDICT_ROWS = 2048
 """rows predicted at once"""
 
@@ -150,8 +152,7 @@ class Population:
         """[all members, parameters] what the next stage starts from"""
         self.seconds = {"train": 0.0, "evaluate": 0.0} | {f"stage {stage.name}": 0.0 for stage in self.method.stages}
         self._objective = _Objective(self.stack.template, self.method)
-        # sizes that torch takes for dynamic, once a second population has others, cannot be mapped over members
-        self._losses = torch.compile(self._stacked_loss, dynamic=False) if machine.compiled else self._stacked_loss
+        self._losses = _compiled(self._stacked_loss) if machine.compiled else self._stacked_loss
 
     def train(self, on_epoch: Callable[[Epoch], None] | None = None) -> list[Outcome]:
         """Run every stage of the method; what became of each member, in order."""
@@ -445,6 +446,14 @@ class _MemberView:
         """[rows, classes]"""
         method = self._population.members[self._number].method
         return self._apply(lambda model, bags: method.log_proba(model, bags).exp())
+
+
+def _compiled(losses: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Compiled for every combination of phase, stage and number of members that a training meets."""
+    torch.compiler.reset()  # what was compiled for other populations is of no use to this one, but counts
+    torch._dynamo.config.recompile_limit = RECOMPILES
+    # sizes that torch would take for dynamic, since another population had others, cannot be mapped over members
+    return torch.compile(losses, dynamic=False)
 
 
 def _build(member: Member, build_encoder: EncoderFactory, purpose: str) -> Any:
