@@ -10,6 +10,7 @@ Members leave the stack when all their criteria have settled (`selection.py`).
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, Rows, Task
 from llpbench.cell import Cell, Epoch, Protocol
+from llpbench.criteria import CRITERIA
 from llpbench.errors import LLPBenchError
 from llpbench.method import Method, Pairs, Progress, Stage
 from llpbench.metrics import validation_criteria
@@ -74,7 +76,7 @@ class Outcome:
     failure: str = ""
     """why it failed, with the epoch; "" if it did not"""
     epochs: int = 0
-    """epochs trained, over all stages"""
+    """epochs trained, over all stages; those that are run for each validation regime count for each"""
     selected: dict[str, Selected] = field(default_factory=dict)
     """by criterion, of the last stage"""
 
@@ -150,15 +152,42 @@ class Population:
         self.theta = self.stack.theta
         self.weights = self.stack.theta.clone()
         """[all members, parameters] what the next stage starts from"""
+        self._handover = next(iter(HANDOVER.values()))
         self.seconds = {"train": 0.0, "evaluate": 0.0} | {f"stage {stage.name}": 0.0 for stage in self.method.stages}
         self._objective = _Objective(self.stack.template, self.method)
         self._losses = _compiled(self._stacked_loss) if machine.compiled else self._stacked_loss
 
     def train(self, on_epoch: Callable[[Epoch], None] | None = None) -> list[Outcome]:
-        """Run every stage of the method; what became of each member, in order."""
-        for stage in self.method.stages:
+        """Run every stage of the method; what became of each member, in order.
+
+        What comes after a judged stage starts from its best weights, which depend on the validation regime: it is run
+        once for each, and gives the results of that regime's criteria.
+        """
+        stages = self.method.stages
+        judged = next((n for n, stage in enumerate(stages) if stage.judged), len(stages))
+        for stage in stages[: judged + 1]:
             self._run_stage(stage, on_epoch)
+        if later := stages[judged + 1 :]:
+            self._run_for_each_regime(later, on_epoch)
         return self.outcomes
+
+    def _run_for_each_regime(self, stages: Sequence[Stage], on_epoch: Callable[[Epoch], None] | None) -> None:
+        before, rngs, targets = [dict(o.selected) for o in self.outcomes], copy.deepcopy(self.rngs), self.data.targets
+        seconds = dict(self.seconds)
+        results: list[dict[str, Selected]] = [{} for _ in self.members]
+        for regime, handover in HANDOVER.items():
+            self.rngs, self.data.targets, self._handover = copy.deepcopy(rngs), targets.clone(), handover
+            for number, selected in enumerate(before):
+                if selected:
+                    self.weights[number] = selected[handover].weights
+            for stage in stages:
+                self._run_stage(stage, on_epoch)
+            for result, outcome in zip(results, self.outcomes, strict=True):
+                result |= {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
+        for outcome, result in zip(self.outcomes, results, strict=True):
+            outcome.selected = result
+        for name, start in seconds.items():  # of one regime: nobody needs both
+            self.seconds[name] = start + (self.seconds[name] - start) / len(HANDOVER)
 
     def predict(self, number: int, weights: Tensor, holdout: Holdout) -> tuple[FloatArray, FloatArray]:
         """What a member with parameters `weights` [n, parameters] makes of rows.
@@ -338,7 +367,7 @@ class Population:
             number = numbers[position]
             if judged:
                 self.outcomes[number].selected = selection.selected(position)
-                self.weights[number] = self.outcomes[number].selected[HANDOVER].weights
+                self.weights[number] = self.outcomes[number].selected[self._handover].weights
             else:
                 self.weights[number] = self.theta[position].detach()
 

@@ -46,7 +46,7 @@ class Record(TypedDict):
     results: dict[str, Selected]
     """by criterion (`criteria.CRITERIA`); empty unless status is ok"""
     epochs: int
-    """epochs trained; 0 for a method without epochs"""
+    """epochs trained, over all stages (and both validation regimes, where stages are run for each); 0 without epochs"""
     parameters: int
     """trainable numbers of one member"""
     times: dict[str, float]

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from llpbench.bags import FloatArray
-from llpbench.criteria import CRITERIA
+from llpbench.criteria import CRITERIA, Regime
 
-HANDOVER = "kl"
-"""Whose weights the next stage starts from. A coarse criterion: whatever the protocol, proportions of validation bags
-may be known, so that no coarse-grained result has seen an instance label."""
+HANDOVER: dict[Regime, str] = {"fine": "auc", "coarse": "kl"}
+"""Whose weights the next stage starts from, under each validation regime: what follows is then trained once for either,
+so that no coarse-grained result has seen an instance label, and no fine-grained one does without."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ classes such that their shares in bags are as near to the bags' proportions as c
 As published, the target divides by f_c and so prefers clusters of equal size, which harms where classes are not:
 `prior_corrected` multiplies by the class's share. Where the paper is silent:
 
-- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first; here that is ten
-  epochs of denoising reconstruction on mixed views, or of DLLP, or none.
+- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first; `denoise` does, by ten
+  epochs of reconstructing mixed views. The default is ten epochs of DLLP: else, where proportions are much the same in
+  all bags and near one half, clusters find other structure than classes, and a seed may end below chance.
 - f_c is taken over the whole training set every epoch.
 """
 
@@ -44,7 +45,7 @@ class DECParams(MethodParams):
 
     gamma: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """weight of the proportion loss"""
-    warm_up: Annotated[str, Choice("denoise", "dllp", "none")] = "denoise"
+    warm_up: Annotated[str, Choice("dllp", "denoise", "none")] = "dllp"
     """what the encoder learns for ten epochs before the clusters are found"""
     frequencies: Annotated[str, Choice("epoch", "step")] = "epoch"
     """what cluster sizes are taken over: the training set at the start of an epoch, or the rows of a step"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from llpbench.bags import Bags, FloatArray, Schema, Task
 from llpbench.cell import Epoch, Protocol
+from llpbench.criteria import CRITERIA
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
 from llpbench.errors import LLPBenchError
@@ -204,22 +205,42 @@ class PseudoLabels(DLLP):
         return None if stage == "bags" else np.eye(2)[proba.argmax(axis=1)]
 
 
-def test_stages_hand_over_the_weights_of_a_coarse_criterion_and_prepare_sees_them() -> None:
+def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime() -> None:
     method = PseudoLabels(SMALL)
     method.calls = []
-    pop = population(method, [0], epochs=5)
-    pop._run_stage(method.stages[0], None)
-    handed_over = pop.outcomes[0].selected[HANDOVER].weights.clone()
-    start = pop.stack.theta[0].clone()
-    first_stage_calls = list(method.calls)
-    pop._run_stage(replace(method.stages[1], refresh=None), None)
-    assert [stage for stage, _ in first_stage_calls] == ["bags"]
-    assert not torch.equal(handed_over, start)
+    pop = population(method, [2], epochs=8)
+    started: list[Tensor] = []
+    first: dict[str, Tensor] = {}
+    run_stage = pop._run_stage
+
+    def watched(stage: Stage, on_epoch: Any) -> None:
+        started.append(pop.weights[0].clone())
+        run_stage(stage, on_epoch)
+        if stage.name == "bags":
+            first.update({name: choice.weights for name, choice in pop.outcomes[0].selected.items()})
+
+    pop._run_stage = watched  # type: ignore[method-assign]
+    (outcome,) = pop.train()
+    assert [stage for stage, _ in method.calls] == ["bags", *["rows"] * 4, *["rows"] * 4]
+    assert torch.equal(started[1], first[HANDOVER["fine"]])
+    assert torch.equal(started[2], first[HANDOVER["coarse"]])
+    assert not torch.equal(started[1], started[2])
+    assert outcome.epochs == 24
     assert set(pop.data.targets[0].unique().tolist()) == {0.0, 1.0}
-    method.calls.clear()
-    (outcome,) = population(method, [0], epochs=5).train()
-    assert [stage for stage, _ in method.calls] == ["bags", "rows", "rows", "rows"]
-    assert outcome.epochs == 10
+    assert set(outcome.selected) == set(CRITERIA)
+
+
+def test_each_regime_gets_what_it_would_get_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = PseudoLabels(SMALL)
+    method.calls = []
+    (both,) = population(method, [0], epochs=4).train()
+    for regime, handover in HANDOVER.items():
+        with monkeypatch.context() as patch:
+            patch.setattr("llpbench.population.HANDOVER", {regime: handover})
+            (alone,) = population(method, [0], epochs=4).train()
+        assert {CRITERIA[name].regime for name in alone.selected} == {regime}
+        for name, choice in alone.selected.items():
+            assert torch.equal(choice.weights, both.selected[name].weights)
 
 
 def test_hyperparameters_may_differ_between_members() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from llpbench.bags import Bags, Rows, Task, build_task
+from llpbench.bags import BaggedRows, Bags, FloatArray, Rows, Task, build_task
 from llpbench.cell import Protocol
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.losses import proportion_loss
@@ -23,8 +23,9 @@ from llpbench.methods.tabllp_dec import (
     masked_share,
     target_distribution,
 )
+from llpbench.metrics import holdout_criteria
 from llpbench.model import Encoder, Model, Random
-from llpbench.population import Machine, Member, Population
+from llpbench.population import Machine, Member, Outcome, Population
 from llpbench.toy import pure_bags, toy_task
 
 SCHEMA = toy_task(0).schema
@@ -88,25 +89,113 @@ def some_bags(task: Task) -> Bags:
     return Bags(rows, index >= 0, counts, (counts / counts.sum(dim=1, keepdim=True)).float())
 
 
+@pytest.mark.parametrize("prior_corrected", [False, True])
 @pytest.mark.parametrize("frequencies", ["epoch", "step"])
-def test_the_loss_against_its_definition(frequencies: str) -> None:
+def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool) -> None:
+    """Its value, and its gradient, in which the target is constant."""
     task = toy_task(0, unequal=True)
-    method = TabLLPDEC(DECParams(hidden=16, gamma=2.0, frequencies=frequencies))
-    network: Any = method.build(encoder(task), task.schema)
+    prior = torch.tensor([0.8, 0.2])
+    params = DECParams(hidden=16, gamma=2.0, frequencies=frequencies, prior_corrected=prior_corrected)
+    method = TabLLPDEC(params)
+    network: Any = method.build(encoder(task), replace(task.schema, prior=tuple(prior.tolist())))
     network.clusters.size.copy_(torch.tensor([0.3, 0.7]))
     bags, model = some_bags(task), Model(network)
     q = method.log_proba(model, bags).exp()
     rows = q[bags.mask]
     size = torch.tensor([0.3, 0.7]) if frequencies == "epoch" else rows.mean(dim=0)
-    target = (rows**2 / size) / (rows**2 / size).sum(dim=1, keepdim=True)
+    weight = rows**2 / size * (prior if prior_corrected else 1.0)
+    target = (weight / weight.sum(dim=1, keepdim=True)).detach()
     expected = (target * (target / rows).log()).sum(dim=1).mean() + 2.0 * proportion_loss(q.log(), bags)
     found = method.loss(Model(network, None), bags, Progress(*torch.zeros(4)))
     assert torch.allclose(found, expected, atol=1e-5)
     (through,) = torch.autograd.grad(found, [network.clusters.centroids])
+    (reference,) = torch.autograd.grad(expected, [network.clusters.centroids])
     assert bool((through != 0).any())
+    assert torch.allclose(through, reference, atol=1e-5)
 
 
-def test_clusters_start_from_kmeans_and_their_sizes_follow_every_epoch() -> None:
+class Fixed:
+    """A member (`method.Member`) whose row vectors are given and whose predictions follow from its clusters."""
+
+    def __init__(self, network: Any, train: BaggedRows, z: FloatArray, epoch: int) -> None:
+        self.network, self.train, self.z, self.epoch = network, train, z, epoch
+        self.rng = np.random.default_rng(0)
+
+    def encode(self) -> FloatArray:
+        return self.z
+
+    def proba(self) -> FloatArray:
+        return np.asarray(self.network.clusters(torch.from_numpy(self.z)).detach().exp())
+
+
+def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
+    table, assignment = pure_bags(2)
+    task = build_task(table, assignment)
+    train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
+    method = TabLLPDEC(DECParams(hidden=16))
+    network: Any = torch.nn.Module()
+    network.clusters = clusters = Clusters(z.shape[1], task.schema)
+    untouched = clusters.centroids.detach().clone()
+
+    method.prepare("warm-up", Fixed(network, train, z, epoch=0))
+    assert torch.equal(clusters.centroids, untouched)
+    assert clusters.size.tolist() == [0.5, 0.5]
+
+    method.prepare("clustering", Fixed(network, train, z, epoch=0))
+    found = torch.from_numpy(class_centroids(z, train, np.random.default_rng(0)))
+    assert torch.allclose(clusters.centroids, found)
+
+    with torch.no_grad():
+        clusters.centroids[1] = 100.0  # all rows belong to the other cluster now
+    moved = clusters.centroids.detach().clone()
+    method.prepare("clustering", Fixed(network, train, z, epoch=1))
+    assert torch.equal(clusters.centroids, moved)
+    assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
+    assert clusters.size[0] > 0.9
+
+
+OPTIONS = [
+    {"warm_up": "none"},
+    {"warm_up": "dllp", "prior_corrected": True},
+    {"warm_up": "denoise", "frequencies": "step"},
+]
+
+
+def short(method: TabLLPDEC) -> TabLLPDEC:
+    """The method with a warm-up of two epochs."""
+    method.stages = tuple(replace(stage, epochs=2) if stage.epochs else stage for stage in method.stages)
+    return method
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
+    """In bags of different sizes, where padding differs from bag to bag; rounding only."""
+
+    def outcomes(seeds: list[int]) -> list[Outcome]:
+        method = short(TabLLPDEC(DECParams(hidden=16, **options)))
+        members = [Member(seed, method, toy_task(seed, unequal=True), 0.01) for seed in seeds]
+        return Population(members, encoder, Protocol(epochs=2), Machine()).train()
+
+    together = outcomes([0, 1, 2])
+    for seed in (0, 2):
+        (alone,) = outcomes([seed])
+        for name, choice in alone.selected.items():
+            assert torch.allclose(choice.weights, together[seed].selected[name].weights, atol=1e-4), name
+            assert choice.epoch == together[seed].selected[name].epoch
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_option_learns_pure_bags(options: dict[str, Any], classes: int) -> None:
+    task = build_task(*pure_bags(classes))
+    method = TabLLPDEC(DECParams(hidden=16, **options))
+    population = Population([Member(0, method, task, 0.003)], encoder, Protocol(epochs=20), Machine())
+    (outcome,) = population.train()
+    proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
+    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
+
+
+def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch() -> None:
     task = toy_task(0)
     method = TabLLPDEC(DECParams(hidden=16))
     population = Population([Member(0, method, task, 0.01)], encoder, Protocol(epochs=3), Machine())

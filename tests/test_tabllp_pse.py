@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import linear_sum_assignment
 
-from llpbench.bags import BaggedRows, FloatArray, Rows
+from llpbench.bags import BaggedRows, FloatArray, Rows, Task, build_task
+from llpbench.cell import Protocol
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, assign, centroids_of, constrained_kmeans
-from llpbench.toy import toy_task
+from llpbench.metrics import holdout_criteria
+from llpbench.model import Encoder
+from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.toy import pure_bags, toy_task
 
 
 def bagged(index: list[list[int]], counts: list[list[int]]) -> BaggedRows:
@@ -83,3 +89,86 @@ def test_labels_are_made_anew_every_few_epochs(refresh: int | None, calls: list[
     assert stages[1].rate == 0.1
     again = stages[1].refresh
     assert [epoch for epoch in range(12) if epoch == 0 or (again and epoch % again == 0)] == calls
+
+
+class Fixed:
+    """A member (`method.Member`) with given row vectors and predictions."""
+
+    network = torch.nn.Module()
+    rng = np.random.default_rng(0)
+    epoch = 0
+
+    def __init__(self, train: BaggedRows, z: list[float], positive: list[float]) -> None:
+        self.train, self.z = train, np.array(z)[:, None]
+        self.p = np.array([[1 - p, p] for p in positive])
+
+    def encode(self) -> FloatArray:
+        return self.z
+
+    def proba(self) -> FloatArray:
+        return self.p
+
+
+@pytest.mark.parametrize(
+    ("space", "positive", "expected"),
+    [
+        ("z", [0.9, 0.1, 0.8, 0.2], [1, 0, 1, 0]),
+        ("z", [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1]),  # the same clusters, of the other class
+        ("z", [0.9, 0.8, 0.2, 0.1], [1, 0, 1, 0]),
+        ("proba", [0.9, 0.8, 0.2, 0.1], [1, 1, 0, 0]),
+    ],
+)
+def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
+    space: str, positive: list[float], expected: list[int]
+) -> None:
+    method = TabLLPPSE(PSEParams(space=space))
+    member = Fixed(bagged([[3, 1, 0, 2]], [[2, 2]]), [10.0, 0.0, 9.0, 1.0], positive)
+    targets = method.prepare("pseudo-labels", member)
+    assert targets is not None
+    assert targets.tolist() == np.eye(2)[expected].tolist()
+    assert method.prepare("proportions", member) is None
+
+
+def test_a_class_without_rows_does_no_harm() -> None:
+    points = np.array([[0.0], [1.0], [2.0], [10.0]])
+    with np.errstate(all="raise"):
+        centroids = centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
+        labels, objective = constrained_kmeans(points, centroids, bagged([[0, 1, 2, 3]], [[3, 1, 0]]))
+    assert labels.tolist() == [0, 0, 0, 1]
+    assert objective[-1] == pytest.approx(2.0)
+
+
+def encoder(task: Task) -> Encoder:
+    return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.1)
+
+
+def trained(method: TabLLPPSE, tasks: dict[int, Task], rate: float, epochs: int) -> tuple[Population, list[Outcome]]:
+    members = [Member(seed, method, task, rate) for seed, task in tasks.items()]
+    population = Population(members, encoder, Protocol(epochs=epochs), Machine())
+    return population, population.train()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_members_together_are_members_alone_and_their_labels_match_every_bag(classes: int) -> None:
+    """In bags of different sizes, labels made anew every epoch; rounding only."""
+    method = TabLLPPSE(PSEParams(hidden=16, refresh=1))
+    tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(3)}
+    population, together = trained(method, tasks, 0.01, epochs=2)
+    for seed, task in tasks.items():
+        targets = population.data.targets[seed].numpy()
+        for bag, counts in zip(task.train.index, task.train.counts, strict=True):
+            assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
+    for seed in (0, 2):
+        _, (alone,) = trained(method, {seed: tasks[seed]}, 0.01, epochs=2)
+        for name, choice in alone.selected.items():
+            assert torch.allclose(choice.weights, together[seed].selected[name].weights, atol=1e-4), name
+            assert choice.epoch == together[seed].selected[name].epoch
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_learns_pure_bags_in_the_space_of_predictions_too(classes: int) -> None:
+    """In that of row vectors, the default, `test_conformance.py` sees to it."""
+    task = build_task(*pure_bags(classes))
+    population, (outcome,) = trained(TabLLPPSE(PSEParams(hidden=16, space="proba")), {0: task}, 0.003, epochs=15)
+    proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
+    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
