@@ -208,7 +208,7 @@ class PseudoLabels(DLLP):
 def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime() -> None:
     method = PseudoLabels(SMALL)
     method.calls = []
-    pop = population(method, [2], epochs=8)
+    pop = population(method, [1], epochs=8)
     started: list[Tensor] = []
     first: dict[str, Tensor] = {}
     run_stage = pop._run_stage
