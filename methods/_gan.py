@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
@@ -21,10 +22,10 @@ from llpbench.model import Random
 
 Objective = Literal["fm", "wgan"]
 
-LARGEST_NUMBER = 5.0
-"""z-scores are clipped to it, on both sides"""
+KNOTS = 65
+"""quantiles of a number between which ranks are interpolated"""
 NUMERIC_NOISE = 0.01
-"""standard deviation of what the discriminator adds to numbers"""
+"""standard deviation of what the discriminator adds to numbers, which lie in [-1, 1]"""
 SLOPE = 0.2
 """of leaky ReLU below zero"""
 
@@ -47,7 +48,7 @@ class Columns:
             (part.unsqueeze(-1) == torch.arange(width, device=part.device)).flatten(-2)
             for part, (_, width) in zip(parts, self.blocks, strict=True)
         ]
-        numeric = torch.where(rows.missing, 0.0, rows.numeric).clamp(-LARGEST_NUMBER, LARGEST_NUMBER)
+        numeric = torch.where(rows.missing, 0.0, rows.numeric)
         return torch.cat([numeric, torch.cat(one_hot, dim=-1).to(numeric.dtype)], dim=-1)
 
     def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,6 +59,32 @@ class Columns:
         """One-hot columns [..., one-hot] as [..., columns, width] a block."""
         parts = torch.split(one_hot, [columns * width for columns, width in self.blocks], dim=-1)
         return [torch.unflatten(part, -1, block) for part, block in zip(parts, self.blocks, strict=True)]
+
+
+class Ranks(nn.Module):
+    """Numbers as their rank among the training rows, in [-1, 1].
+
+    The z-scores of a column with outliers lie closer together than the discriminator's noise is wide.
+    """
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        # a parameter, as it is kept with a member's weights; no player updates it
+        self.knots = nn.Parameter(torch.linspace(-1.0, 1.0, KNOTS).repeat(columns, 1))
+
+    def fit(self, rows: Rows) -> None:
+        """Take the quantiles of the training rows (numpy); a column without a number keeps what it has."""
+        with torch.no_grad():
+            for knots, numbers, missing in zip(self.knots, rows.numeric.T, rows.missing.T, strict=True):
+                if not missing.all():
+                    quantiles = np.quantile(numbers[~missing], np.linspace(0.0, 1.0, KNOTS))
+                    knots.copy_(torch.from_numpy(quantiles))
+
+    def forward(self, numeric: Tensor) -> Tensor:
+        """[..., columns] to [..., columns], piecewise linear."""
+        low, high = self.knots[:, :-1], self.knots[:, 1:]
+        passed = (numeric.unsqueeze(-1) - low) / (high - low).clamp(min=torch.finfo(torch.float32).tiny)
+        return 2.0 * passed.clamp(0.0, 1.0).mean(dim=-1) - 1.0
 
 
 class ColumnEmbeddings(nn.Module):
@@ -185,8 +212,14 @@ class Players(nn.Module):
     def __init__(self, columns: Columns, discriminator: Discriminator, generator: Generator) -> None:
         super().__init__()
         self.columns = columns
+        self.ranks = Ranks(columns.numeric)
         self.discriminator = discriminator
         self.generator = generator
+
+    def vectors(self, rows: Rows) -> Tensor:
+        """[..., numeric + one-hot] of real rows."""
+        numeric = torch.where(rows.missing, 0.0, self.ranks(rows.numeric))
+        return self.columns.vectors(rows._replace(numeric=numeric))
 
 
 def _uniform(*shape: int, fan_in: int) -> nn.Parameter:

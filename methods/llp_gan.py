@@ -10,7 +10,7 @@ h(x) the discriminator's features:
 They take turns on the same bags. Different from the published code, and why:
 
 - Tables have no convolutions: both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021):
-  see `_gan.py`. It is the LLP-GAN of the comparisons on tables.
+  see `_gan.py`. It is the LLP-GAN of the comparisons on tables. Numbers are ranks among the training rows, in [-1, 1].
 - Its class-conditional generator and auxiliary classifier learn from labels of rows, which are not given here: this
   generator is unconditional.
 - Losses are averaged over the rows of several bags, a fake for each real row; L_bag is the KL of `dllp`, the published
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,7 @@ from torch.nn.functional import softplus
 
 from llpbench.bags import Bags, Schema
 from llpbench.losses import masked_mean, proportion_loss
-from llpbench.method import Method, MethodParams, Phase, Progress
+from llpbench.method import Member, Method, MethodParams, Phase, Progress
 from llpbench.methods._gan import Columns, Discriminator, Generator, Objective, Players, Verdict
 from llpbench.model import Encoder, Model, Random
 from llpbench.ranges import Choice, LogUniform
@@ -95,11 +95,17 @@ class LLPGAN(Method):
         discriminator = Discriminator(columns, schema.classes, p.hidden, p.dropout, p.objective)
         return Players(columns, discriminator, Generator(columns, p.noise, p.temperature))
 
+    def prepare(self, stage: str, member: Member) -> None:
+        """Quantiles of the training rows' numbers."""
+        del stage
+        players: Any = member.network
+        players.ranks.fit(member.train.rows)
+
     def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
         """L_D or L_G."""
         del progress
         assert model.random is not None
-        real = model.network.columns.vectors(bags.rows)
+        real = model.network.vectors(bags.rows)
         loss = self.discriminator_loss if phase == "discriminator" else self.generator_loss
         return loss(model.network, real, bags, model.random)
 
@@ -161,5 +167,5 @@ def gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Tens
 
 def _verdict(model: Model, bags: Bags) -> Verdict:
     network = model.network
-    verdict: Verdict = network.discriminator(network.columns.vectors(bags.rows), model.random)
+    verdict: Verdict = network.discriminator(network.vectors(bags.rows), model.random)
     return verdict

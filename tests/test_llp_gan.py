@@ -15,7 +15,7 @@ from llpbench.bags import Bags, Rows, Schema, Task, build_task
 from llpbench.cell import Protocol
 from llpbench.errors import LLPBenchError
 from llpbench.method import Progress
-from llpbench.methods._gan import Columns, Players
+from llpbench.methods._gan import Columns, Players, Ranks
 from llpbench.methods.llp_gan import (
     LLPGAN,
     GANParams,
@@ -101,7 +101,7 @@ def test_generator_loss_is_zero_where_fake_rows_are_real_ones_and_matches_means_
     network = players(method)
     bags = some_bags()
     assert losses(method, network, bags)[1] > 1e-3
-    real = network.columns.vectors(bags.rows)
+    real = network.vectors(bags.rows)
     network.generator.forward = lambda *_: real  # type: ignore[method-assign, assignment]
     assert losses(method, network, bags)[1] < 1e-4  # the noise on numbers is left
 
@@ -175,7 +175,7 @@ def test_the_penalty_is_part_of_the_loss_with_its_weight() -> None:
 def test_a_real_rows_vector() -> None:
     rows = Rows(torch.tensor([[7.0, 0.4]]), torch.tensor([[3, 0, 2]]), torch.tensor([[False, True]]))
     numeric, one_hot = Columns(SCHEMA).split(Columns(SCHEMA).vectors(rows)[0])
-    assert numeric.tolist() == [5, 0]
+    assert numeric.tolist() == [7, 0]
     columns = [column.tolist() for column in one_hot.split([4, 3, 3, 2, 2])]
     assert columns == [[0, 0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 0], [0, 1]]
     assert Columns(SCHEMA).blocks == [(1, 4), (2, 3), (2, 2)]
@@ -198,6 +198,23 @@ def test_fake_categories_follow_their_logits() -> None:
     logits = torch.cat([logits, torch.zeros(20_000, 10)], dim=-1)
     drawn = generator.gumbel_softmax(logits, Random(torch.tensor(0)))[:, :4].argmax(dim=-1)
     assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
+
+
+def test_numbers_become_ranks_however_heavy_their_tails() -> None:
+    rng = np.random.default_rng(0)
+    numbers = np.column_stack([np.exp(6 * rng.normal(size=2000)), rng.integers(0, 3, 2000), np.full(2000, 7.0)])
+    missing = np.zeros_like(numbers, dtype=bool)
+    missing[::2, 1] = True
+    ranks = Ranks(3)
+    ranks.fit(Rows(numbers.astype(np.float32), np.zeros((2000, 0), np.int64), missing))
+    found = ranks(torch.from_numpy(numbers.astype(np.float32))).detach().numpy()
+    order = numbers[:, 0].argsort()
+    assert np.abs(found[order, 0] - np.linspace(-1, 1, 2000)).max() < 0.03
+    levels = [np.unique(found[numbers[:, 1] == level, 1]) for level in range(3)]
+    assert all(len(level) == 1 for level in levels)
+    assert levels[0] < levels[1] < levels[2]
+    assert len(np.unique(found[:, 2])) == 1
+    assert np.abs(found).max() <= 1
 
 
 def test_fake_categories_stay_finite_at_both_ends_of_the_uniform_draws() -> None:
