@@ -248,22 +248,22 @@ def _train_together(
 
 
 def judge(population: Population, number: int) -> dict[str, Selected]:
-    """Test metrics and diagnostics at the epoch that each criterion selected; equal epochs are judged once."""
+    """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once."""
     task, selected = population.members[number].task, population.outcomes[number].selected
-    weights = {choice.epoch: choice.weights for choice in selected.values()}
+    weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
     proba, representation = population.predict(number, torch.stack(list(weights.values())), task.test)
     pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
     test, diagnostics = {}, {}
-    for position, epoch in enumerate(weights):
-        test[epoch] = test_metrics(proba[position], task.test)
+    for position, moment in enumerate(weights):
+        test[moment] = test_metrics(proba[position], task.test)
         awareness = class_awareness(representation[position], task.test.labels)
-        diagnostics[epoch] = awareness | pairs[position] | population.schedules(number, epoch)
+        diagnostics[moment] = awareness | pairs[position] | population.schedules(number, epoch=moment[1])
     return {
         name: Selected(
             epoch=choice.epoch,
             validation=choice.value,
-            test=dict(test[choice.epoch]),
-            diagnostics=dict(diagnostics[choice.epoch]),
+            test=dict(test[choice.training, choice.epoch]),
+            diagnostics=dict(diagnostics[choice.training, choice.epoch]),
         )
         for name, choice in selected.items()
     }

@@ -183,7 +183,8 @@ class Population:
             for stage in stages:
                 self._run_stage(stage, on_epoch)
             for result, outcome in zip(results, self.outcomes, strict=True):
-                result |= {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
+                own = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
+                result |= {name: replace(choice, training=regime) for name, choice in own.items()}
         for outcome, result in zip(self.outcomes, results, strict=True):
             outcome.selected = result
         for name, start in seconds.items():  # of one regime: nobody needs both

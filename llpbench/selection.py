@@ -29,6 +29,8 @@ class Selected:
     """the criterion there; NaN if it was never a number"""
     weights: Tensor
     """[parameters]"""
+    training: str = ""
+    """which training this epoch is of, where stages are run for each validation regime"""
 
 
 class Selection:

@@ -6,6 +6,9 @@ classes at the least total squared distance such that as many get each label as 
 
 - Centroids start as the means that the first stage's predictions give, so that each keeps its class.
 - Labels are made anew every 10 epochs, from the encoder and the predictions as they are then.
+
+Where proportions are much the same in all bags, their counts hardly tell one class from the other: k-means then drifts
+to whatever else structures z, and a seed may end below chance. `space=proba` clusters predictions instead.
 """
 
 from __future__ import annotations

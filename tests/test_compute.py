@@ -17,7 +17,7 @@ from llpbench.criteria import CRITERIA, METRICS
 from llpbench.errors import LLPBenchError
 from llpbench.population import Machine, Population
 from llpbench.ranges import read_params
-from llpbench.record import Record
+from llpbench.record import Record, Selected
 from llpbench.registry import METHODS
 from llpbench.toy import toy_task
 
@@ -148,6 +148,28 @@ def test_an_error_of_one_seed_costs_the_others_nothing(monkeypatch: pytest.Monke
     results = train_population(cell, method, {seed: toy_task(seed) for seed in range(3)}, Machine(), None)
     assert [(result.seed, result.status) for result in results] == [(0, "ok"), (1, "failed"), (2, "ok")]
     assert "not finite" in results[1].reason
+
+
+def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainings_have_the_same_number() -> None:
+    cell = make_cell("tabllp-pse", "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
+    declared = METHODS.get("tabllp-pse")
+    method, task = declared(read_params(declared.Params, cell.params, "tabllp-pse")), toy_task(0)
+    kept: list[Population] = []
+    judge = compute.judge
+
+    def watched(population: Population, number: int) -> dict[str, Selected]:
+        kept.append(population)
+        return judge(population, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compute, "judge", watched)
+        (result,) = train_population(cell, method, {0: task}, Machine(), None)
+    selected = kept[0].outcomes[0].selected
+    moments = {(choice.training, choice.epoch) for choice in selected.values()}
+    assert len({epoch for _, epoch in moments}) < len(moments)  # else this test shows nothing
+    for name, choice in selected.items():
+        proba, _ = kept[0].predict(0, choice.weights[None], task.test)
+        assert result.results[name]["test"] == judge_predictions(proba[0], task.test)
 
 
 def test_torchs_own_randomness_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
