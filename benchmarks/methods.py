@@ -28,8 +28,9 @@ from rich.table import Table
 from llpbench import pairing
 from llpbench.cell import Cell, Protocol, make_cell
 from llpbench.compute import make_task, pick_device, pick_precision
+from llpbench.members import Machine, Member, encoder_factory
 from llpbench.method import DirectMethod, Method, Stage
-from llpbench.population import Machine, Member, Population, encoder_factory
+from llpbench.population import Population
 from llpbench.pretraining import Pretraining, PretrainingParams
 from llpbench.provenance import hardware_facts, software_facts
 from llpbench.ranges import read_params

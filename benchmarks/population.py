@@ -28,10 +28,11 @@ from llpbench.bags import Bags, Task
 from llpbench.cell import Protocol, make_cell
 from llpbench.compute import make_task, pick_device, pick_precision
 from llpbench.losses import proportion_loss
+from llpbench.members import Machine, Member
 from llpbench.method import MethodParams
 from llpbench.methods.dllp import DLLP
 from llpbench.model import Encoder, Model, Random
-from llpbench.population import CLIP, Machine, Member, Population
+from llpbench.population import CLIP, Population
 from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts
 from llpbench.ranges import read_params
 from llpbench.registry import ENCODERS

@@ -18,11 +18,12 @@ import torch
 from llpbench.bags import FloatArray, Task, build_task
 from llpbench.cell import Cell, Environment, Epoch
 from llpbench.criteria import CRITERIA
-from llpbench.diagnostics import class_awareness, pair_accuracy
 from llpbench.errors import LLPBenchError
+from llpbench.judging import judge
+from llpbench.members import Machine, Member, encoder_factory, shape_of
 from llpbench.method import DirectMethod, Method
 from llpbench.metrics import holdout_criteria, test_metrics
-from llpbench.population import Machine, Member, Population, encoder_factory, shape_of
+from llpbench.population import Population
 from llpbench.pretrained import Pretrained, Pretrainer
 from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts, utc_now
 from llpbench.ranges import read_params
@@ -245,50 +246,6 @@ def _train_together(
         result.times["total"] = total
         result.memory_mb = peak_memory_mb(machine.device)
     return results
-
-
-def judge(population: Population, number: int) -> dict[str, Selected]:
-    """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once."""
-    task, selected = population.members[number].task, population.outcomes[number].selected
-    weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
-    proba, representation = population.predict(number, torch.stack(list(weights.values())), task.test)
-    pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
-    test, diagnostics = {}, {}
-    for position, moment in enumerate(weights):
-        test[moment] = test_metrics(proba[position], task.test)
-        awareness = class_awareness(representation[position], task.test.labels)
-        diagnostics[moment] = awareness | pairs[position] | population.schedules(number, epoch=moment[1])
-    return {
-        name: Selected(
-            epoch=choice.epoch,
-            validation=choice.value,
-            test=dict(test[choice.training, choice.epoch]),
-            diagnostics=dict(diagnostics[choice.training, choice.epoch]),
-        )
-        for name, choice in selected.items()
-    }
-
-
-def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:
-    """Accuracy of the pseudo-pairs that a member forms with each of `weights` [n, parameters] in an epoch of training
-    bags; nothing for methods that form none."""
-    if type(population.method).pseudo_pairs is Method.pseudo_pairs:
-        return [{} for _ in weights]
-    member = population.members[number]
-    train, labels = member.task.train, member.task.train_labels
-    plan, _ = population.data.plan_epoch("bags", 2, 1, [generator(member.seed, "pairs")])
-    equal, positive, chance = [], [], []
-    for drawn in plan[0].cpu():
-        found = population.pseudo_pairs(number, weights, drawn)
-        first, second = train.index[drawn.numpy()]
-        partner = found.partner.cpu().numpy()
-        equal.append(labels[first] == labels[second[partner]])
-        positive.append(found.positive.cpu().numpy())
-        chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
-    return [
-        pair_accuracy(np.stack([each[n] for each in equal]), np.stack([each[n] for each in positive]), np.array(chance))
-        for n in range(len(weights))
-    ]
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:

@@ -11,100 +11,36 @@ Members leave the stack when all their criteria have settled (`selection.py`).
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, vmap
-from torch.utils._pytree import tree_flatten, tree_map
+from torch import Tensor
+from torch.func import functional_call
 
-from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, Rows, Task
-from llpbench.cell import Cell, Epoch, Protocol
+from llpbench.bags import BaggedRows, Bags, FloatArray, Holdout, Rows
+from llpbench.cell import Epoch, Protocol
 from llpbench.criteria import CRITERIA
 from llpbench.errors import LLPBenchError
+from llpbench.members import EncoderFactory, Machine, Member, Outcome, build_network, shape_of
 from llpbench.method import Method, Pairs, Progress, Stage
 from llpbench.metrics import validation_criteria
-from llpbench.model import Encoder, Model, NoEncoder, Random
-from llpbench.ranges import continuous, read_params
-from llpbench.registry import ENCODERS
-from llpbench.seeding import generator, torch_seed
+from llpbench.model import Model
+from llpbench.objective import Objective, Output, compiled, map_members
+from llpbench.ranges import continuous
+from llpbench.seeding import generator
 from llpbench.selection import HANDOVER, Selected, Selection
 from llpbench.stack import AdamW, Stack
 from llpbench.training_data import TrainingData, stacked, stacked_rows
 
 CLIP = 1.0
 """largest norm of a member's gradient (spec 0)"""
-RECOMPILES = 64
-"""of a step; beyond it torch silently stops compiling"""
 PREDICT_ROWS = 2048
 """rows predicted at once"""
-
-EncoderFactory = Callable[[Task], Encoder]
-
-
-@dataclass(frozen=True)
-class Member:
-    """What one member trains on."""
-
-    seed: int
-    method: Method
-    task: Task
-    learning_rate: float
-    start: Mapping[str, Tensor] | None = None
-    """parameters, by name, that training starts from (pretraining's); None: random ones"""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where a population trains; decides its speed alone."""
-
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    compiled: bool = False
-    precision: torch.dtype = torch.float32
-
-
-@dataclass
-class Outcome:
-    """What training made of one member."""
-
-    failure: str = ""
-    """why it failed, with the epoch; "" if it did not"""
-    epochs: int = 0
-    """epochs trained, over all stages; those that are run for each validation regime count for each"""
-    selected: dict[str, Selected] = field(default_factory=dict)
-    """by criterion, of the last stage"""
-
-
-def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
-    """What builds the untrained encoders of a cell."""
-    if cell.encoder is None:
-        return lambda _: NoEncoder()
-    declared = ENCODERS.get(cell.encoder)
-    params = read_params(declared.Params, cell.encoder_params, owner=cell.encoder)
-
-    def build(task: Task) -> Encoder:
-        built: Encoder = declared(task.schema, params, dropout)
-        return built
-
-    return build
-
-
-def shape_of(task: Task) -> tuple[Any, ...]:
-    """Tasks of equal shape can train in one population."""
-    holdout = task.validation
-    return (
-        replace(task.schema, prior=()),
-        task.train.rows.numeric.shape,
-        task.train.index.shape,
-        holdout.rows.numeric.shape,
-        holdout.index.shape,
-    )
 
 
 class Population:
@@ -127,7 +63,7 @@ class Population:
             raise LLPBenchError("members of one population must have tasks of the same shape")
         self.members, self.protocol, self.machine = list(members), protocol, machine
         self.method, self.schema = members[0].method, tasks[0].schema
-        networks = [_build(member, build_encoder, purpose) for member in members]
+        networks = [build_network(member, build_encoder, purpose) for member in members]
         self.stack = Stack(networks, machine.device)
         self.outcomes = [Outcome() for _ in members]
         device = machine.device
@@ -154,8 +90,8 @@ class Population:
         """[all members, parameters] what the next stage starts from"""
         self._handover = next(iter(HANDOVER.values()))
         self.seconds = {"train": 0.0, "evaluate": 0.0} | {f"stage {stage.name}": 0.0 for stage in self.method.stages}
-        self._objective = _Objective(self.stack.template, self.method)
-        self._losses = _compiled(self._stacked_loss) if machine.compiled else self._stacked_loss
+        self._objective = Objective(self.stack.template, self.method)
+        self._losses = compiled(self._stacked_loss) if machine.compiled else self._stacked_loss
 
     def train(self, on_epoch: Callable[[Epoch], None] | None = None) -> list[Outcome]:
         """Run every stage of the method; what became of each member, in order.
@@ -184,7 +120,7 @@ class Population:
                 self._run_stage(stage, on_epoch)
             for result, outcome in zip(results, self.outcomes, strict=True):
                 own = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
-                result |= {name: replace(choice, training=regime) for name, choice in own.items()}
+                result |= {name: dataclasses.replace(choice, training=regime) for name, choice in own.items()}
         for outcome, result in zip(self.outcomes, results, strict=True):
             outcome.selected = result
         for name, start in seconds.items():  # of one regime: nobody needs both
@@ -210,7 +146,7 @@ class Population:
         bags = self.data.take("bags", slots, drawn.to(self.machine.device).expand(len(weights), -1))
         with torch.no_grad():
             members = self._members(weights.to(self.machine.device), slots)
-            return Pairs(*self._map(_Call(self._objective, "pseudo_pairs"), *members, bags))
+            return Pairs(*map_members(Output(self._objective, "pseudo_pairs"), self.method.stackable, *members, bags))
 
     def schedules(self, number: int, epoch: int) -> dict[str, float]:
         """The weights that a member's method changes, at the start of an epoch of the last stage."""
@@ -317,7 +253,7 @@ class Population:
 
         reduced = self.machine.precision != torch.float32
         with torch.autocast(theta.device.type, self.machine.precision, enabled=reduced):
-            losses: Tensor = self._map(loss, *self._members(theta, slots), bags, keys)
+            losses: Tensor = map_members(loss, self.method.stackable, *self._members(theta, slots), bags, keys)
         return losses
 
     def _members(self, theta: Tensor, slots: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor], dict[str, Tensor]]:
@@ -327,15 +263,6 @@ class Population:
             {f"network.{name}": value[slots] for name, value in self.stack.buffers.items()},
             {name: value[slots] for name, value in self.hyperparameters.items()},
         )
-
-    def _map(self, function: Callable[..., Any], *stacked: Any) -> Any:
-        """`function`, written for one member, over all: by vmap or, where a method forbids that, one by one."""
-        if self.method.stackable:
-            return vmap(function, randomness="error")(*stacked)
-        each = [
-            function(*tree_map(itemgetter(position), stacked)) for position in range(len(tree_flatten(stacked)[0][0]))
-        ]
-        return tree_map(lambda *parts: torch.stack(parts), *each)
 
     def _count_epoch(self, selection: Selection, stage: Stage, epoch: int, losses: FloatArray) -> None:
         training = ~selection.done
@@ -391,8 +318,9 @@ class Population:
         with torch.no_grad():
             members = self._members(theta, slots)
             chunks = [
-                self._map(
-                    _Call(self._objective, what),
+                map_members(
+                    Output(self._objective, what),
+                    self.method.stackable,
                     *members,
                     self._unlabelled(_chunk(rows, where, start, self.predict_rows)),
                 )
@@ -412,40 +340,6 @@ class Population:
         proba = log_proba.double().exp()
         criteria = validation_criteria(proba, *(part[self.slots] for part in self.validation_truth))
         return {name: np.asarray(value.cpu()) for name, value in criteria.items()}
-
-
-class _Objective(nn.Module):
-    """A method around its network, so that `functional_call` can put a member's parameters in place."""
-
-    def __init__(self, network: nn.Module, method: Method) -> None:
-        super().__init__()
-        self.network = network
-        self.method = method
-        self.stage = ""
-
-    def forward(
-        self, what: str, values: dict[str, Tensor], bags: Bags, key: Tensor | None, progress: Progress | None
-    ) -> Any:
-        """`what`: "predict", "represent", "pseudo_pairs", or the name of a phase, of which this is the loss."""
-        method = self.method.bind(values)
-        method.stage = self.stage
-        if key is not None and progress is not None:
-            return method.phase_loss(what, Model(self.network, Random(key)), bags, progress)
-        model = Model(self.network)
-        if what == "pseudo_pairs":
-            return tuple(method.pseudo_pairs(model, bags))
-        return method.log_proba(model, bags) if what == "predict" else method.represent(model, bags)
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One of an objective's outputs without randomness, as a function to map over members."""
-
-    objective: _Objective
-    what: str
-
-    def __call__(self, parameters: Any, buffers: Any, values: Any, bags: Bags) -> Any:
-        return functional_call(self.objective, (parameters, buffers), (self.what, values, bags, None, None))
 
 
 class _MemberView:
@@ -476,26 +370,6 @@ class _MemberView:
         """[rows, classes]"""
         method = self._population.members[self._number].method
         return self._apply(lambda model, bags: method.log_proba(model, bags).exp())
-
-
-def _compiled(losses: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Compiled for every combination of phase, stage and number of members that a training meets."""
-    torch.compiler.reset()  # what was compiled for other populations is of no use to this one, but counts
-    torch._dynamo.config.recompile_limit = RECOMPILES
-    # sizes that torch would take for dynamic, since another population had others, cannot be mapped over members
-    return torch.compile(losses, dynamic=False)
-
-
-def _build(member: Member, build_encoder: EncoderFactory, purpose: str) -> Any:
-    """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(torch_seed(member.seed, purpose, "initial weights"))
-        network: Any = member.method.build(build_encoder(member.task), member.task.schema)
-    if member.start is not None:
-        with torch.no_grad():
-            for name, value in member.start.items():
-                network.get_parameter(name).copy_(value)
-    return network
 
 
 def _chunk(rows: Rows, members: Tensor, start: int, size: int) -> Rows:

@@ -24,7 +24,8 @@ from torch import Tensor
 from llpbench.bags import Task
 from llpbench.cell import Cell, Epoch
 from llpbench.errors import LLPBenchError
-from llpbench.population import Machine, Member, Population, encoder_factory
+from llpbench.members import Machine, Member, encoder_factory
+from llpbench.population import Population
 from llpbench.pretraining import Pretraining, PretrainingParams
 from llpbench.ranges import read_params
 

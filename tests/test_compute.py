@@ -15,8 +15,9 @@ from llpbench.cell import Environment, Protocol, make_cell
 from llpbench.compute import fit_direct, is_out_of_memory, pick_device, pick_precision, run_cell, train_population
 from llpbench.criteria import CRITERIA, METRICS
 from llpbench.errors import LLPBenchError
+from llpbench.members import Machine
 from llpbench.metrics import test_metrics as judge_predictions
-from llpbench.population import Machine, Population
+from llpbench.population import Population
 from llpbench.ranges import read_params
 from llpbench.record import Record, Selected
 from llpbench.registry import METHODS

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from llpbench.bags import Bags, Rows, Schema, Task, build_task
 from llpbench.cell import Protocol
 from llpbench.errors import LLPBenchError
+from llpbench.members import Machine, Member, Outcome
 from llpbench.method import Progress
 from llpbench.methods._gan import Columns, Players, Ranks
 from llpbench.methods.llp_gan import (
@@ -25,7 +26,7 @@ from llpbench.methods.llp_gan import (
     wasserstein,
 )
 from llpbench.model import Model, NoEncoder, Random
-from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.population import Population
 from llpbench.ranges import read_params
 from llpbench.toy import pure_bags, toy_task
 

@@ -18,13 +18,14 @@ from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
 from llpbench.errors import LLPBenchError
 from llpbench.losses import proportion_loss
+from llpbench.members import Machine, Member, Outcome
 from llpbench.method import Member as MemberView
 from llpbench.method import Method, MethodParams, Phase, Progress, Stage
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.supervised import Supervised
 from llpbench.model import Encoder, Model
-from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.population import Population
 from llpbench.ranges import Uniform
 from llpbench.selection import HANDOVER
 from llpbench.stack import AdamW

@@ -15,9 +15,10 @@ from llpbench.bags import Bags, Task, build_task
 from llpbench.cell import Cell, Environment, Protocol, make_cell
 from llpbench.compute import run_cell
 from llpbench.errors import LLPBenchError
+from llpbench.members import Machine, Member
 from llpbench.method import Progress
 from llpbench.model import Encoding, Model
-from llpbench.population import Machine, Member, Population
+from llpbench.population import Population
 from llpbench.pretrained import Pretrained, Pretrainer, key, read, write
 from llpbench.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
 from llpbench.ranges import ranges

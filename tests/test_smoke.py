@@ -8,7 +8,7 @@ import pytest
 from llpbench.bags import Assignment, Split, Table, build_task
 from llpbench.cell import Protocol, make_cell
 from llpbench.compute import train_population
-from llpbench.population import Machine
+from llpbench.members import Machine
 from llpbench.ranges import read_params
 from llpbench.registry import METHODS
 

@@ -13,6 +13,7 @@ from llpbench.bags import BaggedRows, Bags, FloatArray, Rows, Task, build_task
 from llpbench.cell import Protocol
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.losses import proportion_loss
+from llpbench.members import Machine, Member, Outcome
 from llpbench.method import Progress
 from llpbench.methods.tabllp_dec import (
     Clusters,
@@ -25,7 +26,7 @@ from llpbench.methods.tabllp_dec import (
 )
 from llpbench.metrics import holdout_criteria
 from llpbench.model import Encoder, Model, Random
-from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.population import Population
 from llpbench.toy import pure_bags, toy_task
 
 SCHEMA = toy_task(0).schema

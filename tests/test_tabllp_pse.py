@@ -10,10 +10,11 @@ from scipy.optimize import linear_sum_assignment
 from llpbench.bags import BaggedRows, FloatArray, Rows, Task, build_task
 from llpbench.cell import Protocol
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.members import Machine, Member, Outcome
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, assign, centroids_of, constrained_kmeans
 from llpbench.metrics import holdout_criteria
 from llpbench.model import Encoder
-from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.population import Population
 from llpbench.toy import pure_bags, toy_task
 
 

@@ -15,9 +15,10 @@ from llpbench.cell import Protocol
 from llpbench.compute import one_line
 from llpbench.criteria import CRITERIA
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.members import Machine, Member, Outcome
 from llpbench.method import DirectMethod, Predictor
 from llpbench.model import Encoder, NoEncoder
-from llpbench.population import Machine, Member, Outcome, Population
+from llpbench.population import Population
 from llpbench.registry import Entry
 from llpbench.seeding import generator
 from llpbench.toy import toy_assignment, toy_table
