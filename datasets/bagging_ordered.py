@@ -15,7 +15,7 @@ from llpbench.registry import register_bagging
 
 @register_bagging("ordered")
 def ordered(table: Table, rows: IntArray, size: int, rng: Generator, *, columns: tuple[str, ...] = ()) -> IntArray:
-    """Sort rows by their raw features, column by column, and cut into bags (spec F21).
+    """Sort rows by their raw features, column by column, and cut into bags.
 
     Categorical columns come first and then numeric ones, each in dataset order, or `columns` alone in the order given.
     Numbers ascend, categories ascend by their string, missing values come last, ties fall at random.

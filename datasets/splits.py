@@ -22,7 +22,7 @@ PARTS = ("train", "validation", "test")
 
 
 def split_rows(labels: IntArray, seed: int, name: str) -> Split:
-    """Split the rows of dataset `name` 80/10/10 into train, test and validation, stratified by class (spec F25).
+    """Split the rows of dataset `name` 80/10/10 into train, test and validation, stratified by class.
 
     `labels` is `[rows]`. Rows stand in random order inside each part. The sizes, of each part and of each class in it,
     are the same for every seed. Validation and test hold `rows // 10` rows each.
@@ -45,11 +45,11 @@ def split_rows(labels: IntArray, seed: int, name: str) -> Split:
 
 
 def assign(table: Table, bagging: str, bag_size: int, seed: int) -> Assignment:
-    """Split `table` and put the rows of each part into bags of `bag_size`, each part on its own (spec F22).
+    """Split `table` and put the rows of each part into bags of `bag_size`, each part on its own.
 
     `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Of each part, the rows that
     fill no bag (rows mod size) are left out at random, before any sorting: else the same extreme of the sort order
-    would always be lost (spec F23).
+    would always be lost.
 
     Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`.
     """

@@ -2,7 +2,7 @@
 
 `Table` (rows with labels) -> `Split` and `Assignment` (which row is in which bag) -> `Task`. Only the task's holdouts
 carry labels, for the evaluator. What a method receives, `BaggedRows` and the `Bags` drawn from it, holds features, bag
-membership and class counts: there is no label to leak (DESIGN, idea 1).
+membership and class counts: there is no label to leak.
 
 This module is numpy only. Inside a population the same named tuples hold torch tensors.
 """
@@ -196,7 +196,7 @@ def build_task(
     """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
 
     With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
-    as every other (DESIGN, contracts). This function is the only place where labels meet training rows.
+    as every other. This function is the only place where labels meet training rows.
     """
     train_rows = assignment.train[assignment.train >= 0]
     scaler = _Scaler(table, train_rows)

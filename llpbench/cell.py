@@ -21,7 +21,7 @@ from llpbench.registry import ENCODERS, METHODS
 
 @dataclass(frozen=True)
 class Protocol:
-    """How long and on what a method trains; the defaults are the paper's (DESIGN, "The paper's protocol")."""
+    """How long and on what a method trains; the defaults are the paper's."""
 
     epochs: int = 300
     """most epochs of a stage"""

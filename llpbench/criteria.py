@@ -1,7 +1,7 @@
 """Validation criteria and test metrics: their names, directions and regimes. How they are computed: `metrics.py`.
 
 Fine-grained criteria need the label of every validation row; coarse-grained ones only the proportions of validation
-bags (spec E6). All of them watch the same training run, each with its own patience and best epoch (DESIGN, idea 4), so
+bags. All of them watch the same training run, each with its own patience and best epoch, so
 one run fills every leaderboard. This module imports neither numpy nor torch: reports use it too.
 """
 

@@ -1,4 +1,4 @@
-"""The journal: an append-only file of results, one JSON object a line (DESIGN, idea 6).
+"""The journal: an append-only file of results, one JSON object a line.
 
 Only the driver writes it, one `write` and one `fsync` a record, and meanwhile it holds a lock. What a kill or a full
 disk can leave behind is therefore a torn last line at most; it is dropped, and its run repeated. The last record of a

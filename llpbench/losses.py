@@ -12,8 +12,7 @@ from llpbench.method import Pairs
 def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
     """Log of each bag's mean prediction: logsumexp over its rows minus log of its size.
 
-    `log_proba` [bags, size, classes], `mask` [bags, size] -> [bags, classes]. Without clamps, stable in float32
-    (spec 0, bag loss numerics).
+    `log_proba` [bags, size, classes], `mask` [bags, size] -> [bags, classes]. Without clamps, stable in float32.
     """
     inside = mask.unsqueeze(-1)
     total = log_proba.masked_fill(~inside, -torch.inf).logsumexp(dim=-2)
@@ -23,8 +22,8 @@ def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
 def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
     """Mean over bags of KL(p || mean prediction of the bag), 0 where they agree.
 
-    DLLP, Ardehaly & Culotta 2017; spec A1 and "bag loss numerics". The log of the mean, not the mean of the logs: the
-    published confusion of the two makes every row match its bag's proportions (spec 0, "the classic DLLP bug").
+    DLLP, Ardehaly & Culotta 2017. The log of the mean, not the mean of the logs: published code that confuses the two
+    makes every row match its bag's proportions.
     On bags of one row it is cross-entropy (minus the target's entropy).
     """
     target = bags.proportions

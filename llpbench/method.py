@@ -1,4 +1,4 @@
-"""What a method is: one small file in plain PyTorch, written for one model (DESIGN, idea 2).
+"""What a method is: one small file in plain PyTorch, written for one model.
 
 A *neural* method gives a loss for one model on a few bags; the engine does the rest: device, optimiser, epochs, early
 stopping, many members at once. A *direct* method gives `fit(bags) -> predictor` on the same label-free bags.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MethodParams:
-    """Hyperparameters common to all neural methods (spec H). Default, range and meaning stand together.
+    """Hyperparameters common to all neural methods. Default, range and meaning stand together.
 
     A method adds its own by subclassing. Continuous ones (`LogUniform`, `Uniform`) may be 0-d tensors inside `loss`,
     because members of one population may differ in them; `Choice` ones are plain values.

@@ -29,7 +29,7 @@ def auc(scores: Tensor, positive: Tensor) -> Tensor:
 
 
 def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
-    """AUC of the positive class; with more than two classes the mean of each class against the rest (spec E7).
+    """AUC of the positive class; with more than two classes the mean of each class against the rest.
 
     `proba` [..., rows, classes], `labels` [..., rows] -> [...]. Classes without a row are left out of the mean.
     """
@@ -48,7 +48,7 @@ def bag_means(proba: Tensor, index: Tensor) -> Tensor:
 
 
 def mpiou(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean over bags of mean_c min(p, q) / max(p, q), over the classes where either is positive (spec E1).
+    """Mean over bags of mean_c min(p, q) / max(p, q), over the classes where either is positive.
 
     [..., bags, classes] -> [...]
     """
@@ -59,7 +59,7 @@ def mpiou(predicted: Tensor, target: Tensor) -> Tensor:
 
 
 def l1(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean over bags of sum_c |p - q|, in [0, 2] (spec E2)."""
+    """Mean over bags of sum_c |p - q|, in [0, 2]."""
     return (predicted - target).abs().sum(dim=-1).mean(dim=-1)
 
 
@@ -97,7 +97,7 @@ def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
 
 
 def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
-    """Every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows (spec E7)."""
+    """Every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows."""
     from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score
 
     labels, classes = holdout.labels, proba.shape[1]

@@ -129,7 +129,7 @@ class MLP(nn.Sequential):
 
 
 class Network(nn.Module):
-    """The modules of one member: encoder, prediction head (3-layer MLP, spec B1), and what a method adds."""
+    """The modules of one member: encoder, prediction head (3-layer MLP), and what a method adds."""
 
     def __init__(self, encoder: Encoder, schema: Schema, hidden: int) -> None:
         super().__init__()

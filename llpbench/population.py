@@ -1,4 +1,4 @@
-"""Training: many members (seeds, in tuning also hyperparameter settings) as one stacked model (DESIGN, idea 3).
+"""Training: many members (seeds, in tuning also hyperparameter settings) as one stacked model.
 
 `vmap` maps a method's loss, written for one model, over the members; ordinary autograd runs outside; one AdamW updates
 the stacked parameters. Everything stays on the device, and within an epoch the host never waits for it: the batches of
@@ -38,7 +38,7 @@ from llpbench.stack import AdamW, Stack
 from llpbench.training_data import TrainingData, stacked, stacked_rows
 
 CLIP = 1.0
-"""largest norm of a member's gradient (spec 0)"""
+"""largest norm of a member's gradient"""
 PREDICT_ROWS = 2048
 """rows predicted at once"""
 

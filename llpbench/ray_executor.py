@@ -1,4 +1,4 @@
-"""The Ray executor: one Tuner for the whole run, one trial a job, actors reused (ECOSYSTEM, section 2).
+"""The Ray executor: one Tuner for the whole run, one trial a job, actors reused.
 
 Tune asks `_Jobs` for the next one whenever there is room, and tells `_Events` what happens. Its own state and logs are
 thrown away: what a run resumes from is the journal. This module imports Ray; it is itself imported only when wanted.

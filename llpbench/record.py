@@ -1,4 +1,4 @@
-"""The result of one run, as one JSON object: a line of the journal (DESIGN, idea 6).
+"""The result of one run, as one JSON object: a line of the journal.
 
 A *cell* is a full specification without a seed; a *run* is one seed of a cell. NaN is written as null.
 """

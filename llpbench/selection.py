@@ -1,4 +1,4 @@
-"""Early stopping with several criteria at once (DESIGN, idea 4).
+"""Early stopping with several criteria at once.
 
 Every criterion watches the same run and keeps its own best epoch, the weights of that epoch and its patience: what it
 selects is what a run with this criterion alone would have selected. A run ends when all have settled.

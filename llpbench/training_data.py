@@ -41,7 +41,7 @@ class TrainingData:
     ) -> tuple[Tensor, Tensor]:
         """What every step draws [members, steps, units] and the keys of its random streams [members, steps, phases].
 
-        Every unit comes once, in random order; a last step that is not full takes units of earlier ones (spec 0).
+        Every unit comes once, in random order; a last step that is not full takes units of earlier ones.
         `rngs`: one a member that is still in the stack.
         """
         units, steps = self.units(unit), self.steps(unit, per_step)

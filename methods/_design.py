@@ -48,7 +48,7 @@ def bag_average(train: BaggedRows) -> sparse.csr_array:
 
 
 def soft_labels(train: BaggedRows) -> FloatArray:
-    """[rows, classes]: each row with its bag's proportions (spec D0)."""
+    """[rows, classes]: each row with its bag's proportions."""
     return train.proportions[train.bag_of_row]
 
 

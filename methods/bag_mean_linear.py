@@ -1,6 +1,6 @@
 """A linear model of bags: their mean features against their proportions.
 
-The oldest idea in the field (ecological regression, Goodman 1953) and far from the weakest (DESIGN, idea 7). It rests
+The oldest idea in the field (ecological regression, Goodman 1953) and far from the weakest. It rests
 on one thing: what holds between bags holds between rows.
 """
 

@@ -1,4 +1,4 @@
-"""Bag soft labels: every row gets its bag's proportions as its soft label (spec D0).
+"""Bag soft labels: every row gets its bag's proportions as its soft label.
 
 The simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]: trivial and robust, strong where bags depend on
 features (ordered bags), empty where they do not. It is DLLP with rows instead of bags in a step: the mean of the logs

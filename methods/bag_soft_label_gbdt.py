@@ -1,4 +1,4 @@
-"""Bag soft labels with small gradient-boosted trees: every row labelled with its bag's proportions (spec D0, D16a)."""
+"""Bag soft labels with small gradient-boosted trees: every row labelled with its bag's proportions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bag soft labels with a linear model: every row labelled with its bag's proportions (spec D0)."""
+"""Bag soft labels with a linear model: every row labelled with its bag's proportions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervised: the ceiling, trained on the label of every row (spec A0).
+"""Supervised: the ceiling, trained on the label of every row.
 
 Not a method for label proportions: it is given what they are not, to show what is left to gain. The same code on bags
 of one row, where the proportion loss is cross-entropy: there is no second path for labels.

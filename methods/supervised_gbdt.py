@@ -1,4 +1,4 @@
-"""Supervised gradient-boosted trees: a second ceiling, from the label of every row (spec A0).
+"""Supervised gradient-boosted trees: a second ceiling, from the label of every row.
 
 On tables, boosted trees are what a practitioner with labels would use.
 """

@@ -98,7 +98,7 @@ def test_every_parameter_is_used(name: str) -> None:
 
 
 def test_saint_has_the_published_size() -> None:
-    """Spec B1: about 175,000 parameters in the blocks at width 32 and depth 6."""
+    """As published: about 175,000 parameters in the blocks at width 32 and depth 6."""
     encoder = Saint(SCHEMA, SaintParams(), 0.1)
     assert sum(p.numel() for p in encoder.blocks.parameters()) == pytest.approx(175_000, rel=0.02)
     assert asdict(SaintParams()) == {"dim": 32, "depth": 6, "heads": 8, "head_dim": 16, "numeric_hidden": 100}

@@ -1,4 +1,4 @@
-"""Known answers of the bag losses (spec A1 and G)."""
+"""Known answers of the bag losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Criteria and metrics against known answers (spec E) and scikit-learn."""
+"""Criteria and metrics against known answers and scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """MLP: feature embeddings, concatenated, under two layers with LayerNorm. Fast on a CPU.
 
 LayerNorm rather than BatchNorm: in ordered bags the statistics of a batch are those of a bag, so BatchNorm would shift
-between training and test (spec B2).
+between training and test.
 """
 
 from __future__ import annotations

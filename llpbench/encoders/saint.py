@@ -1,4 +1,4 @@
-"""SAINT: feature tokens and a [CLS] token under a transformer (Somepalli et al. 2021; spec B1).
+"""SAINT: feature tokens and a [CLS] token under a transformer (Somepalli et al. 2021).
 
 `saint` is the block as published in the authors' code, which the paper used: attention and feed-forward each add their
 output to the *normalised* input. `saint-prenorm` is the textbook pre-norm block with a final LayerNorm. `saint-row`
@@ -24,7 +24,7 @@ from llpbench.registry import register_encoder
 
 @dataclass(frozen=True)
 class SaintParams:
-    """The published sizes (spec B1)."""
+    """The published sizes."""
 
     dim: int = 32
     """width of a token"""
@@ -40,7 +40,7 @@ class Attention(nn.Module):
     """Multi-head self-attention over the second-to-last dimension.
 
     Softmax is written out: rows have at most 40 tokens, and the backward of a fused kernel cannot be differentiated
-    again, which LLP-VAT needs (DESIGN, idea 3).
+    again, which LLP-VAT needs.
     """
 
     def __init__(self, dim: int, heads: int, head_dim: int) -> None:

@@ -20,7 +20,7 @@ HEADLINE = "auc"
 """the test metric that leaderboards show and rank by"""
 
 BOARD_CRITERIA = ("auc", "mpiou", "l1")
-"""every board is made for each of them: both coarse ones, never the better one (spec F27)"""
+"""every board is made for each of them: both coarse ones, never the better one"""
 
 
 class Summary(NamedTuple):

@@ -30,7 +30,7 @@ LOCAL = sorted(set(CODES) - {"road_safety"})
 def test_the_paper_s_seven_datasets_are_there() -> None:
     assert {spec.name: spec.code for spec in dataset_specs()} == CODES
     features = {spec.code: (spec.numeric, spec.categorical) for spec in dataset_specs()}
-    # spec F18; the paper's own counts of categorical features include the target
+    # the paper's own counts of categorical features include the target
     assert features == {
         "AD": (6, 8),
         "BA": (7, 9),

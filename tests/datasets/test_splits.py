@@ -108,7 +108,7 @@ def test_the_manifest_of_adult_never_changes() -> None:
 
 
 def test_dropped_rows_are_random_and_not_the_end_of_the_sort_order() -> None:
-    """Spec F23: were the remainder dropped after sorting, the largest values would always be lost."""
+    """Were the remainder dropped after sorting, the largest values would always be lost."""
     rows = 1000
     table = Table(
         name="line",
