@@ -77,6 +77,17 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
     return params(**read)
 
 
+def _is_meant(choice: Any, value: Any) -> bool:
+    """Whether a value, which may be a text, names a choice: `true`, `none` and `0.10` do as well."""
+    if str(choice).lower() == str(value).lower():
+        return True
+    number = isinstance(choice, int | float) and not isinstance(choice, bool)
+    try:
+        return number and float(str(value)) == choice
+    except ValueError:
+        return False
+
+
 def _read_value(name: str, value: Any, hint: Any) -> Any:
     plain, *extras = get_args(hint) if get_origin(hint) is not None and hasattr(hint, "__metadata__") else (hint,)
     types = get_args(plain) or (plain,)
@@ -84,7 +95,7 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
         return None
     for extra in extras:
         if isinstance(extra, Choice):
-            matching = [v for v in extra.values if v == value or str(v) == str(value)]
+            matching = [v for v in extra.values if _is_meant(v, value)]
             if not matching:
                 raise LLPBenchError(f"{name} must be one of {', '.join(map(str, extra.values))}, however: {value}")
             return matching[0]

@@ -71,6 +71,23 @@ def test_impossible_hyperparameters(params: dict[str, object], message: str) -> 
         make_cell("dllp", "adult", bag_size=256, params=params)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [("dropout", "0.10", 0.1), ("ramp", "none", None), ("ramp", "100", 100), ("generator", "greedy", "greedy")],
+)
+def test_choices_may_be_written_as_texts(name: str, text: str, value: object) -> None:
+    cell = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp", params={name: text})
+    assert cell.params[name] == value
+    assert type(cell.params[name]) is type(value)
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False), (True, True)])
+def test_switches_may_be_written_as_texts(text: object, value: bool) -> None:
+    given = {"pretraining": "bag", "pretraining_params": {"projection": text}}
+    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp", **given)  # type: ignore[arg-type]
+    assert cell.pretraining_params["projection"] is value
+
+
 def test_an_unknown_method_or_encoder_is_told_with_the_nearest() -> None:
     with pytest.raises(LLPBenchError, match="Did you mean dllp"):
         make_cell("dlp", "adult", bag_size=256)
