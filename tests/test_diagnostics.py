@@ -72,7 +72,7 @@ def test_pair_accuracy() -> None:
     ],
 )
 def test_the_journal_holds_them_at_the_best_epoch_of_every_criterion(method: str, names: set[str]) -> None:
-    cell = make_cell(method, "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=3))
+    cell = make_cell(method, "adult", bag_size=128, encoder="mlp", protocol=Protocol(epochs=3))
     (record,) = run_cell(cell, [0], Environment(device="cpu"))
     assert record["status"] == "ok", record["reason"]
     for chosen in record["results"].values():

@@ -379,14 +379,3 @@ def test_it_learns_pure_bags(objective: str, classes: int) -> None:
         negative = proba[0, task.test.labels != label, label]
         auc = (positive[:, None] > negative).mean() + (positive[:, None] == negative).mean() / 2
         assert auc > 0.95
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_compiled_population_trains_as_an_eager_one(objective: str) -> None:
-    method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
-    tasks = {seed: toy_task(seed) for seed in (0, 1)}
-    eager = population(method, tasks, epochs=1).train()
-    compiled = population(method, tasks, epochs=1, compiled=True).train()
-    for one, other in zip(eager, compiled, strict=True):
-        assert torch.allclose(one.selected["auc"].weights, other.selected["auc"].weights, atol=1e-4)
