@@ -217,7 +217,10 @@ def _train_together(
     pretrain: Pretrain | None,
 ) -> list[Result]:
     assert cell.protocol is not None
-    assert method.params.learning_rate is not None  # make_cell fills in the encoder's own
+    if method.params.learning_rate is None:  # else make_cell fills in the encoder's own
+        raise ValueError("a method without an encoder needs a learning rate of its own: give it a default")
+    if not method.stages or not method.stages[-1].judged:
+        raise ValueError("the last stage must be judged: nothing else selects an epoch")
     started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
     clock = time.perf_counter()

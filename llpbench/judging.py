@@ -18,6 +18,8 @@ def judge(population: Population, number: int) -> dict[str, Selected]:
     task, selected = population.members[number].task, population.outcomes[number].selected
     weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
     proba, representation = population.predict(number, torch.stack(list(weights.values())), task.test)
+    if not np.allclose(proba.sum(axis=-1), 1.0, atol=1e-3):
+        raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
     pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
     test, diagnostics = {}, {}
     for position, moment in enumerate(weights):

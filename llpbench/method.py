@@ -166,7 +166,7 @@ class Method:
 
     def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
         """A 0-d tensor, for one model on the bags of one step. All randomness comes from `model.random`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines no loss")
 
     def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
         """The loss of one phase; methods with one phase have only `loss`."""

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from llpbench.cell import Cell, make_cell
 from llpbench.errors import LLPBenchError
+from llpbench.ranges import read_params
 from llpbench.record import Record
 from llpbench.registry import DATASETS, ENCODERS, METHODS, load_plugin
 from llpbench.schedule import Job
@@ -103,6 +104,10 @@ def expand(settings: Settings) -> list[Cell]:
         load_plugin(plugin)
     methods = METHODS.select(settings.methods)
     params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
+    if "pretraining" in settings.set:  # told also where nothing is pretrained
+        from llpbench.pretraining import PretrainingParams
+
+        read_params(PretrainingParams, settings.set["pretraining"], owner="pretraining")
     for name in params:
         if name not in methods:
             raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")

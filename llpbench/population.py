@@ -10,7 +10,6 @@ Members leave the stack when all their criteria have settled (`selection.py`).
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 import time
@@ -61,7 +60,7 @@ class Population:
         tasks = [member.task for member in members]
         if len({shape_of(task) for task in tasks}) > 1:
             raise LLPBenchError("members of one population must have tasks of the same shape")
-        self.members, self.protocol, self.machine = list(members), protocol, machine
+        self.members, self.protocol, self.machine, self.purpose = list(members), protocol, machine, purpose
         self.method, self.schema = members[0].method, tasks[0].schema
         networks = [build_network(member, build_encoder, purpose) for member in members]
         self.stack = Stack(networks, machine.device)
@@ -108,11 +107,15 @@ class Population:
         return self.outcomes
 
     def _run_for_each_regime(self, stages: Sequence[Stage], on_epoch: Callable[[Epoch], None] | None) -> None:
-        before, rngs, targets = [dict(o.selected) for o in self.outcomes], copy.deepcopy(self.rngs), self.data.targets
-        seconds = dict(self.seconds)
+        before, seconds = [dict(outcome.selected) for outcome in self.outcomes], dict(self.seconds)
+        targets, buffers = self.data.targets, self.stack.buffers
         results: list[dict[str, Selected]] = [{} for _ in self.members]
         for regime, handover in HANDOVER.items():
-            self.rngs, self.data.targets, self._handover = copy.deepcopy(rngs), targets.clone(), handover
+            # nothing of the other regime is left; nor do random numbers depend on how long a judged stage took, which
+            # labels of validation rows decide
+            self.rngs = [generator(member.seed, self.purpose, "later stages") for member in self.members]
+            self.data.targets, self._handover = targets.clone(), handover
+            self.stack.buffers = {name: value.clone() for name, value in buffers.items()}
             for number, selected in enumerate(before):
                 if selected:
                     self.weights[number] = selected[handover].weights

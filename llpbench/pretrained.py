@@ -10,9 +10,11 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from torch import Tensor
 from llpbench.bags import Task
 from llpbench.cell import Cell, Epoch
 from llpbench.errors import LLPBenchError
-from llpbench.members import Machine, Member, encoder_factory
+from llpbench.members import Machine, Member, encoder_factory, shape_of
 from llpbench.population import Population
 from llpbench.pretraining import Pretraining, PretrainingParams
 from llpbench.ranges import read_params
@@ -64,24 +66,29 @@ class Pretrainer:
         return load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
-        """Pretrain some seeds as one population."""
+        """Pretrain some seeds: those with as many rows and bags as one population."""
+        groups: dict[Any, dict[int, Task]] = {}
+        for seed, task in tasks.items():
+            groups.setdefault(shape_of(task), {})[seed] = task
+        return {seed: weights for group in groups.values() for seed, weights in self._together(group).items()}
+
+    def _together(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         assert self.cell.protocol is not None
-        tasks_named: Any = self.cell.pretraining
+        named: Any = self.cell.pretraining
         params = read_params(PretrainingParams, self.cell.pretraining_params, owner="pretraining")
-        method, rate = Pretraining(tasks_named, params), float(params.learning_rate or 0)
+        method, rate = Pretraining(named, params), float(params.learning_rate or 0)
         clock = time.perf_counter()
         members = [Member(seed, method, task, rate) for seed, task in tasks.items()]
-        population = Population(
-            members, encoder_factory(self.cell, params.dropout), self.cell.protocol, self.machine, PURPOSE
-        )
+        encoder = encoder_factory(self.cell, params.dropout)
+        population = Population(members, encoder, self.cell.protocol, self.machine, PURPOSE)
         for seed, outcome in zip(tasks, population.train(self.on_epoch), strict=True):
             if outcome.failure:
                 raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
         seconds = (time.perf_counter() - clock) / len(tasks)
-        named = population.stack.parameters(population.weights)
-        encoder = {name: value.cpu() for name, value in named.items() if name.startswith("encoder.")}
+        parameters = population.stack.parameters(population.weights)
+        kept = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
         return {
-            seed: Pretrained({name: value[number].clone() for name, value in encoder.items()}, seconds)
+            seed: Pretrained({name: value[number].clone() for name, value in kept.items()}, seconds)
             for number, seed in enumerate(tasks)
         }
 
@@ -91,20 +98,41 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
     keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}
     if folder is None:
         return compute(tasks)
-    try:
+    with _refused(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # cells that start from the same weights wait here for the first of them
-        with FileLock(folder / f"{min(keys.values())}.lock"):
+        lock = FileLock(folder / f"{min(keys.values())}.lock")
+        lock.acquire()
+    try:
+        with _refused(folder):
             found = {seed: read(folder / f"{name}.pt") for seed, name in keys.items()}
-            missing = {seed: tasks[seed] for seed, weights in found.items() if weights is None}
-            computed = compute(missing) if missing else {}
+        missing = {seed: tasks[seed] for seed, weights in found.items() if weights is None}
+        computed = compute(missing) if missing else {}
+        with _refused(folder):
             for seed, weights in computed.items():
                 write(folder / f"{keys[seed]}.pt", weights)
+    finally:
+        lock.release()
+    return {seed: weights for seed, weights in (found | computed).items() if weights is not None}
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    """What the system refuses, as one line."""
+    try:
+        yield
     except OSError as error:
         raise LLPBenchError(
             f"pretrained weights cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
-    return {seed: weights for seed, weights in (found | computed).items() if weights is not None}
+
+
+def require_folder(folder: Path) -> None:
+    """Raise `LLPBenchError` if nothing can be kept in a folder."""
+    with _refused(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 def key(cell: Cell, seed: int, task: Task) -> str:
@@ -133,6 +161,7 @@ def write(path: Path, pretrained: Pretrained) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(payload).digest() + payload)
+        os.chmod(temporary, 0o644)  # as other files: whoever shares the folder may read it
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -148,5 +177,8 @@ def read(path: Path) -> Pretrained | None:
     checksum, payload = content[:32], content[32:]
     if hashlib.sha256(payload).digest() != checksum:
         return None
-    stored = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
-    return Pretrained(stored["weights"], stored["seconds"])
+    try:
+        stored = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+        return Pretrained(stored["weights"], stored["seconds"])
+    except (pickle.UnpicklingError, RuntimeError, KeyError, TypeError):
+        return None  # whole, but not ours

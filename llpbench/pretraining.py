@@ -1,8 +1,9 @@
 """Pretraining: a stage that any method with an encoder can start from, and a factor of its own in every comparison.
 
 `self`: two views of a row recognise each other (SAINT, Somepalli et al. 2021). `bag`: bags with similar proportions get
-similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Denoising reconstruction is always part of it. Only the encoder's
-weights are kept. It sees what every method sees: training rows, bags and class counts.
+similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always part of it: of mixed rows or, where views
+are separated and nothing is mixed, of the rows themselves. Only the encoder's weights are kept. It sees what every
+method sees: training rows, bags and class counts.
 
 Where the paper is silent: the margin of L_Bag is 0; terms of rows are averaged, not summed; the weighted sum, which the
 paper writes as a matrix, is the mean of its rows, with weights from cosine similarities through a query matrix (at

@@ -25,7 +25,7 @@ from llpbench.progress import Display, duration
 from llpbench.record import Record
 from llpbench.resources import Resources, available
 from llpbench.schedule import Deadline, Job, Schedule, plural
-from llpbench.settings import Settings
+from llpbench.settings import PRETRAINED, Settings
 
 if TYPE_CHECKING:
     from llpbench.report import Leaderboards
@@ -96,6 +96,10 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         display.say(f"nothing to run: {counts(plan)}")
         return 0
     _require_device(settings)
+    if any(job.cell.pretraining != "none" for job in jobs):
+        from llpbench.pretrained import require_folder  # torch
+
+        require_folder(settings.out / PRETRAINED)
     resources = available(settings.device)
     estimator = Estimator(journal.contents.records.values(), gpu=resources.gpus > 0)
     executor, note = choose(settings, jobs, resources, estimator)

@@ -35,7 +35,10 @@ class Stack:
         return {name: part.reshape(len(theta), *shape) for name, part, shape in named}
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:
-        """[parameters] bool: which belong to modules with one of the prefixes."""
+        """[parameters] bool: which belong to modules with one of the prefixes. Raises if a prefix has none."""
+        for prefix in prefixes:
+            if not any(name.startswith(prefix) for name in self.names):
+                raise ValueError(f"no parameter's name begins with {prefix!r}: mend the modules of a Phase")
         marks = [
             torch.full((size,), any(name.startswith(prefix) for prefix in prefixes))
             for name, size in zip(self.names, self.sizes, strict=True)

@@ -47,9 +47,9 @@ class SelfCLRParams(MethodParams):
 class GroupedHead(nn.Module):
     """The published head: groups x classes activations with ReLU; a class's logit is the largest of its group."""
 
-    def __init__(self, dim: int, groups: int, classes: int) -> None:
+    def __init__(self, dim: int, hidden: int, groups: int, classes: int) -> None:
         super().__init__()
-        self.layers = MLP(dim, 256, 256, groups * classes)
+        self.layers = MLP(dim, hidden, hidden, groups * classes)
         self.classes = classes
 
     def activations(self, z: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class SelfCLR(Method):
         """The usual network; in `dot` with the published head."""
         network: Any = super().build(encoder, schema)
         if self.params.mode == "dot":
-            network.head = GroupedHead(encoder.dim, self.params.groups, schema.classes)
+            network.head = GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
         return network  # type: ignore[no-any-return]
 
     def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:

@@ -72,7 +72,7 @@ def test_selfclrs_published_form() -> None:
 
 
 def test_a_grouped_head_takes_the_largest_activation_of_a_class() -> None:
-    head = GroupedHead(4, 3, 2)
+    head = GroupedHead(4, 8, 3, 2)
     activations = torch.tensor([[0.0, 5.0, 1.0, 2.0, 0.5, 3.0]])  # group by group, class 0 then 1
     assert head.logits(activations).tolist() == [[1.0, 5.0]]
 

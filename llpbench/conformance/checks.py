@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llpbench.bags import Bags, Rows, Task
+from llpbench.bags import Assignment, Bags, Rows, Table, Task
 from llpbench.compute import one_line
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
 from llpbench.conformance.subject import FaultError, InapplicableError, Learned, Subject, demand, is_a, train
@@ -29,8 +29,8 @@ from llpbench.model import Model, Random
 from llpbench.ranges import Choice, Uniform, ranges
 from llpbench.toy import awkward_tables, constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
 
-LEARNING_EPOCHS = 20
-"""of a training that has to learn"""
+LEARNING_EPOCHS, STOPPING_EPOCHS = 20, 5
+"""of a training that has to learn, and of one that is to stop early"""
 LEARNED = 0.95
 """AUC that says so"""
 CLOSE = 1e-4
@@ -124,12 +124,16 @@ def label_free(subject: Subject) -> str:
     for classes, unequal in ((2, False), (subject.most_classes, True)):
         table, assignment = toy_table(classes=classes), toy_assignment(unequal=unequal)
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
-        kept = subject.learn(subject.task(table, assignment)).kept if unequal else subject.learned.kept
-        permuted = subject.learn(subject.task(permuted_within(table, assignment.train), assignment)).kept
+
+        def learn(table: Table, assignment: Assignment = assignment) -> Mapping[str, Any]:
+            # with patience 1: when a stage ends, which labels of validation rows decide, must make no difference either
+            return subject.learn(subject.task(table, assignment), epochs=STOPPING_EPOCHS, patience=1).kept
+
+        kept, permuted = learn(table), learn(permuted_within(table, assignment.train))
         differ = [criterion for criterion in CRITERIA if not np.array_equal(kept[criterion], permuted[criterion])]
         demand(sees or not differ, f"labels permuted within training bags change what {', '.join(differ)} selects")
         demand(not sees or bool(differ), 'labels of training rows change nothing: declare supervision = "bags"')
-        permuted = subject.learn(subject.task(permuted_within(table, assignment.validation), assignment)).kept
+        permuted = learn(permuted_within(table, assignment.validation))
         for criterion in CRITERIA.values():
             same = criterion.regime == "fine" or np.array_equal(kept[criterion.name], permuted[criterion.name])
             demand(same, f"labels permuted within validation bags change what {criterion.name} selects")

@@ -79,9 +79,13 @@ class Subject:
         return self.task(toy_table(), toy_assignment(seed=seed, **options))
 
     def population(
-        self, tasks: Mapping[int, Task], epochs: int = EPOCHS, start: Mapping[int, Mapping[str, Tensor]] | None = None
+        self,
+        tasks: Mapping[int, Task],
+        epochs: int = EPOCHS,
+        start: Mapping[int, Mapping[str, Tensor]] | None = None,
+        patience: int | None = None,
     ) -> Population:
-        """Untrained members by seed; `start`: parameters of some of them by name."""
+        """Untrained members by seed; `start`: parameters of some of them; `patience`: None to use all epochs."""
         method = self.method(epochs)
         members = [
             Member(seed, method, task, method.params.learning_rate, (start or {}).get(seed))
@@ -91,14 +95,14 @@ class Subject:
         def encoder(task: Task) -> Encoder:
             return MLPEncoder(task.schema, ENCODER, method.params.dropout) if method.takes_encoder else NoEncoder()
 
-        return Population(members, encoder, Protocol(epochs=epochs, patience=epochs), Machine())
+        return Population(members, encoder, Protocol(epochs=epochs, patience=patience or epochs), Machine())
 
-    def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS) -> Learned:
+    def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> Learned:
         """Train or fit, and predict the test rows. Raises `FaultError` where what comes out is no prediction."""
         if self.direct:
             predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
             return Learned(dict.fromkeys(CRITERIA, proba := valid(predictor(task.test.rows), task)), proba, predictor)
-        population = self.population({seed: task}, epochs)
+        population = self.population({seed: task}, epochs, patience=patience)
         kept = weights(train(population)[0])
         proba, z = population.predict(0, kept["l1"][None], task.test)
         if z.ndim != 3 or z.shape[1] != len(task.test.labels) or not np.isfinite(z).all():
@@ -125,7 +129,7 @@ def train(population: Population) -> list[Outcome]:
         outcomes = population.train()
     except RuntimeError as error:
         if "randomness" in str(error):
-            raise FaultError(f"random numbers must come from model.random: {one_line(error)[-60:]}") from error
+            raise FaultError(f"random numbers must come from model.random: {one_line(error)}") from error
         raise
     for outcome in outcomes:
         demand(not outcome.failure, f"training failed: {outcome.failure}")
