@@ -211,3 +211,11 @@ def test_precision_is_checked() -> None:
     for precision in ("bfloat16", "float16"):
         with pytest.raises(LLPBenchError, match="precision"):
             pick_precision(precision, cpu)
+
+
+def test_predictions_that_are_no_probabilities_are_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = METHODS.get("dllp")
+    monkeypatch.setattr(declared, "log_proba", lambda _self, model, bags: model.log_proba(bags).exp())
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "do not sum to 1" in result.reason

@@ -361,3 +361,8 @@ def test_its_hyperparameters_are_set_like_a_methods() -> None:
 def test_unknown_pretraining_is_told_with_what_there_is(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         expand(resolve({"methods": "dllp", **flags}))
+
+
+def test_hyperparameters_of_pretraining_are_checked_even_where_nothing_is_pretrained() -> None:
+    with pytest.raises(LLPBenchError, match="Did you mean view"):
+        expand(resolve({"methods": "dllp", "set": ("pretraining.vew=mixup",)}))

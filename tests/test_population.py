@@ -398,3 +398,34 @@ def test_a_schema_says_what_a_network_may_know() -> None:
     schema = toy_task(0).schema
     assert schema == Schema(3, (5, 4), 2, schema.prior, 32)
     assert sum(schema.prior) == pytest.approx(1)
+
+
+def test_a_phase_of_which_no_parameter_is_known_is_refused() -> None:
+    mistyped = type("Mistyped", (TwoPlayers,), {"phases": (Phase("encoder", ("encodr.",)),)})
+    with pytest.raises(ValueError, match=r"begins with 'encodr\.'"):
+        trained(mistyped(SMALL), [0])
+
+
+class Remembering(PseudoLabels):
+    """Counts in a buffer how often it was prepared in the second stage."""
+
+    seen: list[float]
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        network = super().build(encoder, schema)
+        network.register_buffer("count", torch.zeros(()))
+        return network
+
+    def prepare(self, stage: str, member: MemberView) -> FloatArray | None:
+        count: Any = member.network.count
+        if stage == "rows":
+            self.seen.append(float(count))
+            count.add_(1)
+        return super().prepare(stage, member)
+
+
+def test_buffers_of_one_regime_do_not_reach_the_other() -> None:
+    method = Remembering(SMALL)
+    method.calls, method.seen = [], []
+    population(method, [0], epochs=4).train()
+    assert method.seen == [0.0, 1.0, 0.0, 1.0]

@@ -305,3 +305,11 @@ def test_pretraining_that_diverges_is_a_failed_record() -> None:
 def test_impossible_hyperparameters(params: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         cell(**params)
+
+
+def test_seeds_with_other_numbers_of_bags_are_pretrained_apart() -> None:
+    small, large = toy_task(0), toy_task(1, size=8)
+    found = Pretrainer(cell(), {0: small, 1: large}, None, Machine())([0, 1])
+    alone = Pretrainer(cell(), {1: large}, None, Machine())([1])
+    name = "encoder.first.weight"
+    assert torch.allclose(found[1].weights[name], alone[1].weights[name], atol=1e-4)
