@@ -1,8 +1,8 @@
 """Pretraining: a stage that any method with an encoder can start from, and a factor of its own in every comparison.
 
 `self`: two views of a row recognise each other (SAINT, Somepalli et al. 2021). `bag`: bags with similar proportions get
-similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always part of it: of mixed rows, or of the rows
-themselves where views are separated and nothing is mixed. Only the encoder's weights are kept. It sees what every
+similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always part of it: of mixed rows, or of rows as
+they are where views are separated and nothing is mixed. Only the encoder's weights are kept. It sees what every
 method sees: training rows, bags and class counts.
 
 Where the paper is silent: the margin of L_Bag is 0; terms of rows are averaged, not summed; the weighted sum, which the
