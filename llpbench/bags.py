@@ -184,6 +184,8 @@ class Task:
     test: Holdout
     train_labels: IntArray
     """[rows] of the training rows: for the evaluator's diagnostics alone, never for a method"""
+    bag_proportions: FloatArray
+    """[bags, classes] of the training bags, also where a method is given single rows"""
     manifest: str
     """hash of the assignment of rows to bags"""
     fingerprint: str
@@ -203,6 +205,7 @@ def build_task(
     classes = len(table.classes)
     counts = count_labels(table.labels, assignment.train, classes)
     prior = counts.sum(axis=0) / counts.sum()
+    proportions = counts / counts.sum(axis=1, keepdims=True)
     train_bags = assignment.train if supervision == "bags" else train_rows[:, None]
     if supervision == "instances":
         counts = count_labels(table.labels, train_bags, classes)
@@ -220,6 +223,7 @@ def build_task(
         validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
         test=_holdout(table, scaler, assignment.split.test, assignment.test),
         train_labels=table.labels[train_rows],
+        bag_proportions=proportions,
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
     )

@@ -5,6 +5,7 @@ The test split is touched here alone, after all training, once for each selected
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import torch
 
 from llpbench.bags import FloatArray, Task, build_task
 from llpbench.cell import Cell, Environment, Epoch
-from llpbench.criteria import CRITERIA
+from llpbench.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.errors import LLPBenchError
 from llpbench.judging import judge
 from llpbench.members import Machine, Member, encoder_factory, shape_of
@@ -27,7 +28,7 @@ from llpbench.population import Population
 from llpbench.pretrained import Pretrained, Pretrainer
 from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts, utc_now
 from llpbench.ranges import read_params
-from llpbench.record import SCHEMA, Record, Selected, Status
+from llpbench.record import PROPORTION_BINS, SCHEMA, Record, Selected, Status
 from llpbench.registry import METHODS, load_plugin
 from llpbench.seeding import generator
 
@@ -43,6 +44,7 @@ class Result:
     status: Status = "ok"
     reason: str = ""
     results: dict[str, Selected] = field(default_factory=dict)
+    curves: dict[str, list[float | None]] = field(default_factory=dict)
     epochs: int = 0
     parameters: int = 0
     members: int = 1
@@ -230,11 +232,9 @@ def _train_together(
     ]
     population = Population(members, encoder_factory(cell, method.params.dropout), cell.protocol, machine)
     outcomes = population.train(on_epoch)
-    share = {name: seconds / len(tasks) for name, seconds in population.seconds.items()}
     results = []
     for number, (seed, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
         result = Result(seed, epochs=outcome.epochs, parameters=population.stack.theta.shape[1], members=len(tasks))
-        result.times = dict(share)
         if started:
             result.times["pretraining"] = started[seed].seconds
         if outcome.failure:
@@ -242,11 +242,12 @@ def _train_together(
         else:
             start = time.perf_counter()
             result.results = judge(population, number)
+            result.curves = {name: rounded(outcome.selected[name].curve) for name in BOARD_CRITERIA}
             result.times["test"] = time.perf_counter() - start
         results.append(result)
-    total = (time.perf_counter() - clock) / len(tasks)
+    shared = population.seconds | {"total": time.perf_counter() - clock}
     for result in results:
-        result.times["total"] = total
+        result.times |= {name: seconds / len(tasks) for name, seconds in shared.items()}
         result.memory_mb = peak_memory_mb(machine.device)
     return results
 
@@ -258,9 +259,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
         fitted = time.perf_counter()
-        proba = [
-            _checked(predictor(holdout.rows), len(holdout.labels), task) for holdout in (task.validation, task.test)
-        ]
+        proba = [_checked(predictor(task.validation.rows), len(task.validation.labels), task)]
+        judged = time.perf_counter()
+        proba.append(_checked(predictor(task.test.rows), len(task.test.labels), task))
+        predicted = time.perf_counter()
     except LLPBenchError:
         raise
     except Exception as error:
@@ -275,7 +277,12 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> Result:
             name: Selected(epoch=None, validation=validation[name], test=dict(test), diagnostics={})
             for name in CRITERIA
         },
-        times={"train": fitted - clock, "test": end - fitted, "total": end - clock},
+        times={
+            "train": fitted - clock,
+            "predict": predicted - judged,
+            "test": end - fitted,
+            "total": end - clock,
+        },
         memory_mb=peak_memory_mb(torch.device("cpu")),
     )
 
@@ -298,16 +305,30 @@ def write_down(cell: Cell, result: Result, task: Task, data_seconds: float, shar
         "status": result.status,
         "reason": result.reason,
         "results": result.results if result.status == "ok" else {},
+        "curves": result.curves,
         "epochs": result.epochs,
         "parameters": result.parameters,
         "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
         "memory_mb": round(result.memory_mb, 1),
         "members": result.members,
         "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
+        "bags": bag_facts(task),
         "finished": utc_now(),
         **shared,  # type: ignore[typeddict-item]
     }
     return record
+
+
+def rounded(curve: FloatArray) -> list[float | None]:
+    """Values as the journal holds them: to four digits, None where there is no number."""
+    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
+
+
+def bag_facts(task: Task) -> dict[str, Any]:
+    """How many training bags there are, and how the proportion of each class is distributed over them."""
+    bins = np.minimum((task.bag_proportions * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
+    histograms = [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T]
+    return {"number": len(task.bag_proportions), "histograms": histograms}
 
 
 def is_out_of_memory(error: Exception) -> bool:

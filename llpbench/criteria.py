@@ -45,6 +45,10 @@ CRITERIA: dict[str, Criterion] = {
 }
 
 
+BOARD_CRITERIA = ("auc", "mpiou", "l1")
+"""every board is made for each of them: both coarse ones, never the better one"""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A number that judges predictions on the test rows."""

@@ -72,7 +72,6 @@ class Population:
             name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
             for name in continuous(type(self.method.params))
             if name not in ("learning_rate", "weight_decay")  # the optimiser's
-            and getattr(self.method.params, name) is not None
         }
         self.validation_rows = stacked_rows([task.validation.rows for task in tasks], device)
         self.validation_truth = [
@@ -87,8 +86,10 @@ class Population:
         self.theta = self.stack.theta
         self.weights = self.stack.theta.clone()
         """[all members, parameters] what the next stage starts from"""
-        self._handover = next(iter(HANDOVER.values()))
-        self.seconds = {"train": 0.0, "evaluate": 0.0} | {f"stage {stage.name}": 0.0 for stage in self.method.stages}
+        self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict"), 0.0)
+        self.seconds |= {f"stage {stage.name}": 0.0 for stage in self.method.stages}
+        self._cold = True
+        """whether the next step is the first of its kind, in which compilation and the like take place"""
         self._objective = Objective(self.stack.template, self.method)
         self._losses = compiled(self._stacked_loss) if machine.compiled else self._stacked_loss
 
@@ -107,19 +108,20 @@ class Population:
         return self.outcomes
 
     def _run_for_each_regime(self, stages: Sequence[Stage], on_epoch: Callable[[Epoch], None] | None) -> None:
-        before, seconds = [dict(outcome.selected) for outcome in self.outcomes], dict(self.seconds)
+        before, seconds = [outcome.selected for outcome in self.outcomes], dict(self.seconds)
         targets, buffers = self.data.targets, self.stack.buffers
         results: list[dict[str, Selected]] = [{} for _ in self.members]
         for regime, handover in HANDOVER.items():
-            # nothing of the other regime is left; nor do random numbers depend on how long a judged stage took, which
-            # labels of validation rows decide
-            self.rngs = [generator(member.seed, self.purpose, "later stages") for member in self.members]
-            self.data.targets, self._handover = targets.clone(), handover
+            for outcome, selected in zip(self.outcomes, before, strict=True):  # nothing of the other regime is left
+                outcome.selected = selected
+            self.data.targets = targets.clone()
             self.stack.buffers = {name: value.clone() for name, value in buffers.items()}
-            for number, selected in enumerate(before):
-                if selected:
-                    self.weights[number] = selected[handover].weights
+            streams = [generator(member.seed, self.purpose, "later stages") for member in self.members]
             for stage in stages:
+                # every stage has streams of its own: else they would depend on how long the judged one before it took,
+                # which labels of validation rows decide
+                self.rngs, streams = streams, [stream.spawn(1)[0] for stream in streams]
+                self._hand_over(handover)
                 self._run_stage(stage, on_epoch)
             for result, outcome in zip(results, self.outcomes, strict=True):
                 own = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
@@ -134,14 +136,15 @@ class Population:
 
         Probabilities [n, rows, classes] and representations [n, rows, dim].
         """
-        device = self.machine.device
+        device, clock = self.machine.device, time.perf_counter()
         rows = stacked_rows([holdout.rows], device)
         slots = torch.full((len(weights),), number, device=device)
         where = torch.zeros_like(slots)
         log_proba = self._outputs("predict", weights.to(device), slots, rows, where).double()
-        return np.asarray(log_proba.exp().cpu()), np.asarray(
-            self._outputs("represent", weights.to(device), slots, rows, where).cpu()
-        )
+        proba = np.asarray(log_proba.exp().cpu())
+        self.seconds["predict"] += (time.perf_counter() - clock) / len(weights)
+        representation = self._outputs("represent", weights.to(device), slots, rows, where)
+        return proba, np.asarray(representation.cpu())
 
     def pseudo_pairs(self, number: int, weights: Tensor, drawn: Tensor) -> Pairs:
         """The pairs that a member with `weights` [n, parameters] forms in its bags `drawn` [bags]: each [n, size]."""
@@ -165,7 +168,7 @@ class Population:
         if not active:
             return
         start = time.perf_counter()
-        self._objective.stage = stage.name
+        self._objective.stage, self._cold = stage.name, True
         self.slots = torch.tensor(active, device=self.machine.device)
         self.theta = self.weights[self.slots].clone().requires_grad_()
         players = {turn: self._optimiser(stage, turn) for turn in self._turns}
@@ -175,9 +178,7 @@ class Population:
         for epoch in range(epochs):
             if epoch == 0 or (stage.refresh is not None and epoch % stage.refresh == 0):
                 self._prepare(stage, epoch)
-            clock = time.perf_counter()
             losses = self._run_epoch(stage, epoch, optimisers)
-            self.seconds["train"] += time.perf_counter() - clock
             self._count_epoch(selection, stage, epoch, losses)
             if stage.judged:
                 clock = time.perf_counter()
@@ -194,7 +195,10 @@ class Population:
                 break
             if stage.judged:
                 self._drop_finished(selection, optimisers)
-        self._collect(selection, range(len(self.slots)), judged=stage.judged)
+        if stage.judged:
+            self._collect(selection, range(len(self.slots)))
+        else:
+            self.weights[self.slots] = self.theta.detach()
         self.seconds[f"stage {stage.name}"] += time.perf_counter() - start
 
     @property
@@ -214,6 +218,7 @@ class Population:
 
     def _run_epoch(self, stage: Stage, epoch: int, optimisers: Sequence[AdamW]) -> FloatArray:
         """One epoch of all members; the mean loss of each [members], not finite if any of its losses was not."""
+        clock = time.perf_counter()
         rngs = [self.rngs[number] for number in self.slots.tolist()]
         plan, keys = self.data.plan_epoch(stage.unit, self._per_step(stage), len(self.method.phases), rngs)
         steps = plan.shape[1]
@@ -228,7 +233,18 @@ class Population:
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
                 optimisers[turn].step(self.theta, gradient)
                 total += losses.detach()
-        return np.asarray((total / steps).cpu())  # the only wait of the epoch
+            if self._cold:
+                total.cpu()
+                self._cold, clock = False, self._spent("warm-up", clock)
+        mean_losses = np.asarray((total / steps).cpu())  # the only wait of the epoch, but for a first step
+        self._spent("train", clock)
+        return mean_losses
+
+    def _spent(self, on: str, since: float) -> float:
+        """Book the time since a moment; returns the present one."""
+        now = time.perf_counter()
+        self.seconds[on] += now - since
+        return now
 
     def _per_step(self, stage: Stage) -> int:
         """Bags or rows of a step."""
@@ -290,17 +306,19 @@ class Population:
         self.theta = self.theta.detach()[positions].requires_grad_()
         for optimiser in {id(optimiser): optimiser for optimiser in optimisers}.values():
             optimiser.keep(positions)
+        self._cold = True
 
-    def _collect(self, selection: Selection, positions: Sequence[int], *, judged: bool = True) -> None:
-        """Write down what a stage made of members, and what the next one starts from."""
+    def _collect(self, selection: Selection, positions: Sequence[int]) -> None:
+        """Write down what a judged stage made of members."""
         numbers = self.slots.tolist()
         for position in positions:
-            number = numbers[position]
-            if judged:
-                self.outcomes[number].selected = selection.selected(position)
-                self.weights[number] = self.outcomes[number].selected[self._handover].weights
-            else:
-                self.weights[number] = self.theta[position].detach()
+            self.outcomes[numbers[position]].selected = selection.selected(position)
+
+    def _hand_over(self, criterion: str) -> None:
+        """Let the next stage start from the weights that a criterion has selected, where it has."""
+        for number, outcome in enumerate(self.outcomes):
+            if outcome.selected:
+                self.weights[number] = outcome.selected[criterion].weights
 
     def _prepare(self, stage: Stage, epoch: int) -> None:
         """Let the method work on the whole training set, member by member."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import resource
 import subprocess
@@ -14,6 +15,9 @@ from typing import Any
 import torch
 
 import llpbench
+
+_CONTEXT_BYTES = 1.5 * 2**30
+"""more than a process takes of a GPU beside its tensors"""
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
 
@@ -54,7 +58,19 @@ def hardware_facts(device: torch.device, threads: int, compiled: bool, precision
         "threads": threads,
         "compiled": compiled,
         "precision": precision,
+        "shared": is_shared(device, threads),
     }
+
+
+def is_shared(device: torch.device, threads: int) -> bool:
+    """Whether others use the device now, so that times are upper bounds.
+
+    A GPU: somebody else holds memory of it. A CPU: the load of the last minute is that of more than `threads`.
+    """
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        return total - free - torch.cuda.memory_reserved(device) > _CONTEXT_BYTES
+    return os.getloadavg()[0] > threads + 0.5
 
 
 @cache

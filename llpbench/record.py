@@ -3,12 +3,13 @@
 A *cell* is a full specification without a seed; a *run* is one seed of a cell. NaN is written as null.
 """
 
-from __future__ import annotations
-
-from typing import Any, Literal, TypedDict
+# no `from __future__ import annotations`: NotRequired would go unnoticed
+from typing import Any, Literal, NotRequired, TypedDict
 
 SCHEMA = 1
 """of the journal's lines; a journal with a newer one is refused"""
+
+PROPORTION_BINS = 20
 
 Status = Literal["ok", "failed", "out-of-memory"]
 
@@ -50,9 +51,10 @@ class Record(TypedDict):
     parameters: int
     """trainable numbers of one member"""
     times: dict[str, float]
-    """seconds: data, train, evaluate, test, `stage NAME` for each stage, total; the population's own, divided by its
-    members. `pretraining` is what its pretraining took when it was computed, for whichever run, and not part of total
-    """
+    """seconds: data, warm-up (the first step of every stage and population size, compilation included), train (all
+    other steps), evaluate, predict (the test rows, once), test (predictions at every best epoch and their judgement),
+    `stage NAME` for each stage, total; the population's own, divided by its members. `pretraining` is what its
+    pretraining took when it was computed, for whichever run, and not part of total"""
     memory_mb: float
     """peak memory of the population: of the GPU, or on CPU of the process"""
     members: int
@@ -63,6 +65,12 @@ class Record(TypedDict):
     """version, commit, dirty"""
     libraries: dict[str, str]
     hardware: dict[str, Any]
-    """device, name, threads, compiled, precision"""
+    """device, name, threads, compiled, precision; `shared`: whether others used the device at the end of the run"""
+    curves: NotRequired[dict[str, list[float | None]]]
+    """by criterion (`criteria.BOARD_CRITERIA`): its value on the validation rows after each epoch of the last stage, to
+    four digits; empty for direct methods and failed runs, absent from older journals"""
+    bags: NotRequired[dict[str, Any]]
+    """of the training split: `number`, and `histograms`: for each class how many bags have a proportion in each of
+    `PROPORTION_BINS` equal bins of [0, 1]; absent from older journals"""
     finished: str
     """UTC, ISO 8601"""

@@ -29,6 +29,8 @@ class Selected:
     """the criterion there; NaN if it was never a number"""
     weights: Tensor
     """[parameters]"""
+    curve: FloatArray
+    """[epochs] the criterion after each epoch of that training"""
     training: str = ""
     """which training this epoch is of, where stages are run for each validation regime"""
 
@@ -44,6 +46,7 @@ class Selection:
         self.value = np.full(shape, np.nan)
         self.settled = np.zeros(shape, dtype=bool)
         self.weights = theta.detach().repeat(len(CRITERIA), 1, 1)
+        self.curves = np.empty((0, *shape))
 
     @property
     def done(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -56,12 +59,14 @@ class Selection:
 
     def observe(self, epoch: int, criteria: dict[str, FloatArray], theta: Tensor) -> None:
         """Take in an epoch: `criteria` by name [members], `theta` [members, parameters]."""
+        now = np.stack([criteria[name] for name in CRITERIA])
+        self.curves = np.concatenate([self.curves, now[None]])
         improved = np.zeros_like(self.settled)
         for row, criterion in enumerate(CRITERIA.values()):
-            for member, value in enumerate(criteria[criterion.name]):
+            for member, value in enumerate(now[row]):
                 best = float(self.value[row, member])
                 improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
-            self.value[row, improved[row]] = criteria[criterion.name][improved[row]]
+        self.value[improved] = now[improved]
         self.epoch[improved] = epoch
         self.settled |= epoch - self.epoch >= self.patience
         if improved.any():
@@ -71,7 +76,12 @@ class Selection:
     def selected(self, member: int) -> dict[str, Selected]:
         """What each criterion selected for a member."""
         return {
-            name: Selected(int(self.epoch[row, member]), float(self.value[row, member]), self.weights[row, member])
+            name: Selected(
+                epoch=int(self.epoch[row, member]),
+                value=float(self.value[row, member]),
+                weights=self.weights[row, member],
+                curve=self.curves[:, row, member],
+            )
             for row, name in enumerate(CRITERIA)
         }
 
@@ -79,3 +89,4 @@ class Selection:
         """Keep some members only."""
         self.epoch, self.value = self.epoch[:, positions], self.value[:, positions]
         self.settled, self.weights = self.settled[:, positions], self.weights[:, positions]
+        self.curves = self.curves[:, :, positions]

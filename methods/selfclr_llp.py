@@ -43,6 +43,10 @@ class SelfCLRParams(MethodParams):
     sparsity: Annotated[float, LogUniform(1e-4, 0.1)] = 0.01
     """of the penalty on the largest activation in `dot`"""
 
+    def __post_init__(self) -> None:
+        if self.weight is None:
+            object.__setattr__(self, "weight", 0.1 if self.mode == "cos" else 0.5)
+
 
 class GroupedHead(nn.Module):
     """The published head: groups x classes activations with ReLU; a class's logit is the largest of its group."""
@@ -84,19 +88,17 @@ class SelfCLR(Method):
         """Proportion loss + weight * contrast (+ sparsity of the published head)."""
         del progress
         z = model.encode(bags).z
+        assert self.params.weight is not None, "filled in when the parameters are made"
         if self.params.mode == "cos":
             contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask)
-            return proportion_loss(model.classify(z), bags) + self._weight(0.1) * contrast
+            return proportion_loss(model.classify(z), bags) + self.params.weight * contrast
         head = model.network.head
         activations = head.activations(z).float()
         logits = head.logits(activations)
         sparsity = masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)
         contrast = self._contrast(activations, bags.mask)
         bag_loss = proportion_loss(logits.log_softmax(dim=-1), bags)
-        return bag_loss + self._weight(0.5) * contrast + self.params.sparsity * sparsity
-
-    def _weight(self, usual: float) -> float:
-        return usual if self.params.weight is None else self.params.weight
+        return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
     def _contrast(self, vectors: Tensor, mask: Tensor) -> Tensor:
         """`vectors` [bags, size, dim]"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -12,14 +13,22 @@ from threadpoolctl import threadpool_info
 
 from llpbench import compute
 from llpbench.cell import Environment, Protocol, make_cell
-from llpbench.compute import fit_direct, is_out_of_memory, pick_device, pick_precision, run_cell, train_population
-from llpbench.criteria import CRITERIA, METRICS
+from llpbench.compute import (
+    bag_facts,
+    fit_direct,
+    is_out_of_memory,
+    pick_device,
+    pick_precision,
+    run_cell,
+    train_population,
+)
+from llpbench.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.errors import LLPBenchError
 from llpbench.members import Machine
 from llpbench.metrics import test_metrics as judge_predictions
 from llpbench.population import Population
 from llpbench.ranges import read_params
-from llpbench.record import Record, Selected
+from llpbench.record import PROPORTION_BINS, Record, Selected
 from llpbench.registry import METHODS
 from llpbench.toy import toy_task
 
@@ -219,3 +228,30 @@ def test_predictions_that_are_no_probabilities_are_a_failed_record(monkeypatch: 
     (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
     assert result.status == "failed"
     assert "do not sum to 1" in result.reason
+
+
+def test_a_record_tells_the_course_of_training_and_how_proportions_are_distributed() -> None:
+    cell = make_cell("dllp", "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=4, patience=4))
+    (record,) = run_cell(cell, [0], Environment(device="cpu"))
+    assert set(record["curves"]) == set(BOARD_CRITERIA)
+    for name, curve in record["curves"].items():
+        chosen = record["results"][name]
+        assert len(curve) == 4
+        assert curve[chosen["epoch"] or 0] == round(chosen["validation"] or 0.0, 4)
+        best = max if CRITERIA[name].maximise else min
+        assert curve[chosen["epoch"] or 0] == best(value for value in curve if value is not None)
+    number, histograms = record["bags"]["number"], np.array(record["bags"]["histograms"])
+    assert number == 39073 // 1024
+    assert histograms.shape == (2, PROPORTION_BINS)
+    assert histograms.sum(axis=1).tolist() == [number, number]
+    ceiling = make_cell("supervised-gbdt", "adult", bag_size=1024)
+    assert run_cell(ceiling, [0], Environment(device="cpu"))[0]["bags"] == record["bags"]
+    spent = record["times"]
+    assert 0 < spent["warm-up"] < spent["train"] < spent["total"]
+    assert 0 < spent["predict"] < spent["test"]
+
+
+def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
+    task = dataclasses.replace(toy_task(0), bag_proportions=np.array([[1.0, 0.0], [0.95, 0.05], [0.52, 0.48]]))
+    first, second = bag_facts(task)["histograms"]
+    assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -214,4 +213,3 @@ def test_the_pairs_that_are_judged_are_those_of_the_loss() -> None:
     assert torch.equal(found.partner, expected.partner)
     assert torch.equal(found.positive, expected.positive)
     assert int(found.positive.sum()) == int(bags.counts.amin(dim=0).sum())
-    assert replace(method.params).generator == "linear"

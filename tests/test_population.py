@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from llpbench.bags import Bags, FloatArray, Schema, Task
+from llpbench.bags import Assignment, Bags, FloatArray, Schema, Task, build_task
 from llpbench.cell import Epoch, Protocol
 from llpbench.criteria import CRITERIA
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
@@ -29,7 +29,7 @@ from llpbench.population import Population
 from llpbench.ranges import Uniform
 from llpbench.selection import HANDOVER
 from llpbench.stack import AdamW
-from llpbench.toy import toy_task
+from llpbench.toy import permuted_within, toy_assignment, toy_table, toy_task
 
 SMALL = MethodParams(hidden=16)
 
@@ -404,6 +404,27 @@ def test_a_phase_of_which_no_parameter_is_known_is_refused() -> None:
     mistyped = type("Mistyped", (TwoPlayers,), {"phases": (Phase("encoder", ("encodr.",)),)})
     with pytest.raises(ValueError, match=r"begins with 'encodr\.'"):
         trained(mistyped(SMALL), [0])
+
+
+class ThreeStages(DLLP):
+    """Two judged stages before the last."""
+
+    stages = (Stage("a"), Stage("b"), Stage("c"))
+
+
+def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_one_run() -> None:
+    table, whole = toy_table(), toy_assignment()
+    inside = type(whole.split)(whole.split.train, whole.validation.ravel(), whole.split.test)
+    assignment = Assignment(inside, whole.train, whole.validation, whole.test)
+    lasted, chosen = [], []
+    for each in (table, permuted_within(table, assignment.validation)):
+        members = [Member(0, ThreeStages(SMALL), build_task(each, assignment), 0.01)]
+        pop = Population(members, mlp, Protocol(epochs=30, patience=2), Machine())
+        (outcome,) = pop.train()
+        lasted.append(outcome.epochs)
+        chosen.append({name: c.weights for name, c in outcome.selected.items() if CRITERIA[name].regime == "coarse"})
+    assert lasted[0] != lasted[1]  # else this test shows nothing
+    assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
 
 
 class Remembering(PseudoLabels):

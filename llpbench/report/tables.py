@@ -12,15 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from llpbench.criteria import CRITERIA, Criterion
+from llpbench.criteria import BOARD_CRITERIA, CRITERIA, Criterion
 
 Role = Literal["ceiling", "", "floor"]
 
 HEADLINE = "auc"
 """the test metric that leaderboards show and rank by"""
-
-BOARD_CRITERIA = ("auc", "mpiou", "l1")
-"""every board is made for each of them: both coarse ones, never the better one"""
 
 
 class Summary(NamedTuple):
