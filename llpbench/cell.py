@@ -163,3 +163,25 @@ def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> 
 
     params = hyperparameters(read_params(PretrainingParams, values, owner="pretraining"))
     return {name: facts.get(name) if value is None else value for name, value in params.items()}
+
+
+def changed(cell: Cell) -> dict[str, Any]:
+    """The hyperparameters in which a cell differs from its default configuration, by name.
+
+    Those of pretraining and encoder as `pretraining.NAME` and `encoder.NAME`.
+    """
+    usual = make_cell(
+        cell.method,
+        cell.dataset,
+        bag_size=cell.bag_size,
+        bagging=cell.bagging,
+        encoder=cell.encoder or "mlp",
+        pretraining=cell.pretraining,
+    )
+    parts = {"": "params", "pretraining.": "pretraining_params", "encoder.": "encoder_params"}
+    return {
+        prefix + name: value
+        for prefix, part in parts.items()
+        for name, value in cell.spec[part].items()
+        if value != usual.spec[part].get(name)
+    }

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from llpbench import __version__
 from llpbench.errors import LLPBenchError
 from llpbench.settings import DEFAULT_PRESET, OPTIONS, PRESETS, Settings, default, resolve
+
+if TYPE_CHECKING:
+    from llpbench.merging import Merged
+    from llpbench.record import Record
+    from llpbench.studies import Study
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -81,8 +86,13 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     from llpbench import runner
     from llpbench.progress import make_display
 
+    chosen = [] if settings.study is None else _select_studies(settings.study)
     outcome = runner.run(settings, make_display())
-    _show_leaderboards(outcome.leaderboards, settings.out)
+    if chosen:
+        _show_studies(chosen, outcome.records)
+        click.echo(f"journal and leaderboards: {settings.out}", err=True)
+    else:
+        _show_leaderboards(outcome.leaderboards, settings.out)
     return FAILED if outcome.incomplete else 0
 
 
@@ -94,13 +104,16 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
 
 
 @cli.command("list")
-@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders"]))
+@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders", "studies"]))
 @plugin_option
 def list_(what: str, plugin: tuple[str, ...]) -> int:
-    """Show what is registered: methods, datasets, baggings or encoders."""
-    from llpbench.listings import registry_table, show
+    """Show what there is: methods, datasets, baggings, encoders, or studies of the paper."""
+    from llpbench.listings import registry_table, show, studies_table
     from llpbench.registry import REGISTRIES
 
+    if what == "studies":
+        show(studies_table(_select_studies("paper")))
+        return 0
     _load_plugins(plugin)
     show(registry_table(REGISTRIES[what.removesuffix("s")]))
     return 0
@@ -174,20 +187,80 @@ def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
     return 0 if all(found.ok for found in findings) else FAILED
 
 
-@cli.command()
-@click.option("--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help)
-def report(out: str) -> int:
-    """Write and show the leaderboards of the journal in a folder."""
-    from llpbench.journal import FILE, read
-    from llpbench.report import write_leaderboards
+journal_option = click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    metavar="PATH",
+    help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
+)
+out_option = click.option(
+    "--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
+)
 
+
+@cli.command()
+@journal_option
+@out_option
+@click.option("--plots", "plots_dir", metavar="DIR", help="Folder of the plots. [default: plots in --out]")
+@click.option("--no-plots", is_flag=True, help="Leave the plots away, which take longest.")
+@click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
+@click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
+def report(
+    journals: tuple[str, ...], out: str, plots_dir: str | None, no_plots: bool, study: str | None, common: bool
+) -> int:
+    """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
+    from llpbench.report import make_report, write_report
+
+    chosen = None if study is None else _select_studies(study)
+    merged = _merge(journals or (out,))
+    made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
     folder = Path(out)
-    if not (folder / FILE).exists():
-        raise LLPBenchError(f"there is no {FILE} in {out!r}. Give the --out of a run.")
-    contents = read(folder / FILE)
-    for warning in contents.warnings:
-        click.echo(f"llpbench: {warning}", err=True)
-    _show_leaderboards(write_leaderboards(list(contents.records.values()), folder), folder)
+    write_report(made, folder, plots=None if no_plots else Path(plots_dir) if plots_dir else folder / "plots")
+    if chosen is None:
+        _show_leaderboards(made.leaderboards, folder)
+    else:
+        _show_studies(chosen, list(merged.records.values()))
+    return 0
+
+
+@cli.command()
+@click.argument("journals", nargs=-1, required=True, metavar="JOURNAL...")
+@out_option
+def merge(journals: tuple[str, ...], out: str) -> int:
+    """Join journals (or the folders of some) into the journal of --out.
+
+    Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so.
+    """
+    from llpbench.merging import write
+
+    merged = _merge(journals)
+    write(merged, Path(out), [_journal_path(name) for name in journals])
+    click.echo(f"{len(merged.records):,} runs, of which {len(merged.disputed)} with different results: {out}")
+    return 0
+
+
+@cli.command()
+@click.option("--against", type=click.Choice(["published", "paper"]), default="published", show_default=True)
+@journal_option
+@out_option
+def compare(against: str, journals: tuple[str, ...], out: str) -> int:
+    """Show results beside the published ones of other methods, or beside the paper's."""
+    from rich.console import Console
+
+    merged = _merge(journals or (out,))
+    if against == "paper":
+        _show_studies(_select_studies("paper"), list(merged.records.values()))
+        return 0
+    from llpbench.comparing import compare as put_beside
+    from llpbench.journal import read
+    from llpbench.merging import published
+    from llpbench.report import render
+
+    found = put_beside(merged.records, read(published()).records)
+    render(found.leaderboards, Console(), own=found.own)
+    for remark in found.remarks:
+        click.echo(remark)
     return 0
 
 
@@ -215,6 +288,41 @@ def _show_leaderboards(leaderboards: Any, out: Path) -> None:
 
     render(leaderboards, Console())
     click.echo(f"journal and leaderboards: {out}", err=True)
+
+
+def _show_studies(chosen: Sequence[Study], records: Sequence[Record]) -> None:
+    from rich.console import Console
+
+    from llpbench.report import render_tables
+    from llpbench.report.study_tables import study_tables, what_to_run
+
+    for study in chosen:
+        tables = study_tables(study, records)
+        render_tables(tables, Console())
+        if not tables:
+            click.echo(f"{study.title}: {what_to_run(study)}")
+
+
+def _select_studies(pattern: str) -> list[Study]:
+    from llpbench.studies import select
+
+    return select(pattern)
+
+
+def _journal_path(name: str) -> Path:
+    from llpbench.merging import journal_path
+
+    return journal_path(name)
+
+
+def _merge(names: Sequence[str]) -> Merged:
+    """Journals as one; what is wrong with them is said at once."""
+    from llpbench.merging import merge
+
+    merged = merge(map(_journal_path, names))
+    for line in (*merged.warnings, *merged.disputed):
+        click.echo(f"llpbench: {line}", err=True)
+    return merged
 
 
 def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from llpbench.bags import FloatArray, Task, build_task
-from llpbench.cell import Cell, Environment, Epoch
+from llpbench.cell import Cell, Environment, Epoch, changed
 from llpbench.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.errors import LLPBenchError
 from llpbench.judging import judge
@@ -107,7 +107,8 @@ def _compute(
         for group in populations(tasks, most):
             results += train_population(cell, method, group, machine, on_epoch, pretrain)
     shared = {
-        "method": {name: METHODS.entry(cell.method).facts.get(name, "") for name in ("kind", "role", "reference")},
+        "method": {name: METHODS.entry(cell.method).facts.get(name, "") for name in ("kind", "role", "reference")}
+        | {"changed": changed(cell)},
         **software_facts(),
         "hardware": hardware_facts(machine.device, environment.threads, machine.compiled, environment.precision),
     }

@@ -13,7 +13,8 @@ import json
 import math
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, get_args
@@ -34,9 +35,11 @@ class Contents:
     """What a journal holds."""
 
     records: dict[str, Record]
-    """the last record of each run, by run id, in the order of their first appearance"""
+    """the record of each run that counts, mostly the last, by run id, in the order of their first appearance"""
     warnings: tuple[str, ...] = ()
     """one line for each line of the file that had to be left out"""
+    disputed: dict[str, tuple[Record, ...]] = field(default_factory=dict)
+    """by run id: all records of a run that succeeded several times, with different results (`merge`)"""
     end: int = 0
     """bytes up to and including the last whole line; anything after it is torn"""
     unterminated: bool = False
@@ -130,6 +133,18 @@ class Journal:
             raise LLPBenchError(f"journal {str(self.path)!r} cannot be mended: {_reason(error)}. Make room.") from error
 
 
+def keep(earlier: Sequence[Record], record: Record) -> list[Record]:
+    """The records to be kept of one run once there is another, that which counts last.
+
+    A failure gives way to whatever comes after it, and never takes the place of a success; successes with the same
+    results are one, with different results all of them are kept.
+    """
+    if record["status"] != "ok":
+        return [each for each in earlier if each["status"] == "ok"] or [record]
+    others = [each for each in earlier if each["status"] == "ok" and each["results"] != record["results"]]
+    return [*others, record]
+
+
 def to_line(record: Record) -> bytes:
     """A record as the journal holds it: one line of JSON, with null for NaN and infinities."""
     ordered = {"schema": record["schema"], **record}
@@ -149,22 +164,32 @@ def _finite(value: Any) -> Any:
 
 def _parse(data: bytes, path: Path) -> Contents:
     *lines, tail = data.split(b"\n")
-    records: dict[str, Record] = {}
+    kept: dict[str, list[Record]] = {}
     warnings: list[str] = []
+
+    def take(record: Record) -> None:
+        kept[record["run"]] = keep(kept.get(record["run"], ()), record)
+
     for number, line in enumerate(lines, start=1):
         record = _record(line, path)
         if record is not None:
-            records[record["run"]] = record
+            take(record)
         elif line.strip():
             warnings.append(f"line {number} of {str(path)!r} cannot be read; its run counts as missing")
     last = _record(tail, path)
     if last is not None:
-        records[last["run"]] = last
+        take(last)
     elif tail:
         warnings.append(f"the last line of {str(path)!r} is torn; its run counts as missing")
-    if not records and not _is_ours(data):
+    if not kept and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
-    return Contents(records, tuple(warnings), end=len(data) - len(tail), unterminated=last is not None)
+    return Contents(
+        records={run: records[-1] for run, records in kept.items()},
+        warnings=tuple(warnings),
+        disputed={run: tuple(records) for run, records in kept.items() if len(records) > 1},
+        end=len(data) - len(tail),
+        unterminated=last is not None,
+    )
 
 
 def _record(line: bytes, path: Path) -> Record | None:

@@ -13,14 +13,16 @@ from rich.text import Text
 from llpbench.registry import Entry, Registry
 
 if TYPE_CHECKING:
+    from llpbench.cell import Cell
     from llpbench.conformance import Verdict
     from llpbench.datasets.catalogue import CatalogueEntry, Findings
     from llpbench.planning import Plan
+    from llpbench.studies import Study
 
 _FACTS = {"method": ("kind", "role"), "dataset": ("code", "rows", "licence"), "bagging": (), "encoder": ()}
 """what each kind's decorator states, besides summary and reference"""
 
-_SENTENCES = ("summary", "reference", "licence", "source", "problem", "check", "detail")
+_SENTENCES = ("question", "summary", "reference", "licence", "source", "problem", "check", "detail")
 """columns that may be broken into lines; names stay in one piece"""
 _WIDTH_OF_FILES = 160
 _STYLES = {
@@ -51,6 +53,11 @@ def registry_table(registry: Registry) -> Table:
     return _table([registry.kind, *facts, "summary", "reference"], rows)
 
 
+def studies_table(studies: Iterable[Study]) -> Table:
+    """Every study of the paper."""
+    return _table(["study", "title", "question"], [[study.name, study.title, study.question] for study in studies])
+
+
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
     """Every dataset and where it would be read from."""
     rows = [
@@ -74,8 +81,16 @@ def plan_table(plan: Plan) -> Table:
     table = _table(["cell", "state", "done", "failed", "missing"], ())
     for planned in plan.cells:
         seeds = (_seeds(part) for part in (planned.done, planned.failed, planned.missing))
-        table.add_row(str(planned.cell), Text(planned.state, style=_STYLES[planned.state]), *seeds)
+        table.add_row(Text(_cell(planned.cell)), Text(planned.state, style=_STYLES[planned.state]), *seeds)
     return table
+
+
+def _cell(cell: Cell) -> str:
+    """A cell with what tells it from others of the same method."""
+    from llpbench.cell import changed  # torch
+
+    differs = ", ".join(f"{name}={value}" for name, value in changed(cell).items())
+    return f"{cell} ({differs})" if differs else str(cell)
 
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from llpbench import studies
 from llpbench.cell import Cell, make_cell
 from llpbench.errors import LLPBenchError
 from llpbench.ranges import read_params
@@ -102,15 +104,10 @@ def expand(settings: Settings) -> list[Cell]:
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
+    if settings.study is not None:
+        return study_cells(settings)
     methods = METHODS.select(settings.methods)
-    params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
-    if "pretraining" in settings.set:  # told also where nothing is pretrained
-        from llpbench.pretraining import PretrainingParams
-
-        read_params(PretrainingParams, settings.set["pretraining"], owner="pretraining")
-    for name in params:
-        if name not in methods:
-            raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")
+    params = _params(settings, methods)
     cells = (
         make_cell(
             method,
@@ -131,6 +128,86 @@ def expand(settings: Settings) -> list[Cell]:
         for method in methods
     )
     return list({cell.id: cell for cell in cells}.values())
+
+
+def study_cells(settings: Settings) -> list[Cell]:
+    """Every cell of the studies that the settings name, each once.
+
+    What a study leaves open (datasets, and mostly bagging, bag size and encoder) is as the settings say; of what it
+    names, flags and the file choose a part. Raises `LLPBenchError` if that leaves nothing of a study.
+    """
+    known = _params(settings, METHODS.names())
+    cells: dict[str, Cell] = {}
+    for study in studies.select(settings.study or ""):
+        found = {
+            cell.id: cell
+            for dataset in DATASETS.select(settings.datasets)
+            for line in study.lines
+            for cell in _line_cells(line, dataset, settings, known)
+        }
+        if study.lines and not found:
+            raise LLPBenchError(
+                f"nothing is left of study {study.name!r}: it names {_named(study)}. "
+                f"Give other --{', --'.join(sorted(settings.narrowed & _NARROWING))}, or none."
+            )
+        cells |= found
+    return list(cells.values())
+
+
+_NARROWING = {"methods", "pretraining", "baggings", "bag-sizes", "encoders"}
+
+
+def _line_cells(line: studies.Line, dataset: str, settings: Settings, known: Mapping[str, Any]) -> Iterator[Cell]:
+    fixed = line.fixed
+
+    def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
+        """What a line fixes, if the settings do not leave it out; else what they say."""
+        if part not in fixed:
+            return list(wanted)
+        named = line.pretrainings if part == "pretraining" else [fixed[part]]
+        return [value for value in named if option not in settings.narrowed or value in wanted]
+
+    method = fixed["method"]
+    for _ in levels("methods", "method", METHODS.select(settings.methods)):
+        for bagging, bag_size, encoder, pretraining in itertools.product(
+            levels("baggings", "bagging", _baggings(settings.baggings)),
+            levels("bag-sizes", "bag_size", settings.bag_sizes),
+            levels("encoders", "encoder", ENCODERS.select(settings.encoders)),
+            levels("pretraining", "pretraining", settings.pretraining),
+        ):
+            yield make_cell(
+                method,
+                dataset,
+                bag_size=bag_size,
+                bagging=bagging,
+                encoder=encoder,
+                protocol=settings.protocol,
+                params={**known.get(method, {}), **fixed.get("params", {})},
+                pretraining=pretraining,
+                pretraining_params={**settings.set.get("pretraining", {}), **fixed.get("pretraining_params", {})},
+            )
+
+
+def _named(study: studies.Study) -> str:
+    """What the lines of a study fix, for an error."""
+    parts = {
+        part: dict.fromkeys(str(line.fixed[part]) for line in study.lines if part in line.fixed)
+        for part in ("method", "pretraining", "bagging", "bag_size", "encoder")
+    }
+    return "; ".join(f"{part.replace('_', ' ')} {', '.join(values)}" for part, values in parts.items() if values)
+
+
+def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """What --set says, by the methods' names; checked also where nothing is pretrained."""
+    params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
+    if "pretraining" in settings.set:
+        from llpbench.pretraining import PretrainingParams
+
+        read_params(PretrainingParams, settings.set["pretraining"], owner="pretraining")
+    for name in params:
+        if name not in methods:
+            raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")
+    return params
 
 
 def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:

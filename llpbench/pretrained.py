@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import pickle
 import tempfile
 import time
@@ -30,6 +29,7 @@ from llpbench.members import Machine, Member, encoder_factory, shape_of
 from llpbench.population import Population
 from llpbench.pretraining import Pretraining, PretrainingParams
 from llpbench.ranges import read_params
+from llpbench.writing import replace_file
 
 PURPOSE = "pretraining"
 """of its random streams: none is shared with the training that follows"""
@@ -157,15 +157,7 @@ def write(path: Path, pretrained: Pretrained) -> None:
     buffer = io.BytesIO()
     torch.save({"weights": dict(pretrained.weights), "seconds": pretrained.seconds}, buffer)
     payload = buffer.getvalue()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(payload).digest() + payload)
-        os.chmod(temporary, 0o644)  # as other files: whoever shares the folder may read it
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, hashlib.sha256(payload).digest() + payload)
 
 
 def read(path: Path) -> Pretrained | None:

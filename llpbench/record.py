@@ -40,7 +40,8 @@ class Record(TypedDict):
     spec: dict[str, Any]
     """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol"""
     method: dict[str, Any]
-    """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference"""
+    """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference; `changed`:
+    the hyperparameters that differ from their defaults (`cell.changed`; absent from older journals)"""
     status: Status
     reason: str
     """why the run failed, in one line, with the epoch; "" if it did not"""

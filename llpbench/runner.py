@@ -43,6 +43,8 @@ class Outcome:
     left: int
     """runs that were not started because the time budget was over"""
     leaderboards: Leaderboards
+    records: list[Record]
+    """everything in the journal"""
 
     @property
     def incomplete(self) -> bool:
@@ -86,7 +88,8 @@ def run(settings: Settings, display: Display) -> Outcome:
                 display.say(f"impossible: {reason}", warning=True)
             left = _execute(settings, plan, journal, display, deadline)
         plan = make_plan(cells, settings.seeds, records, find_obstacle=find)
-        return Outcome(plan, left, write_leaderboards(list(records.values()), settings.out))
+        found = list(records.values())
+        return Outcome(plan, left, write_leaderboards(found, settings.out), found)
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:

@@ -62,12 +62,16 @@ class Settings:
     pretraining: tuple[str, ...]
     bag_sizes: tuple[int, ...]
     seeds: tuple[int, ...]
+    study: str | None = None
+    """studies whose cells are run instead of all combinations (`planning.study_cells`)"""
+    narrowed: frozenset[str] = frozenset()
+    """options that flags or the file name: of what a study names itself, they choose a part"""
     epochs: int | None = None
     """None: the paper's, as `Protocol` has them"""
     patience: int | None = None
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """hyperparameters that differ from their defaults, by method; those of `pretraining` likewise"""
-    out: Path = Path("leaderboards")
+    out: Path = Path("results")
     device: str = "auto"
     threads: int = 1
     compile: bool | None = None
@@ -121,6 +125,9 @@ _names = partial(Option, read=reading.names, metavar="NAMES")
 OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
+        Option(
+            "study", reading.names, "Studies of the paper, or paper for all (llpbench list studies).", metavar="NAMES"
+        ),
         _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
         _names("datasets", help="Datasets: all, comma lists and globs."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
@@ -165,11 +172,13 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     Raises `LLPBenchError` for an unknown name, a value that cannot be read, and a file that cannot.
     """
     told = _load(config) if config is not None else {}
-    from_file = told.pop("preset", DEFAULT_PRESET)
+    usual = "paper" if "study" in {**told, **flags} else DEFAULT_PRESET
+    from_file = told.pop("preset", usual)
     values = _read(_preset(from_file if preset is None else preset), "preset {}")
     for layer in (_read(told, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
         values = _over(values, layer)
-    return Settings(**{name.replace("-", "_"): value for name, value in values.items()})
+    narrowed = frozenset({*told, *flags})
+    return Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
 
 
 def _preset(name: Any) -> dict[str, Any]:

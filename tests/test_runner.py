@@ -86,9 +86,7 @@ def test_a_run_leaves_a_journal_and_leaderboards(tiny_bench: Path, tmp_path: Pat
     assert outcome.left == 0
     assert len(journal(tmp_path)) == 8
     assert {record["status"] for record in journal(tmp_path)} == {"ok"}
-    assert {"fine.md", "coarse.md", "leaderboards.csv", "leaderboards.json", FILE} <= {
-        p.name for p in tmp_path.iterdir()
-    }
+    assert {"fine.md", "coarse-l1.md", "leaderboards.csv", "index.html", FILE} <= {p.name for p in tmp_path.iterdir()}
     assert "quick-a" in (tmp_path / "fine.md").read_text()
     assert len(display.jobs) == 4
     assert display.said[0].startswith("8 runs to do in 4 cells; time unknown; inline, 1 at a time")

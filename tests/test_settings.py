@@ -37,7 +37,7 @@ def test_nothing_said_is_the_quick_preset() -> None:
     assert settings.bag_sizes == (256,)
     assert settings.seeds == (0, 1, 2)
     assert settings.protocol == Protocol(epochs=30, patience=5)
-    assert settings.out == Path("leaderboards")
+    assert settings.out == Path("results")
 
 
 def test_the_paper_preset_has_the_papers_protocol() -> None:
@@ -70,6 +70,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
     path = config(
         tmp_path,
         f"""
+        study = "fine-grained"
         methods = ["dllp", "supervised"]
         datasets = "adult,credit"
         baggings = "random"
@@ -93,6 +94,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         """,
     )
     flags = {
+        "study": "fine-grained",
         "methods": "dllp,supervised",
         "datasets": "adult,credit",
         "baggings": "random",
@@ -212,7 +214,7 @@ def test_bad_flags(flags: dict[str, Any], message: str) -> None:
     [
         ("bag-size = 64", "unknown name bag-size in {path}. Did you mean bag-sizes"),
         ("bag_sizes = 64", "unknown name bag_sizes in {path}. Did you mean bag-sizes"),
-        ("colour = 1", "unknown name colour in {path}. There are: methods, datasets, "),
+        ("colour = 1", "unknown name colour in {path}. There are: study, methods, datasets, "),
         ("bag-sizes = 0", "bag-sizes in {path} must be positive whole numbers"),
         ("methods = 3", "methods in {path} must be a text, however: 3"),
         ("compile = 'yes'", "compile in {path} must be true or false, however: yes"),

@@ -1,7 +1,15 @@
 """From the journal to what people read: leaderboards. Needs neither torch nor ray, only the records."""
 
-from llpbench.report.files import write_leaderboards
-from llpbench.report.tables import Leaderboards
-from llpbench.report.terminal import render
+from llpbench.report.boards import Leaderboards
+from llpbench.report.files import Report, make_report, write_leaderboards, write_report
+from llpbench.report.terminal import render, render_tables
 
-__all__ = ["Leaderboards", "render", "write_leaderboards"]
+__all__ = [
+    "Leaderboards",
+    "Report",
+    "make_report",
+    "render",
+    "render_tables",
+    "write_leaderboards",
+    "write_report",
+]

@@ -2,51 +2,101 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from llpbench.errors import LLPBenchError
 from llpbench.record import Record
-from llpbench.report.longform import to_csv, to_json
-from llpbench.report.markdown import to_markdown
-from llpbench.report.tables import Leaderboards
+from llpbench.report.boards import Leaderboards
+from llpbench.report.latex import to_latex
+from llpbench.report.machines import table_csv, table_json, to_csv
+from llpbench.report.markdown import page_markdown
+from llpbench.report.pages import Page, pages, study_page
 from llpbench.report.tabulate import tabulate
+from llpbench.studies import STUDIES
+from llpbench.writing import replace_file
+
+INDEX = "index.html"
+TABLES = "tables"
+PLOTS = "plots"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is made of a journal, but for its files."""
+
+    leaderboards: Leaderboards
+    pages: tuple[Page, ...]
+    warnings: tuple[str, ...] = ()
+    """what a reader must know of the journal itself"""
+
+
+def make_report(records: Sequence[Record], *, warnings: Sequence[str] = (), common: bool = False) -> Report:
+    """Everything that `records` have to say.
+
+    It depends on the records alone, not on their order (but for two records of one run: the last one counts). With
+    `common`, boards show only the runs that all their rows have completed.
+    """
+    leaderboards = tabulate(records, common=common)
+    latest = list({record["run"]: record for record in records}.values())
+    return Report(leaderboards, (*pages(leaderboards), study_page(STUDIES.values(), latest)), tuple(warnings))
+
+
+def write_report(report: Report, out: Path, *, plots: Path | None = None) -> None:
+    """Write the pages, every table (`tables/`: CSV, JSON, LaTeX), `leaderboards.csv` and `index.html` into `out`.
+
+    With `plots`, draw the plots into that folder, and show them on the page. Raises `LLPBenchError` if something cannot
+    be written.
+    """
+    from llpbench.report.html import PagePlot, PageTable, to_html
+
+    drawn: list[PagePlot] = []
+    if plots is not None:
+        from llpbench.report.plots import draw_all
+
+        drawn = [
+            PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
+            for plot in draw_all(report.leaderboards, plots)
+        ]
+    tables = [table for page in report.pages for table in page.tables]
+    shown = [
+        PageTable(
+            table.name,
+            table.title,
+            table.caption,
+            [heading.text for heading in table.headings],
+            [["\n".join(field.lines) for field in row] for row in table.rows],
+        )
+        for table in tables
+    ]
+    files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
+    files["leaderboards.csv"] = to_csv(report.leaderboards)
+    for table in tables:
+        files |= {
+            f"{TABLES}/{table.name}.{ending}": convert(table)
+            for ending, convert in (("csv", table_csv), ("json", table_json), ("tex", to_latex))
+        }
+    files[INDEX] = to_html(report.leaderboards, plots=drawn, tables=shown, warnings=report.warnings)
+    _write(files, out)
 
 
 def write_leaderboards(records: Sequence[Record], out: Path) -> Leaderboards:
-    """Tabulate `records` and write `fine.md`, `coarse.md`, `leaderboards.csv` and `leaderboards.json` into `out`.
+    """The report of `records` in `out`, without plots, which take longer than all the rest."""
+    report = make_report(records)
+    write_report(report, out)
+    return report.leaderboards
 
-    The files depend on the records alone, not on their order (but for two records of one run: the last one counts).
-    Raises `LLPBenchError` if `out` cannot be written.
-    """
-    leaderboards = tabulate(records)
-    files = {
-        "fine.md": to_markdown(leaderboards, "fine"),
-        "coarse.md": to_markdown(leaderboards, "coarse"),
-        "leaderboards.csv": to_csv(leaderboards),
-        "leaderboards.json": to_json(leaderboards),
-    }
+
+def _write(files: Mapping[str, str], out: Path) -> None:
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        (out / TABLES).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            write_atomically(out / name, text)
+            replace_file(out / name, text)
+        for old in (out / TABLES).iterdir():  # tables of rows and columns that are no more
+            if f"{TABLES}/{old.name}" not in files and old.suffix in (".csv", ".json", ".tex"):
+                old.unlink()
     except OSError as error:
         raise LLPBenchError(
             f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
-    return leaderboards
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace the file at `path`; on any failure the old one stays as it was. Raises `OSError`."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)  # mkstemp's own mode shuts other readers out
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -1,25 +1,13 @@
-"""Leaderboards as Markdown, one page for each validation regime, readable by somebody who knows none of the code."""
+"""Tables and pages as Markdown, readable by somebody who knows none of the code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from llpbench.criteria import Regime
-from llpbench.report.tables import Board, Leaderboards, Score
-from llpbench.report.text import (
-    CAPTION,
-    NO_RUNS,
-    ROLES,
-    SELECTION,
-    TASK,
-    clean,
-    provenance_text,
-    rank_text,
-    score_lines,
-    setting,
-    title,
-)
+from llpbench.report.pages import Page
+from llpbench.report.table import Field, Table
+from llpbench.report.text import NO_RUNS, clean
 
 _HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
@@ -27,21 +15,23 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 """what Markdown would take for its own; an underscore inside a word it leaves alone"""
 
 
-def to_markdown(leaderboards: Leaderboards, regime: Regime) -> str:
-    """The page of one regime: how to read it, where it comes from, then its boards."""
-    boards = leaderboards.of(regime)
-    parts = [f"# Leaderboards: {regime}-grained validation"]
-    if not boards:
-        return "\n\n".join([*parts, NO_RUNS]) + "\n"
-    explained = {
-        "Task": TASK,
-        "Selection": SELECTION[regime],
-        "Floor and ceiling": ROLES,
-        "Numbers": CAPTION,
-        "Origin": escape(provenance_text(leaderboards.provenance)),
-    }
-    parts += [f"**{what}.** {text}" for what, text in explained.items()]
-    return "\n\n".join([*parts, *map(_board, boards)]) + "\n"
+def to_markdown(table: Table) -> str:
+    """A section: title, caption, the table, and its notes."""
+    parts = [f"## {escape(table.title)}", escape(table.caption), _grid(table)]
+    for heading, lines in table.notes.items():
+        parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
+    return "\n\n".join(parts)
+
+
+def page_markdown(page: Page) -> str:
+    """A page: how to read it, where it comes from, its tables, and what is missing."""
+    parts = [f"# {escape(page.title)}", *(f"**{what}.** {escape(text)}" for what, text in page.explained.items())]
+    parts += map(to_markdown, page.tables)
+    if page.missing:
+        parts.append("## Not run yet\n\n" + "\n".join(f"- {escape(line)}" for line in page.missing))
+    elif not page.tables:
+        parts.append(escape(NO_RUNS))
+    return "\n\n".join(parts) + "\n"
 
 
 def escape(text: str) -> str:
@@ -49,38 +39,15 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", clean(text)).translate(_HTML)
 
 
-def _board(board: Board) -> str:
-    parts = [f"## {escape(title(board))}", escape(setting(board)), _table(board)]
-    for heading, lines in (("Failed or undefined", board.failures), ("Worth a look", board.surprises)):
-        if lines:
-            parts.append(f"**{heading}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
-    return "\n\n".join(parts)
+def _grid(table: Table) -> str:
+    marks = ["---:" if heading.numeric else "---" for heading in table.headings]
+    lines = [_line(escape(heading.text) for heading in table.headings), _line(marks)]
+    return "\n".join([*lines, *(_line(map(_field, row)) for row in table.rows)])
 
 
-def _table(board: Board) -> str:
-    details = [name for name, shown in _details(board).items() if shown]
-    heading = ["rank", "method", *details, *(column.title for column in board.columns)]
-    lines = [_line(map(escape, heading)), _line(["---"] * (2 + len(details)) + ["---:"] * len(board.columns))]
-    for index, row in enumerate(board.rows):
-        names = [rank_text(row), row.entry.method, *(str(getattr(row.entry, name) or "") for name in details)]
-        scores = [_score(score, (index, column) in board.leaders) for column, score in enumerate(row.scores)]
-        lines.append(_line([*map(escape, names), *scores]))
-    return "\n".join(lines)
-
-
-def _details(board: Board) -> dict[str, bool]:
-    """The columns that tell rows of the same method apart, and whether any row needs them."""
-    entries = [row.entry for row in board.rows]
-    return {
-        "encoder": any(entry.encoder for entry in entries),
-        "pretraining": any(entry.pretraining != "none" for entry in entries),
-        "configuration": any(entry.configuration for entry in entries),
-    }
-
-
-def _score(score: Score, leads: bool) -> str:
-    first, *rest = score_lines(score)
-    return "<br>".join([f"**{first}**" if leads else first, *rest])
+def _field(field: Field) -> str:
+    first, *rest = map(escape, field.lines)
+    return "<br>".join([f"**{first}**" if field.strong and first else first, *rest])
 
 
 def _line(fields: Iterable[str]) -> str:

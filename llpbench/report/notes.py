@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from llpbench.record import Record
-from llpbench.report.tables import Column, Role, Row, Summary
+from llpbench.report.boards import Column, Role, Row, Summary
 
 
 def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:

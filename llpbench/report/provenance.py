@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llpbench.record import Record
-from llpbench.report.tables import Provenance
+from llpbench.report.boards import Provenance, device
 
 
 def provenance(runs: Sequence[Record]) -> Provenance:
@@ -33,9 +33,9 @@ def _code(code: Mapping[str, Any]) -> str:
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:
-    device, name, threads = (hardware.get(key) for key in ("device", "name", "threads"))
+    threads = hardware.get("threads")
     parts = [
-        f"{name} ({device})" if name and device else str(name or device or "unknown"),
+        device(hardware),
         f"{threads} thread{'' if threads == 1 else 's'} a run" if threads else "",
         str(hardware.get("precision") or ""),
         "compiled" if hardware.get("compiled") else "",

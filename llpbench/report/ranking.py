@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import fsum, inf
 
-from llpbench.report.tables import HEADLINE, Role, Row
+from llpbench.report.boards import HEADLINE, Role, Row, summarise
 
 Run = tuple[int, int]
 """index of a column, seed"""
@@ -25,7 +25,7 @@ def ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
     lacking = {row.entry: len(counting - completed(row)) for row in contenders}
     complete = [row for row in contenders if counting and not lacking[row.entry]]
     partial = [row for row in contenders if not counting or lacking[row.entry]]
-    means = [_mean(row, {column for column, _ in counting}) for row in complete]
+    means = [mean_over_columns(row, counting) for row in complete]
     placed = [
         replace(row, rank=1 + sum(other > mean for other in means)) for row, mean in zip(complete, means, strict=True)
     ]
@@ -35,6 +35,15 @@ def ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
         *sorted(partial, key=lambda row: (lacking[row.entry], row.entry.label)),
         *_of_role(rows, "floor"),
     )
+
+
+def mean_over_columns(row: Row, runs: Iterable[Run]) -> float:
+    """Mean over columns of the row's mean in some runs, all of which it has."""
+    by_column: dict[int, list[float]] = {}
+    for column, seed in sorted(runs):
+        by_column.setdefault(column, []).append(row.scores[column].values[HEADLINE][seed])
+    means = [summary.mean for values in by_column.values() if (summary := summarise(values))]
+    return fsum(means) / len(means)
 
 
 def runs_that_count(contenders: Sequence[Row]) -> set[Run]:

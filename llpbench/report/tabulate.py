@@ -12,10 +12,10 @@ from typing import Any
 
 from llpbench.criteria import METRICS, Criterion
 from llpbench.record import Record
+from llpbench.report.boards import Board, Column, Entry, Leaderboards, Row, Score, board_criteria
 from llpbench.report.notes import failure_notes, surprise_notes
 from llpbench.report.provenance import provenance
-from llpbench.report.ranking import leaders, ranked
-from llpbench.report.tables import Board, Column, Entry, Leaderboards, Row, Score, board_criteria
+from llpbench.report.ranking import completed, leaders, ranked
 
 Place = tuple[str, int]
 """dataset and bag size"""
@@ -47,12 +47,16 @@ class _Cell:
         return self.spec["method"], self.spec["encoder"], self.spec["pretraining"]
 
 
-def tabulate(records: Sequence[Record]) -> Leaderboards:
-    """Every board that `records` have something to say on. Of two records of the same run the last one counts."""
+def tabulate(records: Sequence[Record], *, common: bool = False) -> Leaderboards:
+    """Every board that `records` have something to say on. Of two records of the same run the last one counts.
+
+    With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
+    completed none.
+    """
     runs = {record["run"]: record for record in records}
     groups = _comparable(_cells(runs.values()))
     order = sorted(groups, key=lambda group: (group[0], group[1] == _NO_PROTOCOL, group[1]))
-    boards = [_board(criterion, groups[group]) for criterion in board_criteria() for group in order]
+    boards = [_board(criterion, groups[group], common) for criterion in board_criteria() for group in order]
     return Leaderboards(tuple(boards), provenance(list(runs.values())))
 
 
@@ -96,17 +100,22 @@ def _seeds(cells: Iterable[_Cell], place: Place) -> set[int]:
     return {seed for cell in cells if cell.place == place for seed in cell.runs}
 
 
-def _board(criterion: Criterion, cells: list[_Cell]) -> Board:
+def _board(criterion: Criterion, cells: list[_Cell], common: bool) -> Board:
     places = sorted({cell.place for cell in cells})
     columns = tuple(Column(*place, tuple(sorted(_seeds(cells, place)))) for place in places)
-    rows: dict[Entry, dict[Place, _Cell]] = defaultdict(dict)
+    by_entry: dict[Entry, dict[Place, _Cell]] = defaultdict(dict)
     for entry, cell in zip(_entries(cells), cells, strict=True):
-        rows[entry][cell.place] = cell
-    unordered = [
-        Row(entry, tuple(_score(found.get(column[:2]), column, criterion) for column in columns))
-        for entry, found in rows.items()
-    ]
-    ordered = ranked(unordered)
+        by_entry[entry][cell.place] = cell
+
+    def rows() -> list[Row]:
+        return [
+            Row(entry, tuple(_score(found.get(column[:2]), column, criterion) for column in columns))
+            for entry, found in by_entry.items()
+        ]
+
+    if common:
+        columns = _common(columns, rows())
+    ordered = ranked(rows())
     protocol = next((cell.spec["protocol"] for cell in cells if cell.spec["protocol"] is not None), None)
     return Board(
         criterion=criterion,
@@ -118,6 +127,16 @@ def _board(criterion: Criterion, cells: list[_Cell]) -> Board:
         failures=failure_notes(columns, ordered),
         surprises=surprise_notes(columns, ordered, [run for cell in cells for run in cell.runs.values()]),
     )
+
+
+def _common(columns: Sequence[Column], rows: Iterable[Row]) -> tuple[Column, ...]:
+    """The columns with those seeds that all rows have completed; columns without any are left out."""
+    runs = [found for row in rows if (found := completed(row))]
+    shared = set.intersection(*runs) if runs else set()
+    left = [
+        column._replace(seeds=tuple(s for s in column.seeds if (i, s) in shared)) for i, column in enumerate(columns)
+    ]
+    return tuple(column for column in left if column.seeds)
 
 
 def _entries(cells: list[_Cell]) -> list[Entry]:
@@ -173,6 +192,7 @@ def _score(cell: _Cell | None, column: Column, criterion: Criterion) -> Score:
         missing=tuple(seed for seed in column.seeds if seed not in runs),
         best_epoch=median(epochs) if epochs else None,
         seconds=median(seconds) if seconds else None,
+        runs=runs,
     )
 
 

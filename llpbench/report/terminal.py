@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
-from llpbench.report.tables import Board, Leaderboards, Row
+from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.table import Table
 from llpbench.report.text import NO_RUNS, NOTHING, clean, provenance_text, score_lines, setting, title
 
 _GAP = 2
@@ -18,14 +19,19 @@ _GAP = 2
 _MOST_NOTES = 20
 """of each kind; the files name them all"""
 
+_OWN = "\n   yours"
+
 _LEGEND = "Test AUC x 100, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead."
 
-_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";"})
+_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!"})
 """for terminals that cannot show our few other characters"""
 
 
-def render(leaderboards: Leaderboards, console: Console) -> None:
-    """Print every board: methods as rows, (dataset, bag size) as columns, in as many tables as the width asks for."""
+def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = ()) -> None:
+    """Print every board: methods as rows, (dataset, bag size) as columns, in as many tables as the width asks for.
+
+    Rows with any of the cells `own` are marked as one's own.
+    """
 
     def say(text: str, style: str = "") -> None:
         console.print(_text(clean(text), console, style))
@@ -37,7 +43,7 @@ def render(leaderboards: Leaderboards, console: Console) -> None:
         say(title(board), "bold")
         say(setting(board), "dim")
         for columns in _chunks(board, console.width):
-            console.print(_table(board, columns, console))
+            console.print(_table(board, columns, console, own))
         say("")
     for line in _notes("Failed", (line for board in leaderboards.boards for line in board.failures)):
         say(line, "red")
@@ -62,8 +68,8 @@ def _chunks(board: Board, width: int) -> Iterator[range]:
         yield range(start, min(start + step, len(board.columns)))
 
 
-def _table(board: Board, columns: range, console: Console) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+def _table(board: Board, columns: range, console: Console, own: Collection[str]) -> Grid:
+    table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("method", width=_name_width(board, console.width), overflow="fold")
     for column in columns:
         dataset, bag_size, _ = board.columns[column]
@@ -73,8 +79,53 @@ def _table(board: Board, columns: range, console: Console) -> Table:
         if index and row.entry.role != board.rows[index - 1].entry.role:
             table.add_section()
         scores = [_score(board, index, column, console) for column in columns]
-        table.add_row(_text(_name(row), console), *scores)
+        mine = any(score.cell in own for score in row.scores if score.cell)
+        table.add_row(_text(_name(row) + (_OWN if mine else ""), console), *scores)
     return table
+
+
+def render_tables(tables: Iterable[Table], console: Console) -> None:
+    """Print tables, each in as many parts as the width asks for; the columns of words are repeated in each."""
+    for table in tables:
+        console.print(_text(clean(table.title), console, "bold"))
+        console.print(_text(clean(table.caption), console, "dim"))
+        words = [i for i, heading in enumerate(table.headings) if not heading.numeric]
+        numbers = [i for i, heading in enumerate(table.headings) if heading.numeric]
+        widths = {i: _field_width(table, i) for i in (*words, *numbers)}
+        room = max(console.width - sum(widths[i] + _GAP for i in words), 1)
+        for part in _parts(numbers, widths, room):
+            console.print(_grid(table, [*words, *part], console))
+        for what, lines in table.notes.items():
+            for line in _notes(what, lines):
+                console.print(_text(clean(line), console, "yellow"))
+        console.print()
+
+
+def _parts(columns: Sequence[int], widths: Mapping[int, int], room: int) -> Iterator[list[int]]:
+    """Columns that fit side by side; at least one at a time, and one part of none where there are none."""
+    part: list[int] = []
+    for column in columns:
+        if part and sum(widths[i] + _GAP for i in (*part, column)) > room:
+            yield part
+            part = []
+        part.append(column)
+    yield part
+
+
+def _grid(table: Table, columns: Sequence[int], console: Console) -> Grid:
+    grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for i in columns:
+        heading = table.headings[i]
+        grid.add_column(_text(clean(heading.text), console), justify="right" if heading.numeric else "left")
+    for row in table.rows:
+        fields = (row[i] for i in columns)
+        grid.add_row(*(_text("\n".join(field.lines), console, "bold" if field.strong else "") for field in fields))
+    return grid
+
+
+def _field_width(table: Table, column: int) -> int:
+    lines = [line for row in table.rows for line in row[column].lines]
+    return max(map(len, [clean(table.headings[column].text), *lines]))
 
 
 def _name(row: Row) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llpbench.criteria import Regime
-from llpbench.report.tables import Board, Provenance, Row, Score, Summary
+from llpbench.report.boards import Board, Provenance, Row, Score, Summary
 
 NOTHING = "–"
 
@@ -44,11 +44,87 @@ CAPTION = (
     "tie, and a best over a single seed is not marked."
 )
 
+OVERALL = (
+    "Over {columns} and the {runs} runs in them that count: those that more than half of the methods have attempted. "
+    "Mean AUC: mean over columns, ± standard deviation over seeds of that mean. 95 % of rank: paired bootstrap of "
+    "datasets, seeds nested. Tie: rows of one letter cannot be told apart from the best of them. Mean rank: over "
+    "columns. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs in which a row is above "
+    "another ranked row. Coverage: runs with a score, of all runs of a complete row."
+)
 
-def summary_text(summary: Summary) -> str:
+SELECTION_GAP = (
+    "What it costs to choose epochs by proportions of validation bags instead of labels of validation rows, in points "
+    "of AUC, run by run: mean ± standard deviation over seeds (number of seeds)."
+)
+
+GAP_CLOSED = (
+    "Percent of the way from the floor (0: each row has its bag's proportions for a label) to the ceiling (100: every "
+    "label is known), both with the row's encoder and without pretraining; rows without an encoder are put between "
+    "those of the board's first encoder. Below 0: worse than the floor. Unknown where floor and ceiling are closer "
+    "than one standard deviation of either. Mean: all columns together, as the sum of what is gained over the sum of "
+    "the gaps."
+)
+
+ROBUSTNESS = (
+    "Mean over columns of the rank of the standard deviation over seeds (1: the smallest), among ranked methods; then "
+    "the standard deviations. A method can be robust and bad."
+)
+
+TIMING = (
+    "Seconds a run, synchronised with the device, medians over seeds: of training steps alone; then over all columns "
+    "predicting the test rows once, the first step of every stage (compilation included), pretraining; the peak memory "
+    "of the process or GPU. Seeds that train together share the time, which is divided among them. Shared: runs during "
+    "which others used the device, whose times are upper bounds; ? where older runs do not say."
+)
+
+WIN_RATES = (
+    "Percent of runs (dataset, bag size, seed) in which the row's method is above the column's; ties count half, "
+    "columns of the leaderboard weigh equally."
+)
+
+WILCOXON = (
+    "p values of Wilcoxon's signed-rank test over the columns of the leaderboard, corrected by Holm for all pairs. Few "
+    "columns cannot give small ones, however clear the difference is."
+)
+
+NO_FRIEDMAN = "Too few methods or columns for Friedman's test."
+
+BESIDE = (
+    "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
+    "standard deviation over seeds, number of seeds), the difference, and ⚑ where it exceeds twice the larger of the "
+    "two standard deviations. Where the setting is not the paper's, a difference says nothing about the paper."
+)
+
+ROBUSTNESS_STUDY = (
+    "Mean rank of the standard deviation over seeds (1: the smallest), ours over {over} that all methods have. The "
+    "middle column applies our code to the paper's fine-grained table: it must give the paper's ranking."
+)
+
+DATASETS_STUDY = (
+    "The paper's numbers and those that every copy of the data is checked against. The paper counts the target of the "
+    "OpenML data among their categorical features. PA and PB are private."
+)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 column`, `12 columns`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def lowered(text: str) -> str:
+    """A title inside a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """Text that begins with a capital and ends with a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def summary_text(summary: Summary, digits: int = 2) -> str:
     """`85.93 ± 0.52 (3)`: never a mean without its spread and number of seeds."""
-    spread = NOTHING if summary.std is None else f"{summary.std:.2f}"
-    return f"{summary.mean:.2f} ± {spread} ({summary.n})"
+    spread = NOTHING if summary.std is None else f"{summary.std:.{digits}f}"
+    return f"{summary.mean:.{digits}f} ± {spread} ({summary.n})"
 
 
 def score_lines(score: Score) -> list[str]:
@@ -74,11 +150,12 @@ def title(board: Board) -> str:
 
 
 def setting(board: Board) -> str:
-    """What else makes its numbers incomparable with another board's: protocol, encoders, seeds."""
+    """What else makes its numbers incomparable with another board's: protocol, encoders, seeds, hardware."""
     encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
     numbers = sorted({len(column.seeds) for column in board.columns})
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
-    return " · ".join([protocol_text(board.protocol), encoders, f"{seeds} seed{'' if seeds == '1' else 's'}"])
+    parts = [protocol_text(board.protocol), encoders, f"{seeds} seed{'' if seeds == '1' else 's'}", *board.hardware]
+    return " · ".join(parts)
 
 
 def protocol_text(protocol: Mapping[str, Any] | None) -> str:

@@ -9,7 +9,7 @@ import pytest
 from report_factory import PROTOCOL, failed, record, runs
 
 from llpbench.record import Record
-from llpbench.report.tables import Board, Leaderboards, Score, Summary, summarise
+from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
 from llpbench.report.tabulate import tabulate
 
 

@@ -81,4 +81,9 @@ def runs(method: str, *aucs: float | None, **facts: Any) -> list[Record]:
 
 
 def _selected(auc: float | None, encoder: str | None) -> Selected:
-    return {"epoch": 19 if encoder else None, "validation": auc, "test": {"auc": auc, **OTHER_METRICS}}
+    return {
+        "epoch": 19 if encoder else None,
+        "validation": auc,
+        "test": {"auc": auc, **OTHER_METRICS},
+        "diagnostics": {},
+    }

@@ -1,4 +1,7 @@
-"""Leaderboards for machines: one row for each board, row, column and test metric, as CSV and JSON."""
+"""For machines: any table as CSV and JSON; and all leaderboards at once in long form, as one CSV file.
+
+The long form has one row for each board, row, column and test metric.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from llpbench.criteria import METRICS
-from llpbench.report.tables import HEADLINE, Board, Column, Leaderboards, Row, Score
+from llpbench.report.boards import HEADLINE, Board, Column, Leaderboards, Row, Score
+from llpbench.report.table import Table
 
 SCHEMA = 1
-"""of the JSON file and the CSV's columns; raised when a reader of either would have to change"""
+"""of the JSON files; raised when a reader of them would have to change"""
 
 FIELDS = (
     "regime",
@@ -55,35 +58,32 @@ def to_csv(leaderboards: Leaderboards) -> str:
     return text.getvalue()
 
 
-def to_json(leaderboards: Leaderboards) -> str:
-    """The long form as JSON, one line a row, with the boards' headings and notes; what is not known is null."""
+def table_csv(table: Table) -> str:
+    """A table's values as CSV, a column for each part of a heading; what is not known is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.names)
+    writer.writerows(["" if value is None else value for value in row.values()] for row in table.values())
+    return text.getvalue()
+
+
+def table_json(table: Table) -> str:
+    """A table's values as JSON, one line a row, with its words; what is not known is null."""
     head = {
         "schema": SCHEMA,
-        "headline": HEADLINE,
-        "provenance": asdict(leaderboards.provenance),
-        "boards": [_heading(board) for board in leaderboards.boards],
+        "name": table.name,
+        "title": table.title,
+        "caption": table.caption,
+        "columns": table.names,
+        "notes": table.notes,
     }
     lines = [f'"{key}": {_json(value)}' for key, value in head.items()]
-    rows = ",\n".join(map(_json, _long(leaderboards)))
+    rows = ",\n".join(map(_json, table.values()))
     return "{\n" + ",\n".join([*lines, f'"rows": [\n{rows}\n]']) + "\n}\n"
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _heading(board: Board) -> dict[str, Any]:
-    return {
-        "regime": board.criterion.regime,
-        "criterion": board.criterion.name,
-        "bagging": board.bagging,
-        "protocol": board.protocol,
-        "encoders": board.encoders,
-        "columns": [column._asdict() for column in board.columns],
-        "order": [row.entry.label for row in board.rows],
-        "failures": board.failures,
-        "surprises": board.surprises,
-    }
 
 
 def _long(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:

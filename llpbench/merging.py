@@ -1,0 +1,111 @@
+"""Several journals as one: the work of several machines, or one's own beside what is published.
+
+A run that is in several journals with the same results is kept once; with different results all of its records are
+kept, and reports flag it. A failure gives way to a success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+
+from llpbench.errors import LLPBenchError
+from llpbench.journal import FILE, Journal, keep, read, to_line
+from llpbench.record import Record
+from llpbench.writing import replace_file
+
+PUBLISHED = "published"
+"""names the journal that ships with the package"""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Several journals, read as one."""
+
+    kept: dict[str, list[Record]]
+    """by run id: what is kept of it, that which counts last"""
+    warnings: tuple[str, ...]
+    """one line for each line of a journal that had to be left out"""
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """The record of each run that counts."""
+        return {run: records[-1] for run, records in self.kept.items()}
+
+    @property
+    def disputed(self) -> list[str]:
+        """One line for each run that has different results."""
+        return [_dispute(records) for _, records in sorted(self.kept.items()) if len(records) > 1]
+
+
+def journal_path(name: str) -> Path:
+    """A journal's file, from its own name, its folder's, or `published`. Raises `LLPBenchError` if there is none."""
+    if name == PUBLISHED:
+        return published()
+    path = Path(name).expanduser()
+    found = path / FILE if path.is_dir() else path
+    if not found.is_file():
+        raise LLPBenchError(f"there is no journal {str(found)!r}. Give the --out of a run, a {FILE}, or {PUBLISHED}.")
+    return found
+
+
+def published() -> Path:
+    """The journal that ships with the package."""
+    path = Path(str(resources.files("llpbench") / "leaderboards" / FILE))
+    if not path.is_file():
+        raise LLPBenchError("this installation has no published journal. Reinstall llpbench.")
+    return path
+
+
+def merge(journals: Iterable[Path]) -> Merged:
+    """Read journals as one (`journal.keep`). Raises `LLPBenchError` as `journal.read` does."""
+    kept: dict[str, list[Record]] = {}
+    warnings: list[str] = []
+    for contents in map(read, journals):
+        warnings += contents.warnings
+        for run, last in contents.records.items():
+            for record in contents.disputed.get(run, (last,)):
+                kept[run] = keep(kept.get(run, ()), record)
+    return Merged(kept, tuple(warnings))
+
+
+def write(merged: Merged, folder: Path, sources: Iterable[Path]) -> None:
+    """Write the journal of `folder` as a whole, sorted by what its runs are of.
+
+    A journal that is there already is replaced only if it is one of `sources`. Raises `LLPBenchError` otherwise, and if
+    it cannot be written.
+    """
+    path = folder / FILE
+    if path.exists() and not any(path.samefile(source) for source in sources):
+        raise LLPBenchError(
+            f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
+        )
+    with Journal(folder):  # nobody else writes to it meanwhile
+        records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
+        try:
+            replace_file(path, b"".join(map(to_line, records)))
+        except OSError as error:
+            raise LLPBenchError(
+                f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
+            ) from error
+
+
+def _place(record: Record) -> tuple[str, ...]:
+    """Where a record stands among others: by what it is of, then by when it was made."""
+    spec = record["spec"]
+    parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
+    return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}", record["finished"])
+
+
+def _dispute(records: Sequence[Record]) -> str:
+    spec, seed = records[-1]["spec"], records[-1]["seed"]
+    chosen = [record["results"]["auc"]["test"] if "auc" in record["results"] else {} for record in records]
+    values = [test.get("auc") for test in chosen]
+    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in values)
+    return (
+        f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
+        f"test AUC {shown}; the last one counts"
+    )

@@ -1,0 +1,192 @@
+"""The leaderboards as values: what every rendering (Markdown, CSV, JSON, terminal) shows, and nothing of how.
+
+A *board* compares methods under one criterion, bagging and protocol. Its columns are (dataset, bag size), its rows
+(method, encoder, pretraining, configuration), and where they meet stands a *score*: all seeds of one benchmark cell.
+Percentages (`criteria.METRICS`) are held as they are shown, times 100.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from llpbench.criteria import BOARD_CRITERIA, CRITERIA, Criterion
+from llpbench.record import Record
+
+Role = Literal["ceiling", "", "floor"]
+
+HEADLINE = "auc"
+"""the test metric that leaderboards show and rank by"""
+
+
+class Summary(NamedTuple):
+    """Several seeds of one metric."""
+
+    mean: float
+    std: float | None
+    """sample standard deviation (n - 1); None for a single seed, which has no spread"""
+    n: int
+
+
+class Column(NamedTuple):
+    """What rows are compared on."""
+
+    dataset: str
+    bag_size: int
+    seeds: tuple[int, ...]
+    """every seed that the journal holds for this column, ascending: what a complete score has"""
+
+    @property
+    def title(self) -> str:
+        """As headings name it, e.g. `adult 256`."""
+        return f"{self.dataset} {self.bag_size}"
+
+
+class Entry(NamedTuple):
+    """What is compared: it names a row."""
+
+    method: str
+    encoder: str | None
+    """None for direct methods"""
+    pretraining: str
+    configuration: str
+    """the hyperparameters in which this row differs from others of the same name; usually empty"""
+    kind: str
+    role: Role
+    reference: str
+
+    @property
+    def label(self) -> str:
+        """One line that tells this row from every other, e.g. `dllp (mlp, bag, weight=0.1)`."""
+        parts = [self.encoder, self.pretraining if self.pretraining != "none" else None, self.configuration]
+        details = ", ".join(part for part in parts if part)
+        return f"{self.method} ({details})" if details else self.method
+
+
+@dataclass(frozen=True)
+class Score:
+    """All seeds of one row in one column. Every expected seed has succeeded, failed or is missing."""
+
+    cell: str | None
+    """id of the benchmark cell; None if none of its runs is in the journal"""
+    values: Mapping[str, Mapping[int, float]]
+    """by test metric and seed; only finite ones, so a run that succeeded can lack one"""
+    succeeded: tuple[int, ...]
+    failures: Mapping[int, str]
+    """reason by seed"""
+    missing: tuple[int, ...]
+    """seeds of the column that have no run here"""
+    best_epoch: float | None
+    """median over the runs that succeeded; None for methods without epochs"""
+    seconds: float | None
+    """median duration of the runs that succeeded"""
+    runs: Mapping[int, Record] = field(default_factory=dict)
+    """by seed, failed ones too: everything that the journal knows of them"""
+
+    @property
+    def expected(self) -> int:
+        """Number of runs that a complete score has."""
+        return len(self.succeeded) + len(self.failures) + len(self.missing)
+
+    @property
+    def headline(self) -> Summary | None:
+        """Summary of the metric that boards show."""
+        return self.summary(HEADLINE)
+
+    def summary(self, metric: str) -> Summary | None:
+        """Mean and spread of the seeds that have `metric`; None if none has."""
+        return summarise(list(self.values.get(metric, {}).values()))
+
+    def undefined(self, metric: str = HEADLINE) -> tuple[int, ...]:
+        """Seeds that succeeded and yet have no (finite) value of `metric`."""
+        known = self.values.get(metric, {})
+        return tuple(seed for seed in self.succeeded if seed not in known)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry in every column of a board."""
+
+    entry: Entry
+    scores: tuple[Score, ...]
+    """one for each column"""
+    rank: int | None = None
+    """None for floors and ceilings, and for rows that lack a run on which the others are ranked"""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Rows that may be compared with one another."""
+
+    criterion: Criterion
+    bagging: str
+    protocol: Mapping[str, Any] | None
+    """how long and on what a run trains (`cell.Protocol`); None where all methods are without epochs"""
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    """as shown: ceilings, ranked rows, unranked rows, floors"""
+    leaders: frozenset[tuple[int, int]]
+    """(row, column) of the best scores but for ceilings, with all that lie within one std of the best"""
+    failures: tuple[str, ...]
+    """one line for each thing that went wrong, with its reason"""
+    surprises: tuple[str, ...]
+    """one line for each result that is worth a look"""
+
+    @property
+    def hardware(self) -> tuple[str, ...]:
+        """What its runs were computed on, e.g. `NVIDIA H200 (cuda)`, in alphabetical order."""
+        runs = (run for row in self.rows for score in row.scores for run in score.runs.values())
+        return tuple(sorted({device(run["hardware"]) for run in runs}))
+
+    @property
+    def encoders(self) -> tuple[str, ...]:
+        """The encoders of its rows, in alphabetical order."""
+        return tuple(sorted({row.entry.encoder for row in self.rows if row.entry.encoder}))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the numbers come from."""
+
+    runs: int
+    failed: int
+    code: tuple[str, ...]
+    """versions of llpbench, e.g. `0.1.0 (3f2a91c0de)`"""
+    libraries: tuple[str, ...]
+    hardware: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Leaderboards:
+    """Everything that a journal has to say, ready to be rendered."""
+
+    boards: tuple[Board, ...]
+    provenance: Provenance
+
+    def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
+        """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""
+        return tuple(board for board in self.boards if board.criterion.regime == regime)
+
+
+def device(hardware: Mapping[str, Any]) -> str:
+    """`AMD EPYC (cpu)`."""
+    kind, name = hardware.get("device"), hardware.get("name")
+    return f"{name} ({kind})" if name and kind else str(name or kind or "unknown hardware")
+
+
+def summarise(values: Sequence[float]) -> Summary | None:
+    """Mean and sample standard deviation, whatever the order of `values`; None if there are none."""
+    n = len(values)
+    if n == 0:
+        return None
+    if min(values) == max(values):  # no rounding: equal values have a std of exactly 0
+        return Summary(values[0], 0.0 if n > 1 else None, n)
+    mean = math.fsum(values) / n
+    return Summary(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)), n)
+
+
+def board_criteria() -> tuple[Criterion, ...]:
+    """The criteria of `BOARD_CRITERIA`, in that order."""
+    return tuple(CRITERIA[name] for name in BOARD_CRITERIA)

@@ -1,0 +1,164 @@
+// The dialog that traces a score to its runs: what they measured, what they were told, and where they ran.
+
+const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("provenance"));
+
+/** What no flag changes. */
+const BAGS_PER_STEP = 2;
+
+/** A new element. Texts from the journal enter the page here and nowhere else, as text. */
+function element(tag, { className = "", text = "", ...attributes } = {}, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== "") made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** Opens the dialog on a score; the focus goes back to `opener` when it is closed. */
+function showProvenance(board, row, column, opener) {
+  const runs = row.scores[column].filter((run) => run !== null);
+  const cell = data.runs.cell[runs[0]];
+  const criterion = data.criteria.find((each) => each.name === board.criterion);
+  const { dataset, size } = board.columns[column];
+  const summary = summarise(row.values[column]);
+  document.getElementById("provenance-title").textContent = `${row.label} on ${dataset}, bags of ${size}`;
+  document.getElementById("provenance-body").replaceChildren(
+    element("p", { text: `${summary ? scoreTexts(summary).join(" ") : "No score"}: AUC of test rows. ${criterion.selection}` }),
+    section("Runs", runTable(runs, criterion), ...failures(runs)),
+    section("Cost", costTable(runs)),
+    section("Run it again", ...command(cell, runs)),
+    section("Origin", nested(origin(runs, cell))),
+    section("Specification", nested(specification(cell))),
+  );
+  dialog.addEventListener("close", () => opener.focus(), { once: true });
+  dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+document.getElementById("close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close(); // the backdrop: everything inside is covered by children
+});
+
+function section(title, ...children) {
+  return element("section", {}, element("h3", { text: title }), ...children);
+}
+
+/** One line a run: what its criterion chose, and how that did on the test rows. */
+function runTable(runs, criterion) {
+  const chosen = data.runs.results[criterion.name];
+  const heads = ["seed", "status", "best epoch", criterion.title];
+  heads.push(...data.metrics.map((metric) => metric.title + (metric.unit ? " %" : "")));
+  const rows = runs.map((run) => {
+    const measured = data.metrics.map((metric, index) => shown(tests(run, criterion.name)[index], metric.unit ? 2 : 4));
+    const selected = [shown(chosen.epoch[run]), shown(chosen.validation[run], 4)];
+    return [data.runs.seed[run], fact(data.runs.status, run), ...selected, ...measured];
+  });
+  return grid("Runs", heads, rows);
+}
+
+/** One line a run: what it took, in all its parts. */
+function costTable(runs) {
+  const times = Object.keys(data.runs.times).filter((name) => runs.some((run) => data.runs.times[name][run] !== null));
+  const heads = ["seed", "epochs trained", "parameters", "peak memory, MB", ...times.map((name) => `${name}, s`)];
+  const rows = runs.map((run) => [
+    data.runs.seed[run], shown(data.runs.epochs[run]), shown(data.runs.parameters[run]), shown(data.runs.memory_mb[run]),
+    ...times.map((name) => shown(data.runs.times[name][run])),
+  ]);
+  return grid("Cost", heads, rows);
+}
+
+function grid(label, heads, rows) {
+  const head = element("tr", {}, ...heads.map((text) => element("th", { text, scope: "col" })));
+  const lines = rows.map((fields) => element("tr", {}, ...fields.map((field) => element("td", { text: String(field) }))));
+  const made = element("table", { className: "runs" }, element("thead", {}, head), element("tbody", {}, ...lines));
+  return element("div", { className: "scroll", role: "region", "aria-label": label, tabindex: "0" }, made);
+}
+
+function shown(value, digits) {
+  if (value === null || value === undefined) return NOTHING;
+  return digits === undefined ? String(value) : value.toFixed(digits);
+}
+
+function failures(runs) {
+  const failed = runs.filter((run) => fact(data.runs.status, run) !== "ok");
+  return failed.map((run) =>
+    element("p", { className: "lack", text: `Seed ${data.runs.seed[run]}: ${fact(data.runs.reason, run) || "no reason was given"}` }),
+  );
+}
+
+/** @returns {Map<string, unknown>} where the runs come from; what they share stands once */
+function origin(runs, cell) {
+  const columns = {
+    "data, hash of the table": (run) => fact(data.runs.fingerprint, run),
+    "split and bags, hash": (run) => fact(data.runs.manifest, run),
+    hardware: (run) => fact(data.runs.hardware, run),
+    code: (run) => fact(data.runs.code, run),
+    libraries: (run) => fact(data.runs.libraries, run),
+    finished: (run) => data.runs.finished[run],
+  };
+  const found = new Map([["cell", data.cells.id[cell]]]);
+  for (const [name, read] of Object.entries(columns)) found.set(name, bySeeds(runs, read));
+  return found;
+}
+
+/** A value that all runs share, or else each value with the seeds that have it. */
+function bySeeds(runs, read) {
+  const groups = new Map();
+  for (const run of runs) {
+    const key = JSON.stringify(read(run) ?? null);
+    groups.set(key, [...(groups.get(key) ?? []), data.runs.seed[run]]);
+  }
+  if (groups.size === 1) return JSON.parse([...groups.keys()][0]);
+  const name = (seeds) => `seed${seeds.length === 1 ? "" : "s"} ${seeds.join(", ")}`;
+  return new Map([...groups].map(([key, seeds]) => [name(seeds), JSON.parse(key)]));
+}
+
+function specification(cell) {
+  const spec = new Map();
+  for (const [name, column] of Object.entries(data.cells.spec)) spec.set(name, fact(column, cell));
+  spec.set("declaration of the method", fact(data.cells.method, cell));
+  return spec;
+}
+
+/** Names and values, values that are mappings inside. */
+function nested(value) {
+  if (value === null || value === undefined || value === "") return element("span", { text: NOTHING });
+  if (typeof value !== "object" || Array.isArray(value)) {
+    return element("span", { text: typeof value === "string" ? value : JSON.stringify(value) });
+  }
+  const entries = value instanceof Map ? [...value] : Object.entries(value);
+  if (entries.length === 0) return element("span", { text: "none" });
+  const pairs = entries.map(([name, inner]) =>
+    element("div", {}, element("dt", { text: name }), element("dd", {}, nested(inner))),
+  );
+  return element("dl", {}, ...pairs);
+}
+
+/** The shell command that runs these runs again, or why none does. */
+function command(cell, runs) {
+  const spec = Object.fromEntries(specification(cell));
+  const { changed } = fact(data.cells.method, cell);
+  const flags = [["methods", spec.method], ["datasets", spec.dataset], ["baggings", spec.bagging]];
+  flags.push(["bag-sizes", spec.bag_size], ["seeds", runs.map((run) => data.runs.seed[run]).join(",")]);
+  if (spec.encoder !== null) flags.push(["encoders", spec.encoder], ["pretraining", spec.pretraining]);
+  if (spec.protocol) flags.push(["epochs", spec.protocol.epochs], ["patience", spec.protocol.patience]);
+  const settings = Object.entries(changed ?? {}).map(([name, value]) =>
+    [name.startsWith("pretraining.") ? name : `${spec.method}.${name}`, value === null ? "none" : String(value)],
+  );
+  flags.push(...settings.map(([name, value]) => ["set", `${name}=${value}`]));
+  if (fact(data.runs.hardware, runs[0])?.precision === "bfloat16") flags.push(["precision", "bfloat16"]);
+  const untold =
+    (spec.protocol && (spec.protocol.bags_per_step ?? BAGS_PER_STEP) !== BAGS_PER_STEP) ||
+    settings.some(([name, value]) => name.split(".").length !== 2 || /[,=]/.test(value));
+  if (untold) return [element("p", { text: "No command of llpbench says this specification: it needs a script of its own." })];
+  const text = ["llpbench run", ...flags.map(([name, value]) => `--${name} ${quoted(String(value))}`)].join(" ");
+  const note = changed === undefined && "These runs do not say which hyperparameters differ from the defaults: compare the specification below.";
+  return [element("pre", { tabindex: "0" }, element("code", { text })), ...(note ? [element("p", { text: note })] : [])];
+}
+
+/** An argument as a POSIX shell reads it. */
+function quoted(text) {
+  return /^[\w.,:+=@%/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,101 @@
+"""Which tables are published, and on which page each of them stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from llpbench.record import Record
+from llpbench.report import text as words
+from llpbench.report import views
+from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.study_tables import study_tables, what_to_run
+from llpbench.report.table import Table
+from llpbench.studies import Study
+
+
+@dataclass(frozen=True)
+class Page:
+    """One Markdown file."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+    explained: dict[str, str] = field(default_factory=dict)
+    """what a reader must know first, by what it is about"""
+    missing: tuple[str, ...] = ()
+    """what has not run yet, and how to run it"""
+
+
+def study_page(studies: Iterable[Study], records: Sequence[Record]) -> Page:
+    """The paper's tables, ours beside them; studies of which nothing has run say how to run them."""
+    tables: list[Table] = []
+    missing = []
+    for study in studies:
+        found = study_tables(study, records)
+        tables += found
+        if not found:
+            missing.append(f"{study.title}: {what_to_run(study)}")
+    return Page("studies", "Studies: the paper and ours", tuple(tables), {"How to read": words.BESIDE}, tuple(missing))
+
+
+def pages(leaderboards: Leaderboards) -> list[Page]:
+    """Every page that the boards fill, all in the order in which a reader wants them."""
+    boards = leaderboards.boards
+    names = {id(board): name for board, name in zip(boards, views.names_of(boards), strict=True)}
+
+    def of(criterion: str) -> list[tuple[Board, str]]:
+        return [(board, names[id(board)]) for board in boards if board.criterion.name == criterion]
+
+    found = [
+        Page(
+            views.SHORT[criterion],
+            f"Leaderboards: {title}",
+            tuple(table for board, name in of(criterion) for table in views.board_tables(board, name)),
+            _explained(leaderboards, criterion),
+        )
+        for criterion, title in (
+            ("auc", "fine-grained validation"),
+            ("mpiou", "coarse-grained validation by mPIoU"),
+            ("l1", "coarse-grained validation by L1"),
+        )
+    ]
+    origin = {"Origin": words.provenance_text(leaderboards.provenance)}
+    fine, coarse = of("auc"), [*of("mpiou"), *of("l1")]
+    gaps = [
+        views.selection_gap(board, other, name)
+        for board, _ in fine
+        for other, name in coarse
+        if (other.bagging, other.protocol) == (board.bagging, board.protocol) and board.protocol is not None
+    ]
+    robust = [table for board, name in (*fine, *coarse) if (table := views.robustness(board, name))]
+    times = [
+        views.timing(board, size, name.removeprefix("fine-"))
+        for board, name in fine
+        for size in sorted({column.bag_size for column in board.columns})
+    ]
+    others = {
+        "selection-gap": ("Selection gap", gaps),
+        "gap-closed": ("Gap closed", [views.gap_closed(board, name) for board, name in (*fine, *coarse)]),
+        "robustness": ("Robustness", robust),
+        "timing": ("Time and memory", times),
+        "statistics": (
+            "Statistics",
+            [table for board, name in (*fine, *coarse) for table in views.statistics_tables(board, name)],
+        ),
+    }
+    return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]
+
+
+def all_tables(of: Sequence[Page]) -> list[Table]:
+    """Every table of some pages."""
+    return [table for page in of for table in page.tables]
+
+
+def _explained(leaderboards: Leaderboards, criterion: str) -> dict[str, str]:
+    return {
+        "Task": words.TASK,
+        "Selection": words.SELECTION["fine" if criterion == "auc" else "coarse"],
+        "Floor and ceiling": words.ROLES,
+        "Origin": words.provenance_text(leaderboards.provenance),
+    }

@@ -1,0 +1,154 @@
+"""Every mean of a leaderboard at one glance."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from llpbench.report import text as words
+from llpbench.report.boards import Board, Row
+from llpbench.report.plots import parts
+from llpbench.report.plots.plot import About
+from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.style import FONT_SIZE, WIDTH
+
+MOST_COLUMNS = 12
+"""of one figure: what leaves room for the numbers"""
+
+MOST_ROWS = 40
+
+MOST_FIGURES = 6
+
+COLOURS = "cividis"
+"""evenly perceived, by the colour-blind too, and ever lighter in grey"""
+
+CHANCE = 50.0
+
+
+def heat_maps(board: Board, name: str) -> Iterator[Drawing]:
+    """Mean test AUC of each row in each column; figures of at most `MOST_COLUMNS` columns."""
+    rows = [row for row in board.rows if any(score.headline for score in row.scores)][:MOST_ROWS]
+    pages = _pages(board)
+    for number, places in enumerate(pages[:MOST_FIGURES], start=1) if rows else ():
+        left_out = len(board.rows) - len(rows)
+        datasets = {board.columns[place].dataset for place in places}
+        about = About(
+            kind="heat-map",
+            name=f"heat-map-{name}" if len(pages) == 1 else f"heat-map-{name}-{number}",
+            title="Mean test AUC of every method and column",
+            caption=parts.sentences(
+                "Mean test AUC × 100 over seeds, rows as on the leaderboard. Colours go from the worst of a column (or "
+                "chance, if that is better) to its best; ceilings stand aside, without colour. "
+                f"Hatched ({words.NOTHING}): no result. *: seeds are lacking.",
+                f"{words.counted(left_out, 'row')} without room or result left out." if left_out else "",
+                f"Part {number} of {len(pages)}." if len(pages) > 1 else "",
+                f"Only {MOST_FIGURES} parts are drawn." if len(pages) > MOST_FIGURES else "",
+                parts.setting(board),
+            ),
+            bagging=board.bagging,
+            criterion=board.criterion.name,
+            dataset=datasets.pop() if len(datasets) == 1 else None,
+        )
+        yield Drawing(about, _figure(board, rows, places))
+
+
+def _pages(board: Board) -> list[list[int]]:
+    """Indices of columns, figure by figure; a dataset's columns stay together while they fit."""
+    pages: list[list[int]] = []
+    for dataset in dict.fromkeys(column.dataset for column in board.columns):
+        own = [place for place, column in enumerate(board.columns) if column.dataset == dataset]
+        if pages and len(pages[-1]) + len(own) <= MOST_COLUMNS:
+            pages[-1] += own
+        else:
+            pages += [own[start : start + MOST_COLUMNS] for start in range(0, len(own), MOST_COLUMNS)]
+    return pages
+
+
+def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
+    names = parts.labels(rows)
+    figure = Figure(figsize=(WIDTH, 1.15 + 0.2 * len(rows)))
+    ax = figure.subplots()
+    for x, place in enumerate(places):
+        means = [
+            summary.mean for row in rows if row.entry.role != "ceiling" and (summary := row.scores[place].headline)
+        ]
+        scale = _scale(means)
+        for y, row in enumerate(rows):
+            _cell(ax, x, y, row, place, scale)
+    ax.set_xlim(0, len(places))
+    ax.set_ylim(len(rows), 0)
+    ax.set_yticks(np.arange(len(rows)) + 0.5, [names[row.entry] for row in rows])
+    ax.set_xticks(np.arange(len(places)) + 0.5, [str(board.columns[place].bag_size) for place in places])
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    _headings(ax, [board.columns[place].dataset for place in places])
+    _separate_roles(ax, rows, len(places))
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(0, 1), COLOURS), ax=ax, orientation="horizontal", aspect=40, shrink=0.5, pad=0.02
+    )
+    bar.set_ticks([0, 1], labels=["worst", "best of the column"])
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _scale(means: Sequence[float]) -> Normalize:
+    """From a column's worst, or chance if that is worse, to its best."""
+    if not means:
+        return Normalize(0, 1)
+    high, low = max(means), max(min(means), CHANCE)
+    return Normalize(low, high, clip=True) if low < high else Normalize(high - 1, high, clip=True)
+
+
+def _cell(ax: Axes, x: int, y: int, row: Row, place: int, scale: Normalize) -> None:
+    score = row.scores[place]
+    if score.headline is None:
+        ax.add_patch(Rectangle((x, y), 1, 1, facecolor="white", edgecolor="white", hatch="////"))
+        ax.text(x + 0.5, y + 0.5, words.NOTHING, ha="center", va="center")
+        return
+    mean = score.headline.mean
+    colour = "white" if row.entry.role == "ceiling" else matplotlib.colormaps[COLOURS](float(scale(mean)))
+    ax.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.8))
+    lacking = "*" if len(score.values["auc"]) < score.expected else ""
+    ink = "white" if _luminance(colour) < 0.47 else "black"
+    ax.text(x + 0.5, y + 0.52, f"{mean:.1f}{lacking}", ha="center", va="center", color=ink)
+
+
+def _headings(ax: Axes, datasets: Sequence[str]) -> None:
+    """Each dataset's name over its columns; aslant where one does not fit."""
+    width = (WIDTH - 2.2) / len(datasets)
+    spans = [(dataset, datasets.index(dataset), datasets.count(dataset)) for dataset in dict.fromkeys(datasets)]
+    names = [parts.shown(dataset, 20) for dataset, _, _ in spans]
+    fits = all(0.075 * len(name) < count * width for name, (_, _, count) in zip(names, spans, strict=True))
+    for name, (_, first, count) in zip(names, spans, strict=True):
+        ax.plot([first + 0.08, first + count - 0.08], [-1.0, -1.0], color="0.3", linewidth=0.7, clip_on=False)
+        ax.text(
+            first + count / 2,
+            -1.15,
+            name,
+            ha="center" if fits else "left",
+            va="bottom",
+            fontsize=FONT_SIZE + 0.5,
+            rotation=0 if fits else 25,
+        )
+
+
+def _separate_roles(ax: Axes, rows: Sequence[Row], width: int) -> None:
+    for y, (above, below) in enumerate(itertools.pairwise(rows), start=1):
+        if above.entry.role != below.entry.role:
+            ax.plot([0, width], [y, y], color="black", linewidth=1, clip_on=False)
+
+
+def _luminance(colour: Any) -> float:
+    red, green, blue = to_rgb(colour)
+    return 0.299 * red + 0.587 * green + 0.114 * blue

@@ -1,0 +1,156 @@
+"""The course of training: what each criterion saw on the validation rows, and when it was at its best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from llpbench.record import Record
+from llpbench.report import text as words
+from llpbench.report.boards import Board, Entry
+from llpbench.report.plots import parts
+from llpbench.report.plots.plot import About
+from llpbench.report.plots.saving import Drawing
+
+USUAL_SIZE = 256
+"""the bag size that is drawn where there are several"""
+
+MOST_PANELS = 12
+
+MOST_FIGURES = 10
+
+MOST_FAINT = 4
+"""further seeds in the background"""
+
+FAINT_POINTS = 20
+"""of each of them: their course, not their noise"""
+
+MOST_POINTS = 150
+"""of a line: what a panel can show"""
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a criterion is drawn."""
+
+    label: str
+    colour: str
+    line: Literal["-", "--"]
+    marker: str
+    size: float
+    """of the marker, in points: one does not hide another at the same place"""
+
+
+COURSES: Mapping[str, Course] = {
+    "auc": Course("AUC", "#000000", "-", "o", 5.5),
+    "mpiou": Course("mPIoU", "#0072b2", "-", "s", 6.5),
+    "l1": Course("1 − L1/2", "#d55e00", "--", "^", 4.5),
+}
+
+
+def learning_curves(board: Board, name: str) -> Iterator[Drawing]:
+    """A figure for each dataset, at one bag size: a panel for each method."""
+    datasets = list(dict.fromkeys(column.dataset for column in board.columns))
+    figures = [drawing for dataset in datasets if (drawing := _of_dataset(board, dataset, name)) is not None]
+    yield from figures[:MOST_FIGURES]
+
+
+def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
+    found = {place: _courses(board, place) for place, column in enumerate(board.columns) if column.dataset == dataset}
+    sizes = sorted(board.columns[place].bag_size for place, courses in found.items() if courses)
+    if not sizes:
+        return None
+    size = USUAL_SIZE if USUAL_SIZE in sizes else sizes[len(sizes) // 2]
+    courses = next(found[place] for place in found if board.columns[place].bag_size == size)
+    drawn = dict(list(courses.items())[:MOST_PANELS])
+    names = parts.labels(row for row in board.rows if row.entry in drawn)
+    figure, axes = parts.panels(len(drawn), across=4, height=1.4, below=0.45, share_y=True)
+    for number, (ax, (entry, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
+        _panel(ax, runs)
+        ax.set_title(parts.shown(names[entry], 20))
+        if number % 4 == 0:
+            ax.set_ylabel("validation")
+    parts.label_below(axes, 4, "epoch")
+    legend = [
+        Line2D(
+            [], [], color=each.colour, linestyle=each.line, marker=each.marker, label=each.label, markersize=each.size
+        )
+        for each in COURSES.values()
+    ]
+    figure.legend(handles=legend, loc="outside lower center", ncols=3, handlelength=2.8)
+    about = About(
+        kind="learning-curves",
+        name=f"learning-curves-{name}-{parts.slug(dataset)}",
+        title=f"Course of training on {words.clean(dataset)}, bags of {size}",
+        caption=parts.sentences(
+            "Criteria on the validation rows or bags after each epoch, so drawn that up is good; a marker at the epoch "
+            "that each would choose. Thick: the lowest seed; faint: up to four others, thinned out. Epochs count from "
+            "0; of methods with several stages the last is shown.",
+            f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
+            parts.plain_note(board),
+            parts.setting(board),
+        ),
+        bagging=board.bagging,
+        criterion=None,
+        dataset=dataset,
+        bag_size=size,
+    )
+    return Drawing(about, figure)
+
+
+def _courses(board: Board, place: int) -> dict[Entry, list[Record]]:
+    """The runs of a column that tell their course, by row and in order of seeds."""
+    found = {}
+    for row in parts.plain_rows(board):
+        runs = [run for _, run in sorted(row.scores[place].runs.items()) if any(curves_of(run).values())]
+        if runs:
+            found[row.entry] = runs
+    return found
+
+
+def _panel(ax: Axes, runs: Sequence[Record]) -> None:
+    first, *others = runs
+    for criterion, course in COURSES.items():
+        for run in others[:MOST_FAINT]:
+            faint = _thinned(_values(run, criterion), FAINT_POINTS)
+            ax.plot(*faint, color=course.colour, linestyle=course.line, linewidth=0.6, alpha=0.28)
+        values = _values(first, criterion)
+        ax.plot(*_thinned(values, MOST_POINTS), color=course.colour, linestyle=course.line, linewidth=1.1)
+        chosen = first["results"].get(criterion)
+        best = chosen["epoch"] if chosen else None
+        if best is not None and best < len(values):
+            ax.plot(
+                [best],
+                [values[best]],
+                color=course.colour,
+                marker=course.marker,
+                markersize=course.size,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+                zorder=4,
+                clip_on=False,
+            )
+    ax.yaxis.grid(visible=True)
+    ax.margins(x=0.04)
+
+
+def curves_of(run: Record) -> Mapping[str, Sequence[float | None]]:
+    """By criterion; none of failed runs, direct methods and older journals."""
+    return run.get("curves", {})
+
+
+def _thinned(values: Sequence[float], most: int) -> tuple[Sequence[int], Sequence[float]]:
+    """Epochs and values, every so many of them that at most `most` are left."""
+    step = max(1, math.ceil(len(values) / most))
+    return range(0, len(values), step), values[::step]
+
+
+def _values(run: Record, criterion: str) -> list[float]:
+    """A criterion's values so that more is better and 1 is perfect."""
+    values = [math.nan if value is None else value for value in curves_of(run).get(criterion, [])]
+    return [1 - value / 2 for value in values] if criterion == "l1" else values

@@ -1,0 +1,41 @@
+"""What a plot is to those who publish it: two files, the words that go with them, and facts to find it by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal[
+    "bag-size",
+    "time",
+    "critical-difference",
+    "robustness",
+    "heat-map",
+    "learning-curves",
+    "proportions",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """The words and facts of a plot. A fact is None where a plot shows several, or has none."""
+
+    kind: Kind
+    name: str
+    """of its files, without suffix; unique among the plots of one call"""
+    title: str
+    caption: str
+    """whole sentences: what is shown, how it was computed, and what had to be left out"""
+    bagging: str | None = None
+    criterion: str | None = None
+    dataset: str | None = None
+    bag_size: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot(About):
+    """A plot that has been written."""
+
+    svg: Path
+    png: Path

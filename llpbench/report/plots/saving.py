@@ -1,0 +1,90 @@
+"""From drawings to files, each written as a whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from llpbench.errors import LLPBenchError
+from llpbench.report.plots.plot import About, Plot
+from llpbench.report.plots.style import RC
+from llpbench.writing import replace_file
+
+DPI = 150
+
+_TAG = re.compile(r"<[^<>]+>")
+_NUMBERED = re.compile(r' id="[\w.]+_\d+"')
+_BETWEEN = re.compile(r">\s+<")
+_DIGITS = re.compile(r"(\.\d\d)\d+")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot that has not been written."""
+
+    about: About
+    figure: Figure
+
+
+def save_all(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
+    """Write each drawing as it comes, so that only one is held at a time.
+
+    Raises `LLPBenchError` if `out` cannot be written.
+    """
+    plots = []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with _our_look():
+            for drawing in drawings:
+                about = drawing.about
+                svg, png = (out / f"{about.name}{suffix}" for suffix in (".svg", ".png"))
+                replace_file(png, _png(drawing.figure))
+                drawing.figure.set_layout_engine("none")  # both files have the layout that the first has found
+                replace_file(svg, _svg(drawing.figure, about))
+                plots.append(Plot(**vars(about), svg=svg, png=png))
+    except OSError as error:
+        raise LLPBenchError(
+            f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
+        ) from error
+    return plots
+
+
+@contextmanager
+def _our_look() -> Iterator[None]:
+    """Matplotlib's defaults and `RC`, whatever the user's own settings are; these are back afterwards."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        # a character that the font lacks is shown as a box, and in an SVG with one of the reader's fonts
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
+        yield
+
+
+def _png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=DPI)
+    return file.getvalue()
+
+
+def _svg(figure: Figure, about: About) -> bytes:
+    file = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": about.name}):  # ids of two plots must not meet in one page
+        figure.savefig(file, format="svg", metadata={"Title": about.title, "Creator": "llpbench", "Date": None})
+    return _TAG.sub(_compact, _BETWEEN.sub(">\n<", file.getvalue().decode("utf-8"))).encode("utf-8")
+
+
+def _compact(tag: re.Match[str]) -> str:
+    """A tag with no more than hundredths of a point, which are enough for any eye, and no id that nothing refers to.
+
+    Files are half as large, and several can stand in one page, where an id may occur once.
+    """
+    return _NUMBERED.sub("", _DIGITS.sub(r"\1", tag[0])).replace(" \nL ", "L")

@@ -1,0 +1,345 @@
+"""What a journal has to say on a study, with the paper's numbers beside it.
+
+What a study leaves open (mostly bagging, bag size and encoder, always the protocol) may differ between runs: each such
+*setting* that the journal holds has a table of its own, so that nothing is mixed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum, isfinite
+from typing import Any
+
+from llpbench.criteria import METRICS
+from llpbench.record import Record
+from llpbench.report import text as words
+from llpbench.report.boards import Summary, device, summarise
+from llpbench.report.reference import Reference, reference, rows
+from llpbench.report.table import Field, Heading, Table, number, text
+from llpbench.studies import Line, Study
+
+BESIDE = ("paper", "paper std", "mean", "std", "n", "difference", "beyond 2 std")
+"""the parts of a field that has the paper's number and ours"""
+
+OPEN = ("bagging", "bag_size", "encoder")
+"""what a study may leave open"""
+
+PAPER = {"bagging": "ordered", "bag_size": 256}
+"""what the paper's tables are for where they do not say it"""
+
+FLAG = "⚑"
+
+
+def _minutes(record: Record, *parts: str) -> float | None:
+    known = [record["times"][part] for part in parts if record["times"].get(part) is not None]
+    return sum(known) / 60 if known else None
+
+
+def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float | None]:
+    def read(record: Record, criterion: str) -> float | None:
+        value = record["results"][criterion].get("diagnostics", {}).get(name)
+        return None if value is None else times * value
+
+    return read
+
+
+def _metric(name: str) -> Callable[[Record, str], float | None]:
+    def read(record: Record, criterion: str) -> float | None:
+        value = record["results"][criterion]["test"].get(name)
+        return None if value is None else value * (100 if METRICS[name].percent else 1)
+
+    return read
+
+
+MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
+    **{name: _metric(name) for name in METRICS},
+    "cas": _diagnostic("cas"),
+    "pair-accuracy": _diagnostic("pair-accuracy", 100),
+    "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),
+    "pretraining minutes": lambda record, _: _minutes(record, "pretraining"),
+}
+"""what a line reads off a run, under its criterion"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a study leaves open, as some runs have it; None for what its lines fix."""
+
+    bagging: str | None
+    bag_size: int | None
+    encoder: str | None
+    protocol: str
+    """as JSON"""
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether the paper's numbers are for this."""
+        return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
+
+    def __str__(self) -> str:
+        size = None if self.bag_size is None else f"bags of {self.bag_size}"
+        encoder = None if self.encoder is None else f"encoder {self.encoder}"
+        protocol = words.protocol_text(json.loads(self.protocol))
+        return " · ".join(part for part in (self.bagging, size, encoder, protocol) if part)
+
+
+@dataclass
+class _Found:
+    """The runs behind one table."""
+
+    runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
+    """by line (its number) and dataset"""
+
+
+def study_tables(study: Study, records: Iterable[Record]) -> list[Table]:
+    """The tables of a study, one for each setting; none if nothing of it has run."""
+    if study.view == "datasets":
+        return [_datasets(study)]
+    found = _collect(study, records)
+    order = sorted(found, key=lambda setting: (not setting.is_papers, str(setting)))
+    make = _robustness if study.view == "robustness" else _scores
+    single = len(order) == 1
+    return [
+        make(study, setting, found[setting], f"study-{study.name}" + ("" if single else f"-{number}"))
+        for number, setting in enumerate(order, start=1)
+    ]
+
+
+def what_to_run(study: Study) -> str:
+    """What a reader is told of a study of which nothing has run."""
+    return f"Nothing of this study has run yet. Run it with: llpbench run --study {study.name}"
+
+
+def _collect(study: Study, records: Iterable[Record]) -> dict[Setting, _Found]:
+    lines = study.lines
+    by_method: dict[str, list[int]] = defaultdict(list)
+    for place, line in enumerate(lines):
+        by_method[line.fixed["method"]].append(place)
+    found: dict[Setting, _Found] = defaultdict(_Found)
+    without: list[tuple[int, Record]] = []
+    """runs of methods that bring their own network: they join every encoder"""
+    for record in records:
+        for place in by_method.get(record["spec"]["method"], ()):
+            if record["status"] != "ok" or not matches(lines[place], record):
+                continue
+            if record["spec"]["encoder"] is None and "encoder" not in lines[place].fixed:
+                without.append((place, record))
+            else:
+                found[_setting(lines[place], record)].runs[place, record["spec"]["dataset"]].append(record)
+    for place, record in without:
+        own = _setting(lines[place], record)
+        joined = [s for s in found if (s.bagging, s.bag_size, s.protocol) == (own.bagging, own.bag_size, own.protocol)]
+        for setting in joined or [own]:
+            found[setting].runs[place, record["spec"]["dataset"]].append(record)
+    return found
+
+
+def matches(line: Line, record: Record) -> bool:
+    """Whether a run is one of a line's: it has what the line fixes, and else only defaults."""
+    spec, fixed = record["spec"], line.fixed
+    if spec["method"] != fixed["method"]:
+        return False
+    if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
+        return False
+    if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
+        return False
+    named = {**fixed.get("params", {})}
+    named |= {f"pretraining.{name}": value for name, value in fixed.get("pretraining_params", {}).items()}
+    held = {**spec["params"]}
+    held |= {f"pretraining.{name}": value for name, value in spec.get("pretraining_params", {}).items()}
+    if any(held.get(name) != value for name, value in named.items()):
+        return False
+    return set(record["method"].get("changed", {})) <= set(named)
+
+
+def _setting(line: Line, record: Record) -> Setting:
+    spec = record["spec"]
+    left = {part: None if part in line.fixed else spec[part] for part in OPEN}
+    return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
+
+
+def _summary(line: Line, runs: Sequence[Record]) -> Summary | None:
+    """Over seeds; where a line leaves several pretrainings to validation, those of the best one."""
+    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
+    chosen = _best_pretraining(line, runs) if len(line.pretrainings) > 1 else list(runs)
+    chosen = sorted(chosen, key=lambda run: run["seed"])
+    values = [measure(run, criterion) for run in chosen if criterion in run["results"]]
+    return summarise([value for value in values if value is not None and isfinite(value)])
+
+
+def _best_pretraining(line: Line, runs: Sequence[Record]) -> list[Record]:
+    """The runs of the pretraining with the best mean of the criterion on validation rows, never on test rows."""
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for run in runs:
+        groups[run["spec"]["pretraining"]].append(run)
+
+    def mean(group: list[Record]) -> float:
+        values = [run["results"][line.fixed["criterion"]]["validation"] for run in group]
+        known = [value for value in values if value is not None]
+        return fsum(known) / len(known) if known else float("-inf")
+
+    best = max(sorted(groups), key=lambda name: mean(groups[name]), default=None)
+    return [] if best is None else groups[best]
+
+
+def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
+    printed = reference(study.reference) if study.reference and setting.is_papers else None
+    columns = _columns(printed, {dataset for _, dataset in found.runs})
+    flagged: list[str] = []
+    body = []
+    for place, line in enumerate(study.lines):
+        labels = dict(zip(study.factors, line.labels, strict=True))
+        fields = []
+        for code, dataset in columns:
+            ours = _summary(line, found.runs.get((place, dataset), []))
+            theirs = printed.find(labels, code) if printed else None
+            fields.append(_beside(theirs, ours, line))
+            if fields[-1].values.get("beyond 2 std"):
+                flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {fields[-1].lines[-1]}")
+        body.append((*map(text, line.labels), *fields))
+    return Table(
+        name=name,
+        title=f"{study.title}: {setting}",
+        caption=_caption(study, setting, found),
+        headings=(
+            *(Heading(factor, numeric=False) for factor in study.factors),
+            *(Heading(code or dataset, BESIDE) for code, dataset in columns),
+        ),
+        rows=tuple(body),
+        notes={f"{FLAG} Beyond two standard deviations": tuple(flagged)} if flagged else {},
+    )
+
+
+def _beside(theirs: tuple[float, float | None] | None, ours: Summary | None, line: Line) -> Field:
+    """Paper, ours, difference; flagged where it exceeds twice the larger of the two standard deviations."""
+    digits = 4 if line.fixed["measure"] == "cas" else 2
+    lines: list[str] = []
+    values: dict[str, Any] = {"n": 0}
+    if theirs is not None:
+        spread = "" if theirs[1] is None else f" ± {theirs[1]:.{digits}f}"
+        lines.append(f"paper {theirs[0]:.{digits}f}{spread}")
+        values |= {"paper": theirs[0], "paper std": theirs[1]}
+    if ours is not None:
+        lines.append(words.summary_text(ours, digits))
+        values |= {"mean": round(ours.mean, 6), "std": ours.std and round(ours.std, 6), "n": ours.n}
+    if theirs is not None and ours is not None:
+        difference = round(ours.mean - theirs[0], digits) + 0.0  # never -0.00
+        known = [std for std in (theirs[1], ours.std) if std is not None]
+        beyond = abs(difference) > 2 * max(known) if known else None
+        lines.append(f"{difference:+.{digits}f}{f' {FLAG}' if beyond else ''}")
+        values |= {"difference": difference, "beyond 2 std": beyond}
+    return Field(tuple(lines) or (words.NOTHING,), values)
+
+
+def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Table:
+    """Mean rank of the standard deviation, over the datasets on which every line has one."""
+    from pandas import DataFrame
+
+    from llpbench.report.statistics import robustness
+
+    datasets = sorted({dataset for _, dataset in found.runs})
+    summaries = {
+        line.labels[0]: [_summary(line, found.runs.get((place, dataset), [])) for dataset in datasets]
+        for place, line in enumerate(study.lines)
+    }
+    present = {label: stds for label, stds in summaries.items() if any(stds)}
+    shared = [
+        column
+        for column in range(len(datasets))
+        if all((each := stds[column]) is not None and each.std is not None for stds in present.values())
+    ]
+    stds = DataFrame({k: [v[c].std for c in shared] for k, v in present.items()}).T  # type: ignore[union-attr]
+    ours = robustness(stds) if shared and len(present) > 1 else {}
+    printed, recomputed = reference(study.reference), paper_robustness()
+    body = []
+    for line in study.lines:
+        (label,) = line.labels
+        theirs = printed.find({"method": label}, "")
+        body.append(
+            (
+                text(label),
+                number(theirs[0] if theirs else None, 3),
+                number(recomputed.get(label), 3),
+                number(float(ours[label]) if label in ours else None, 3),
+            )
+        )
+    over = words.counted(len(shared), "dataset")
+    return Table(
+        name=name,
+        title=f"{study.title}: {setting}",
+        caption=f"{_caption(study, setting, found)} {words.ROBUSTNESS_STUDY.format(over=over)}",
+        headings=tuple(
+            Heading(heading, numeric=heading != "method")
+            for heading in ("method", "paper", "from the paper's own table", "ours")
+        ),
+        rows=tuple(body),
+    )
+
+
+def paper_robustness() -> dict[str, float]:
+    """The ranking that the paper's own fine-grained table gives, without MovieLens, as the paper has it."""
+    from pandas import DataFrame
+
+    from llpbench.report.statistics import robustness
+
+    stds: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows("fine_grained"):
+        if row["method"] != "Supervised" and row["dataset"] != "ML":
+            stds[row["method"]][row["dataset"]] = float(row["std"])
+    ranks = robustness(DataFrame(stds).T)
+    return {str(label): float(rank) for label, rank in ranks.items()}
+
+
+def _datasets(study: Study) -> Table:
+    """The paper's statistics of its datasets, and what the registry declares."""
+    from llpbench.datasets.specs import dataset_specs
+
+    ours = {spec.code or spec.name: spec for spec in dataset_specs()}
+    printed = {
+        {"Movielens-1M": "ML", "Private": "PA, PB"}.get(row["dataset"], row["dataset"]): row for row in rows("datasets")
+    }
+    facts = ("rows", "numeric", "categorical", "classes")
+    body = []
+    for code in dict.fromkeys((*printed, *ours)):
+        spec = ours.get(code)
+        fields = [text(code), text(spec.name if spec else words.NOTHING)]
+        for fact in facts:
+            theirs = printed.get(code, {}).get(fact, "")
+            known = getattr(spec, fact) if spec else None
+            shown = [f"paper {theirs}"] if theirs else []
+            shown += [f"{known:,}"] if known is not None else []
+            fields.append(Field(tuple(shown) or (words.NOTHING,), {"paper": theirs or None, "ours": known}))
+        body.append((*fields, text(spec.licence if spec else words.NOTHING)))
+    return Table(
+        name=f"study-{study.name}",
+        title=study.title,
+        caption=words.DATASETS_STUDY,
+        headings=(
+            Heading("code", numeric=False),
+            Heading("dataset", numeric=False),
+            *(Heading(fact, ("paper", "ours")) for fact in facts),
+            Heading("licence", numeric=False),
+        ),
+        rows=tuple(body),
+    )
+
+
+def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
+    """(code, dataset) of the columns: the paper's in its order, then what else has run."""
+    from llpbench.registry import DATASETS
+
+    codes = {entry.name: str(entry.facts.get("code", "")) for entry in DATASETS.entries()}
+    names = {code: name for name, code in codes.items() if code}
+    first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
+    known = {dataset for _, dataset in first}
+    return [*first, *((codes.get(dataset, ""), dataset) for dataset in sorted(ran - known))]
+
+
+def _caption(study: Study, setting: Setting, found: _Found) -> str:
+    runs = [run for each in found.runs.values() for run in each]
+    hardware = ", ".join(sorted({device(run["hardware"]) for run in runs}))
+    beside = "With the paper's numbers beside" if setting.is_papers else "The paper has no numbers for this setting"
+    return f"{study.question} Ours on {hardware}. {beside}."

@@ -1,0 +1,101 @@
+"""A real browser for the tests of the HTML page: headless Chromium, which may read files and speak to nobody.
+
+Without Chromium and its driver these tests are skipped, unless LLPBENCH_REQUIRE_BROWSER=1: then they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1400,1000",
+)
+
+
+@pytest.fixture(scope="session")
+def chrome() -> Iterator[Chrome]:
+    """One browser for all tests, with a profile of its own."""
+    driver, binary = shutil.which("chromedriver"), next(filter(None, map(shutil.which, BROWSERS)), None)
+    if driver is None or binary is None:
+        _lacking("Chromium and chromedriver are not on the PATH")
+    try:
+        import selenium  # noqa: F401
+    except ImportError:
+        _lacking("selenium is not installed")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = launch(str(driver), str(binary), profile)
+        yield browser
+        browser.quit()
+
+
+def launch(driver: str, binary: str, profile: str) -> Chrome:
+    """Start the browser. Both programs are named, so selenium looks for no other, least of all on the network."""
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = Chrome(options=options, service=ChromeService(driver))
+    browser.set_script_timeout(30)
+    return browser
+
+
+def requested(browser: Chrome) -> list[str]:
+    """The addresses that the browser has asked for since the last call."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
+
+
+def complaints(browser: Chrome) -> list[str]:
+    """What the browser's console has had to complain about since the last call."""
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
+
+
+def open_page(browser: Chrome, page: str, folder: Path, fragment: str = "") -> None:
+    """Show a page from a file of its own, with nothing left of the one before."""
+    browser.get("about:blank")
+    requested(browser), complaints(browser)
+    file = folder / "page.html"
+    file.write_text(page, encoding="utf-8")
+    browser.get(f"{file.as_uri()}{fragment}")
+
+
+def resize(browser: Chrome, width: int, height: int = 800) -> None:
+    """The size of what is seen, which no window's frame takes from."""
+    command = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", command)
+
+
+def prefer(browser: Chrome, scheme: str) -> None:
+    """Light or dark."""
+    features: list[dict[str, Any]] = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def _lacking(what: str) -> None:
+    if os.environ.get("LLPBENCH_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"{what}, but LLPBENCH_REQUIRE_BROWSER=1 asks for it")
+    pytest.skip(what)

@@ -1,0 +1,436 @@
+"""Plots: what is drawn of which journals, that names are shown as they are, and that everything is reproducible."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log2
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from matplotlib.axes import Axes
+from report_factory import failed, record, runs
+
+from llpbench.errors import LLPBenchError
+from llpbench.record import Record
+from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.plots import Plot, draw_all
+from llpbench.report.plots.bag_sizes import bag_size_curves
+from llpbench.report.plots.critical import critical_difference
+from llpbench.report.plots.heat_map import heat_maps
+from llpbench.report.plots.learning import learning_curves
+from llpbench.report.plots.parts import LONGEST, labels, shown
+from llpbench.report.plots.proportions import proportions, shares
+from llpbench.report.plots.robustness import robustness
+from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.style import METHODS, method_style, row_styles
+from llpbench.report.plots.time import cost_of, front, time
+from llpbench.report.ranking import runs_that_count
+from llpbench.report.tabulate import tabulate
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+ODD = (
+    "<script>alert(1)</script>",
+    "cost $x_1$ and $y$",
+    r"back\$lash_{label}-{rank}",
+    "_under & 'quoted\"",
+    "smile-😀",
+    "control\x00\x1b[31m\n",
+    "long-" + "x" * 70 + "-end",
+)
+
+COURSE = {"auc": [0.6, 0.8, None, 0.7], "mpiou": [0.5, 0.6, 0.7], "l1": [0.4, 0.2, 0.3]}
+
+BAGS = {"number": 4, "histograms": [[0] * 18 + [3, 1], [1, 3] + [0] * 18]}
+
+
+def journal(
+    methods: Sequence[str] = ("dllp", "llp-vat", "mine"),
+    *,
+    sizes: Sequence[int] = (64, 256),
+    datasets: Sequence[str] = ("adult", "credit"),
+    seeds: int = 2,
+    **facts: Any,
+) -> list[Record]:
+    """A complete little benchmark, with floor and ceiling."""
+    every = [*((method, "") for method in methods), ("supervised", "ceiling"), ("bag-soft-label", "floor")]
+    return [
+        record(
+            method,
+            0.9 - 0.01 * log2(size) - 0.007 * place - 0.001 * seed * (1 + place),
+            role=role,
+            dataset=dataset,
+            bag_size=size,
+            seed=seed,
+            **facts,
+        )
+        for place, (method, role) in enumerate(every)
+        for dataset in datasets
+        for size in sizes
+        for seed in range(seeds)
+    ]
+
+
+def board(records: Sequence[Record]) -> Board:
+    return tabulate(records).boards[0]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    plots: list[Plot]
+    records: list[Record]
+    folder: Path
+
+    def kinds(self) -> set[str]:
+        return {plot.kind for plot in self.plots}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """Everything there is, of methods with odd names, drawn once."""
+    records = [
+        *journal(ODD, datasets=("adult", "<b>$1$"), curves=COURSE, bags=BAGS),
+        *runs("late", 0.8, None, pretraining="bag"),
+        failed("broken", dataset="adult"),
+    ]
+    folder = tmp_path_factory.mktemp("plots")
+    return Drawn(draw_all(tabulate(records), folder), records, folder)
+
+
+def test_every_kind_is_drawn_where_there_are_data_for_it(odd: Drawn) -> None:
+    assert odd.kinds() == {
+        "bag-size",
+        "time",
+        "critical-difference",
+        "robustness",
+        "heat-map",
+        "learning-curves",
+        "proportions",
+    }
+    for plot in odd.plots:
+        assert (plot.svg, plot.png) == (odd.folder / f"{plot.name}.svg", odd.folder / f"{plot.name}.png")
+        assert plot.png.read_bytes().startswith(b"\x89PNG")
+        assert plot.svg.stat().st_size < 150_000
+        assert plot.title
+        assert plot.caption.endswith(".")
+    assert len({plot.name for plot in odd.plots}) == len(odd.plots)
+    assert {file.name for file in odd.folder.iterdir()} == {
+        file.name for plot in odd.plots for file in (plot.svg, plot.png)
+    }
+
+
+def test_facts_tell_the_plots_apart(odd: Drawn) -> None:
+    facts = {(plot.kind, plot.criterion, plot.dataset) for plot in odd.plots}
+    assert {("time", "auc", None), ("time", "mpiou", None), ("learning-curves", None, "adult")} <= facts
+    assert {plot.bagging for plot in odd.plots} == {"ordered"}
+    assert {plot.bag_size for plot in odd.plots if plot.kind == "learning-curves"} == {256}
+
+
+def test_names_from_outside_are_text_and_nothing_else(odd: Drawn) -> None:
+    texts = set()
+    for plot in odd.plots:
+        raw = plot.svg.read_text(encoding="utf-8")
+        assert "<script" not in raw
+        assert "mathdefault" not in raw
+        texts |= {"".join(text.itertext()) for text in ElementTree.fromstring(raw).iter(f"{SVG}text")}
+    everything = "\n".join(texts)
+    for name in ODD[:5]:
+        assert name in everything
+    assert "control [31m" in everything
+    assert ODD[-1] not in everything
+    assert re.search(r"long-x+…x+-end", everything)
+
+
+def test_an_svg_has_the_same_bytes_in_every_process(odd: Drawn, tmp_path: Path) -> None:
+    """Sets of strings are ordered anew in each process, so another one draws what is most likely to depend on it."""
+    program = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from test_plots import board, journal\n"
+        "from llpbench.report.plots.saving import save_all\n"
+        "from llpbench.report.plots.critical import critical_difference\n"
+        "save_all(critical_difference(board(journal(datasets=tuple('abcdefgh'))), 'x'), Path(sys.argv[1]))\n"
+    )
+    here = Path(__file__).parent
+    outputs = []
+    for hash_seed in ("1", "2"):
+        folder = tmp_path / hash_seed
+        subprocess.run(
+            [sys.executable, "-c", program, str(folder), str(here), str(here.parent)],
+            check=True,
+            env={"PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": matplotlib.get_configdir()},
+        )
+        outputs.append((folder / "critical-difference-x.svg").read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_path: Path) -> None:
+    boards = tabulate(journal(sizes=(64,), curves=COURSE, bags=BAGS))
+    first = draw_all(boards, tmp_path / "first")
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "path"}):
+        mine = dict(matplotlib.rcParams)
+        second = draw_all(boards, tmp_path / "second")
+        assert dict(matplotlib.rcParams) == mine
+    assert [plot.svg.read_bytes() for plot in first] == [plot.svg.read_bytes() for plot in second]
+
+
+def test_no_ids_of_two_plots_meet_in_one_page(odd: Drawn) -> None:
+    ids = [set(re.findall(r' id="([^"]+)"', plot.svg.read_text(encoding="utf-8"))) for plot in odd.plots]
+    assert any(ids)
+    for one, other in itertools.combinations(ids, 2):
+        assert not one & other
+
+
+def test_nothing_to_draw(tmp_path: Path) -> None:
+    assert draw_all(Leaderboards((), tabulate([]).provenance), tmp_path / "none") == []
+    assert draw_all(tabulate([]), tmp_path / "none") == []
+    assert draw_all(tabulate([failed("dllp"), failed("mine")]), tmp_path / "none") == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(LLPBenchError, match=r"plots cannot be written into .*file.*--out") as caught:
+        draw_all(tabulate(journal()), tmp_path / "file")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(journal(seeds=1, sizes=(64,)), id="single seed"),
+        pytest.param(runs("dllp", 0.8, 0.9, curves=COURSE, bags=BAGS), id="single method"),
+        pytest.param([*runs("a", 0.8, 0.8), *runs("b", 0.8, 0.8), *runs("c", 0.8, 0.8)], id="no variance"),
+        pytest.param([*runs("a", None, None), *runs("b", 0.8, None)], id="no AUC"),
+        pytest.param([*runs("a", 0.4, 0.3), *runs("b", 0.45, 0.2)], id="worse than chance"),
+        pytest.param([*runs("a", 0.8, 0.9), *runs("b", 0.7, dataset="credit"), failed("c")], id="missing and failed"),
+        pytest.param(runs("g", 0.8, 0.9, encoder=None, times={"total": 1.0}), id="direct, without times"),
+        pytest.param(
+            runs("a", 0.8, 0.9, curves={"auc": [], "mpiou": [None], "l1": []}, bags={"number": 0, "histograms": []}),
+            id="empty curves and bags",
+        ),
+    ],
+)
+def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[Record], tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
+        plots = draw_all(tabulate(records), tmp_path)
+    for plot in plots:
+        ElementTree.fromstring(plot.svg.read_bytes())
+
+
+def test_tests_that_need_more_are_not_drawn() -> None:
+    one_column = board(journal(sizes=(64,), datasets=("adult",)))
+    assert not list(critical_difference(one_column, "x"))
+    assert not list(bag_size_curves(one_column, "x"))
+    assert not list(robustness(board(journal(seeds=1)), "x"))
+    assert not list(learning_curves(one_column, "x"))
+    assert not list(proportions(tabulate(journal())))
+
+
+def test_a_method_looks_the_same_whoever_is_beside_it() -> None:
+    few, many = board(journal(("mine", "dllp"))), board(journal(("a", "mine", "b", "dllp", "c", "llp-gan")))
+    first, second = (styles_by_method(of) for of in (few, many))
+    assert first["mine"] == second["mine"] == method_style("mine")
+    assert first["dllp"] == second["dllp"] == METHODS["dllp"]
+
+
+def test_a_method_has_its_colour_in_every_plot() -> None:
+    of = board(journal())
+    curves = lines(*bag_size_curves(of, "x"))
+    points = lines(*time(of, "x"))
+    for method in ("dllp", "llp-vat", "mine", "supervised"):
+        style = method_style(method)
+        for drawn in (curves, points):
+            assert any(line.get_color() == style.colour and line.get_marker() == style.marker for line in drawn)
+
+
+def test_no_two_built_in_methods_look_alike() -> None:
+    assert len({(style.marker, style.line) for style in METHODS.values()}) == len(METHODS)
+    assert len({style.colour for style in METHODS.values()}) == len(METHODS)
+
+
+def test_every_method_that_comes_along_has_a_style_of_its_own() -> None:
+    folder = Path(__file__).parents[2] / "methods"
+    names = {file.stem.replace("_", "-") for file in folder.glob("[!_]*.py")}
+    assert names == set(METHODS)
+
+
+def test_pretraining_is_hollow_and_variants_are_paler() -> None:
+    of = board(
+        [
+            *runs("dllp", 0.8),
+            *runs("dllp", 0.8, encoder="saint"),
+            *runs("dllp", 0.8, pretraining="self"),
+            *runs("dllp", 0.8, pretraining="self+bag"),
+        ]
+    )
+    styles = {entry.label: style for entry, style in row_styles(of.rows).items()}
+    plain, saint = styles["dllp (mlp)"], styles["dllp (saint)"]
+    assert (plain.colour, plain.hollow) == (METHODS["dllp"].colour, False)
+    assert (saint.marker, saint.hollow) == (plain.marker, False)
+    assert saint.colour != plain.colour
+    hollow = [styles[f"dllp (mlp, {pretraining})"] for pretraining in ("self", "self+bag")]
+    assert all(style.hollow for style in hollow)
+    assert len({style.colour for style in hollow}) == 2
+
+
+def test_long_names_keep_both_ends() -> None:
+    name = shown("a" * 50 + " (saint, self+bag)")
+    assert len(name) <= LONGEST
+    assert name.startswith("aaaa")
+    assert "…" in name
+    assert name.endswith("self+bag)")
+    assert shown("_hidden") == " _hidden"
+    assert shown("\x00") == "–"
+
+
+def test_labels_name_the_encoder_only_where_it_tells_rows_apart() -> None:
+    one = board([*runs("a", 0.8), *runs("b", 0.8, encoder=None)])
+    assert sorted(labels(one.rows).values()) == ["a", "b"]
+    two = board([*runs("a", 0.8), *runs("a", 0.8, encoder="saint")])
+    assert sorted(labels(two.rows).values()) == ["a (mlp)", "a (saint)"]
+
+
+def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
+    def timed(method: str, auc: float, seconds: float, **facts: Any) -> Record:
+        return record(method, auc, times={"train": seconds, "warm-up": 1.0, "total": 99.0}, **facts)
+
+    of = board(
+        [
+            timed("fast", 0.7, 1.0),
+            timed("better", 0.8, 10.0),
+            timed("beaten", 0.75, 20.0),
+            timed("supervised", 0.9, 2.0, role="ceiling"),
+            record("best", 0.85, pretraining="self", times={"train": 1.0, "pretraining": 50.0, "total": 9.0}),
+        ]
+    )
+    counting = runs_that_count(of.rows)
+    costs = [cost for row in of.rows if (cost := cost_of(row, counting))]
+    assert [cost.row.entry.method for cost in front(costs)] == ["fast", "better", "best"]
+    assert {cost.row.entry.method: cost.seconds for cost in costs} == {
+        "fast": 2.0,
+        "better": 11.0,
+        "beaten": 21.0,
+        "supervised": 3.0,
+        "best": 51.0,
+    }
+    (step,) = [line for line in lines(*time(of, "x")) if line.get_drawstyle() == "steps-post" and len(line.get_xdata())]
+    assert list(step.get_xdata())[:3] == [2.0, 11.0, 51.0]
+    assert list(step.get_ydata()) == pytest.approx([70.0, 80.0, 85.0, 85.0])
+
+
+def test_shared_devices_are_confessed() -> None:
+    alone, shared = ({"device": "cpu", "name": "EPYC", "threads": 1, "shared": flag} for flag in (False, True))
+    (mixed,) = time(board([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")
+    assert "In 2 of 4 runs others used the device, so their times are upper bounds." in mixed.about.caption
+    (silent,) = time(board(runs("a", 0.8, 0.9)), "x")
+    assert "2 of 2 runs do not say" in silent.about.caption
+    (quiet,) = time(board(runs("a", 0.8, 0.9, hardware=alone)), "x")
+    assert "others" not in quiet.about.caption
+
+
+def test_bag_size_curves_follow_the_means() -> None:
+    (drawing,) = bag_size_curves(board([*runs("a", 0.8, 0.9), *runs("a", 0.6, 0.7, bag_size=1024)]), "x")
+    (ax,) = visible(drawing)
+    (line,) = ax.get_lines()
+    assert list(line.get_xdata()) == [64, 1024]
+    assert list(line.get_ydata()) == pytest.approx([85.0, 65.0])
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
+
+
+def test_with_many_methods_the_simple_ones_step_back() -> None:
+    names = [name for name in METHODS if METHODS[name] is not METHODS["supervised"] and name != "bag-soft-label"]
+    (drawing,) = bag_size_curves(board(journal([*names, "mine"])), "x")
+    assert "In grey: " in drawing.about.caption
+    grey = drawing.about.caption.split("In grey: ")[1].split(". ")[0]
+    assert set(grey.split(", ")) == {
+        "supervised-gbdt",
+        "bag-soft-label-gbdt",
+        "bag-soft-label-linear",
+        "bag-mean-linear",
+    }
+
+
+def test_heat_maps_show_every_mean_and_mark_what_is_lacking() -> None:
+    of = board([*runs("a", 0.8, 0.9), *runs("b", 0.7), *runs("a", 0.6, dataset="credit")])
+    (drawing,) = heat_maps(of, "x")
+    texts = [text.get_text() for text in visible(drawing)[0].texts]
+    assert {"85.0", "70.0*", "60.0", "–"} <= set(texts)
+
+
+def test_heat_maps_are_split_before_numbers_touch() -> None:
+    of = board(journal(("a",), sizes=(8, 16, 32, 64, 128), datasets=("x", "y", "z"), seeds=1))
+    first, second = heat_maps(of, "x")
+    assert (first.about.name, second.about.name) == ("heat-map-x-1", "heat-map-x-2")
+    assert first.about.dataset is None
+    assert second.about.dataset == "z"
+
+
+def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
+    chosen = {name: {"epoch": epoch, "validation": 0, "test": {"auc": 0.9}} for name, epoch in (("auc", 1), ("l1", 2))}
+    run = record(results=chosen, curves=COURSE, bag_size=1024)
+    (drawing,) = learning_curves(board([run, record(seed=1, curves=COURSE, bag_size=1024)]), "x")
+    assert (drawing.about.dataset, drawing.about.bag_size) == ("adult", 1024)
+    marked = [line for line in visible(drawing)[0].get_lines() if line.get_marker() not in (None, "None", "")]
+    assert {(line.get_xdata()[0], line.get_ydata()[0]) for line in marked} == {(1, 0.8), (2, pytest.approx(0.85))}
+
+
+def test_the_shares_of_bags_count_every_seed_once() -> None:
+    other = {"number": 2, "histograms": [[0, 2], [2, 0]]}
+    half = {"number": 2, "histograms": [[1, 1], [1, 1]]}
+    records = [
+        *(record(method, seed=0, bags=other) for method in ("a", "b", "c")),
+        record("a", seed=1, bags=half),
+        record("a", bagging="random", bags=half),
+        record("a", dataset="credit"),
+    ]
+    assert shares(tabulate(records)) == {("adult", 64): {"ordered": [0.75, 0.25], "random": [0.5, 0.5]}}
+    (drawing,) = proportions(tabulate(records))
+    assert drawing.about.bagging is None
+
+
+def test_only_the_three_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from llpbench.report.plots import gallery
+
+    def nothing(*_: object) -> Iterator[Drawing]:
+        return iter(())
+
+    for other in ("bag_size_curves", "critical_difference", "robustness", "heat_maps", "learning_curves"):
+        monkeypatch.setattr(gallery, other, nothing)
+    records = [
+        record("a", seed=seed, bagging=bagging)
+        for number, bagging in ((1, "small"), (2, "my bags"), (3, "my-bags"), (4, "random"))
+        for seed in range(number)
+    ]
+    plots = draw_all(tabulate(records), tmp_path)
+    assert {plot.bagging for plot in plots} == {"my bags", "my-bags", "random"}
+    assert len({plot.name for plot in plots}) == len(plots) == 6
+    assert all("Of 4 pairs of bagging and protocol the 3 with most runs are drawn." in plot.caption for plot in plots)
+
+
+def test_matplotlib_waits_until_something_is_drawn() -> None:
+    program = "import sys, llpbench.report, llpbench.report.plots; print('matplotlib' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "False"
+
+
+def styles_by_method(of: Board) -> dict[str, Any]:
+    return {entry.method: style for entry, style in row_styles(of.rows).items()}
+
+
+def visible(drawing: Drawing) -> list[Axes]:
+    return [ax for ax in drawing.figure.axes if ax.get_visible()]
+
+
+def lines(*drawings: Drawing) -> list[Any]:
+    return [line for drawing in drawings for ax in visible(drawing) for line in ax.get_lines()]

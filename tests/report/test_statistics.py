@@ -1,0 +1,663 @@
+"""Statistics of comparisons: answers worked out by hand or published, and what must never change an answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from itertools import product
+from math import exp, inf, isnan, nan, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from pandas import DataFrame, MultiIndex, Series, read_csv
+from pandas.testing import assert_frame_equal, assert_series_equal
+
+from llpbench.report import statistics
+
+Values = dict[str, dict[tuple[str, int], list[float]]]
+Function = Callable[[DataFrame], Any]
+
+# AUC of C4.5 with m (minimal examples in a leaf) and cf (confidence level) by default or tuned, on 14 datasets: Demšar,
+# 2006, table 6. In thousandths, so that equal differences are equal. He prints 975 twice for one dataset and ranks the
+# unrounded numbers; 975.1 stands for the higher one.
+DEMSAR: dict[str, list[float]] = {
+    "C4.5": [763, 599, 954, 628, 882, 936, 661, 583, 775, 1000, 940, 619, 972, 957],
+    "C4.5+m": [768, 591, 971, 661, 888, 931, 668, 583, 838, 1000, 962, 666, 981, 978],
+    "C4.5+cf": [771, 590, 968, 654, 886, 916, 609, 563, 866, 1000, 965, 614, 975.1, 946],
+    "C4.5+m+cf": [798, 569, 967, 657, 898, 931, 685, 625, 875, 1000, 962, 669, 975, 970],
+}
+
+
+def frame(values: Values) -> DataFrame:
+    """Scores of methods, by method and (dataset, bag size): one value a seed, from 0."""
+    return DataFrame(
+        [
+            (method, dataset, bag_size, seed, value)
+            for method, blocks in values.items()
+            for (dataset, bag_size), found in blocks.items()
+            for seed, value in enumerate(found)
+        ],
+        columns=["method", "dataset", "bag_size", "seed", "value"],
+    )
+
+
+def over_datasets(values: dict[str, list[float]]) -> DataFrame:
+    """Scores with one bag size and one seed: by method, one value a dataset."""
+    return frame({m: {(f"d{i:02}", 64): [v] for i, v in enumerate(found)} for m, found in values.items()})
+
+
+def one_block(values: dict[str, list[float]]) -> DataFrame:
+    """Scores with one dataset and one bag size: by method, one value a seed."""
+    return frame({method: {("d", 64): found} for method, found in values.items()})
+
+
+def noise(methods: int, *, datasets: int = 3, bag_sizes: int = 2, seeds: int = 4) -> DataFrame:
+    generator = np.random.default_rng(0)
+    blocks = list(product([f"d{i}" for i in range(datasets)], [2**i for i in range(bag_sizes)]))
+    return frame({f"m{i:02}": {block: list(generator.normal(size=seeds)) for block in blocks} for i in range(methods)})
+
+
+# --- frames
+
+
+def test_common_keeps_the_runs_that_every_method_has_a_finite_value_for() -> None:
+    scores = frame(
+        {
+            "a": {("x", 64): [1.0, 2.0, 3.0, 4.0], ("y", 64): [5.0]},
+            "b": {("x", 64): [1.0, nan, 3.0, inf], ("y", 128): [5.0]},  # not seeds 1 and 3; y has another bag size
+        }
+    )
+    found = statistics.common(scores.iloc[::-1])
+    assert list(zip(found["method"], found["dataset"], found["seed"], strict=True)) == [
+        ("b", "x", 2),
+        ("b", "x", 0),
+        ("a", "x", 2),
+        ("a", "x", 0),
+    ]
+    assert list(statistics.block_means(found).loc[("x", 64)]) == [2.0, 2.0]
+
+
+def test_common_of_methods_that_share_nothing_is_empty() -> None:
+    found = statistics.common(frame({"a": {("x", 64): [1.0]}, "b": {("y", 64): [1.0]}}))
+    assert found.empty
+    with pytest.raises(ValueError, match="no runs"):
+        statistics.block_means(found)
+
+
+def test_block_means_are_means_over_seeds_and_seeds_may_differ_between_blocks() -> None:
+    scores = frame(
+        {
+            "b": {("y", 64): [7.0], ("x", 128): [3.0], ("x", 64): [1.0, 2.0]},
+            "a": {("y", 64): [0.0], ("x", 128): [1.0], ("x", 64): [4.0, 8.0]},
+        }
+    )
+    found = statistics.block_means(scores)
+    index = MultiIndex.from_tuples([("x", 64), ("x", 128), ("y", 64)], names=["dataset", "bag_size"])
+    assert_frame_equal(found, DataFrame({"a": [6.0, 1.0, 0.0], "b": [1.5, 3.0, 7.0]}, index=index), check_names=False)
+
+
+COMPARISONS = [
+    statistics.block_means,
+    statistics.mean_ranks,
+    statistics.standings,
+    statistics.friedman,
+    statistics.nemenyi,
+    statistics.wilcoxon_holm,
+    statistics.win_rates,
+]
+
+
+@pytest.mark.parametrize("compare", COMPARISONS)
+@pytest.mark.parametrize("value", [nan, inf, -inf, None])
+def test_an_incomplete_frame_is_refused_and_names_what_is_lacking(compare: Function, value: float | None) -> None:
+    scores = noise(3)
+    lacking = (scores["method"] == "m01") & (scores["dataset"] == "d1") & (scores["bag_size"] == 2)
+    lacking &= scores["seed"] == 3
+    assert lacking.sum() == 1
+    bad = scores[~lacking] if value is None else scores.assign(value=scores["value"].mask(lacking, value))
+    with pytest.raises(ValueError, match="method 'm01' has no finite value for dataset 'd1', bag size 2, seed 3"):
+        compare(bad)
+
+
+def test_of_several_that_are_lacking_the_first_is_named() -> None:
+    scores = noise(3)
+    with pytest.raises(ValueError, match="method 'm02' has no finite value for dataset 'd0', bag size 1, seed 1"):
+        statistics.block_means(scores.drop(index=scores.index[(scores["method"] == "m02") & (scores["seed"] > 0)]))
+
+
+@pytest.mark.parametrize("function", [*COMPARISONS, statistics.common])
+def test_two_values_of_one_run_are_refused(function: Function) -> None:
+    scores = noise(3)
+    twice = scores.iloc[[*range(len(scores)), 5]]
+    with pytest.raises(ValueError, match="there are two: method=m00, dataset=d0, bag_size=2, seed=1"):
+        function(twice)
+
+
+def test_a_frame_lacking_a_column_or_a_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="no column 'bag_size'"):
+        statistics.mean_ranks(noise(3).drop(columns="bag_size"))
+    scores = noise(3)
+    with pytest.raises(ValueError, match=r"every score needs .* however: method=m00, dataset=d0, bag_size=1, seed=nan"):
+        statistics.mean_ranks(scores.assign(seed=scores["seed"].where(scores["seed"] != 2)))
+
+
+@pytest.mark.parametrize("function", [f for f in COMPARISONS if f is not statistics.friedman])
+def test_the_order_of_rows_changes_nothing(function: Function) -> None:
+    scores = noise(4, datasets=4)
+    assert_frame_or_series_equal(function(scores.sample(frac=1, random_state=1)), function(scores))
+
+
+def test_the_order_of_rows_does_not_change_friedman() -> None:
+    scores = noise(4, datasets=4)
+    ours, other = statistics.friedman(scores), statistics.friedman(scores.sample(frac=1, random_state=1))
+    assert ours is not None
+    assert other is not None
+    assert (ours.statistic, ours.p) == (other.statistic, other.p)
+    assert_series_equal(ours.mean_ranks, other.mean_ranks)
+
+
+def assert_frame_or_series_equal(one: DataFrame | Series, other: DataFrame | Series) -> None:
+    (assert_series_equal if isinstance(one, Series) else assert_frame_equal)(one, other)
+
+
+# --- ranks
+
+
+def test_mean_ranks_by_hand_with_ties() -> None:
+    # ranks in the columns:                    1    2      3
+    scores = over_datasets(
+        {
+            "a": [0.9, 0.5, 0.7],  # 1    2.5    2
+            "b": [0.8, 0.5, 0.7],  # 2    2.5    2
+            "c": [0.7, 0.6, 0.7],
+        }
+    )  # 3    1      2     fmt: skip
+    assert dict(statistics.mean_ranks(scores)) == pytest.approx({"a": 5.5 / 3, "b": 6.5 / 3, "c": 2.0})
+
+
+def test_mean_ranks_of_a_published_comparison() -> None:
+    found = statistics.mean_ranks(over_datasets(DEMSAR))
+    assert found.round(3).to_dict() == {"C4.5": 3.143, "C4.5+m": 2.0, "C4.5+cf": 2.893, "C4.5+m+cf": 1.964}
+
+
+def test_rounding_does_not_break_ties() -> None:
+    # 0.1 + 0.2 + 0.3 > 0.3 + 0.2 + 0.1 in floats
+    scores = one_block({"a": [0.3, 0.2, 0.1], "b": [0.1, 0.2, 0.3]})
+    assert sum([0.1, 0.2, 0.3]) > sum([0.3, 0.2, 0.1])
+    assert dict(statistics.mean_ranks(scores)) == {"a": 1.5, "b": 1.5}
+    assert list(statistics.standings(scores)["rank"]) == [1, 1]
+
+
+# --- standings
+
+
+def test_means_weigh_blocks_equally_however_many_seeds_they_have() -> None:
+    # a: (1 + 3) / 2 = 2; over runs it would be 3/2. b: (2 + 1) / 2 = 1.5
+    scores = frame(
+        {
+            "a": {("x", 64): [1.0, 1.0, 1.0], ("y", 64): [3.0]},
+            "b": {("x", 64): [2.0, 2.0, 2.0], ("y", 64): [1.0]},
+        }
+    )
+    found = statistics.standings(scores)
+    assert found["mean"].to_dict() == {"a": 2.0, "b": 1.5}
+    assert found["rank"].to_dict() == {"a": 1, "b": 2}
+    assert found["mean_rank"].to_dict() == {"a": 1.5, "b": 1.5}
+
+
+def test_standings_are_sorted_by_mean_then_name_and_equal_means_share_a_rank() -> None:
+    found = statistics.standings(one_block({"d": [2.0, 4.0], "c": [1.0, 1.0], "b": [4.0, 2.0], "a": [0.0, 0.0]}))
+    assert list(found.index) == ["b", "d", "c", "a"]
+    assert list(found["rank"]) == [1, 1, 3, 4]
+    assert found.index.name == "method"
+    assert list(found.columns) == ["mean", "rank", "mean_rank", "low", "high", "group"]
+
+
+def test_the_bootstrap_changes_no_point_estimate() -> None:
+    scores = noise(5)
+    point = ["mean", "rank", "mean_rank"]
+    first, other = statistics.standings(scores), statistics.standings(scores, draws=50, seed=7, level=0.5)
+    assert_frame_equal(first[point], other[point])
+    assert not first.equals(other)  # though it was a different bootstrap
+
+
+def test_a_seed_gives_the_same_bootstrap_again() -> None:
+    scores = noise(5)
+    assert_frame_equal(statistics.standings(scores, draws=99, seed=3), statistics.standings(scores, draws=99, seed=3))
+
+
+def test_an_added_method_far_below_changes_nothing_for_the_others() -> None:
+    scores = noise(4)
+    worst = noise(1).assign(method="worst", value=-1000.0)
+    more = DataFrame([*scores.itertuples(index=False), *worst.itertuples(index=False)], columns=scores.columns)
+    assert_frame_equal(statistics.standings(more).iloc[:4], statistics.standings(scores))
+
+
+def test_a_method_far_above_has_rank_one_for_sure_and_a_group_of_its_own() -> None:
+    scores = noise(4)
+    best = scores["method"] == "m02"
+    found = statistics.standings(scores.assign(value=scores["value"] + 100.0 * best))
+    assert tuple(found.loc["m02", ["rank", "low", "high", "group"]]) == (1, 1, 1, "A")
+    assert list(found["group"])[1:] == ["B", "B", "B"]
+    assert found["low"].iloc[1] == 2
+    assert found["high"].max() == 4
+
+
+@pytest.mark.parametrize("others", range(1, 30))
+def test_identical_methods_stand_alike_whoever_else_is_there(others: int) -> None:
+    scores = noise(others)
+    twin = scores[scores["method"] == "m00"].assign(method="z")
+    both = DataFrame([*scores.itertuples(index=False), *twin.itertuples(index=False)], columns=scores.columns)
+    found = statistics.standings(both, draws=200)
+    assert tuple(found.loc["m00"]) == tuple(found.loc["z"])
+    if others == 1:
+        assert tuple(found.loc["z"])[1:] == (1, 1.5, 1, 1, "A")
+
+
+def test_seeds_are_resampled_with_their_known_odds() -> None:
+    # a - b is +3 with one seed and -1 with the other: over two drawn seeds +3, +1, +1 or -1, so a is behind in 1 of 4
+    scores = one_block({"a": [3.0, -1.0], "b": [0.0, 0.0]})
+    wide = statistics.standings(scores, level=0.6)  # 20 % in each tail: the 25 % count
+    assert wide["low"].to_dict() == {"a": 1, "b": 1}
+    assert wide["high"].to_dict() == {"a": 2, "b": 2}
+    assert list(wide["group"]) == ["A", "A"]
+    narrow = statistics.standings(scores, level=0.4)  # 30 % in each tail: they do not
+    assert narrow["low"].to_dict() == {"a": 1, "b": 2}
+    assert narrow["high"].to_dict() == {"a": 1, "b": 2}
+    assert list(narrow["group"]) == ["A", "B"]
+
+
+def test_each_copy_of_a_dataset_has_its_own_draw_of_seeds() -> None:
+    # a - b is +3 or -1 in both datasets; a is behind if all four drawn runs have -1, in 1 of 16. If two copies of one
+    # dataset shared their seeds, it would be 1/2 * 1/16 + 1/2 * 1/4 = 0.156, more than the 10 % of a tail
+    blocks = {("x", 64): [3.0, -1.0], ("y", 64): [3.0, -1.0]}
+    found = statistics.standings(frame({"a": blocks, "b": {block: [0.0, 0.0] for block in blocks}}), level=0.8)
+    assert found.loc["a", "high"] == 1
+
+
+def test_the_comparison_is_paired_within_runs() -> None:
+    # seeds differ by far more than methods, and a is above b with each of them
+    found = statistics.standings(one_block({"a": [0.1, 50.1, 100.1], "b": [0.0, 50.0, 100.0]}))
+    assert list(found["group"]) == ["A", "B"]
+    assert list(found["low"]) == list(found["high"]) == [1, 2]
+
+
+def test_bag_sizes_of_a_dataset_travel_together() -> None:
+    # a - b is +3 on x and -1 on y, with all of 50 bag sizes. Both drawn datasets are y in 1 of 4, and a is behind;
+    # 100 blocks drawn one by one would have a mean of 1 ± 0.2, and a would lead for sure
+    sizes = range(50)
+    ahead = {("x", size): [3.0] for size in sizes} | {("y", size): [-1.0] for size in sizes}
+    found = statistics.standings(frame({"a": ahead, "b": {block: [0.0] for block in ahead}}))
+    assert list(found["group"]) == ["A", "A"]
+    assert list(found["high"]) == [2, 2]
+
+
+def test_seeds_of_bag_sizes_are_drawn_apart() -> None:
+    # a - b is +3 or -1 with all of 50 bag sizes of the only dataset: drawn apart, its mean is 1 ± 0.2; drawn once for
+    # all, a would be behind in 1 of 4
+    ahead = {("x", size): [3.0, -1.0] for size in range(50)}
+    found = statistics.standings(frame({"a": ahead, "b": {block: [0.0, 0.0] for block in ahead}}))
+    assert list(found["group"]) == ["A", "B"]
+    assert list(found["high"]) == [1, 2]
+
+
+def test_a_drawn_dataset_weighs_by_its_bag_sizes() -> None:
+    # x has one bag size, a - b = +4; y has three, a - b = -1. Means of two drawn datasets, over blocks: x, x: 4;
+    # x, y (1 of 2): (4 - 3) / 4 = 0.25; y, y (1 of 4): -1. By datasets alike, x, y would be (4 - 1) / 2
+    ahead = {("x", 0): [4.0], ("y", 0): [-1.0], ("y", 1): [-1.0], ("y", 2): [-1.0]}
+    third = {block: [0.5] for block in ahead}  # between 0.25 and 1.5: above a in 3 of 4 draws
+    found = statistics.standings(frame({"a": ahead, "b": {block: [0.0] for block in ahead}, "c": third}), level=0.2)
+    assert found["mean"].to_dict() == {"c": 0.5, "a": 0.25, "b": 0.0}
+    assert found.loc["c", "high"] == 1  # 40 % in each tail: c is behind a in only 25 %
+    assert found.loc["a", "low"] == 2
+
+
+def test_intervals_hold_the_rank_even_if_few_draws_have_it() -> None:
+    # mean of a 4, of the others 10/3. But in all draws but those of three different seeds, 6/27 = 22 %, one of the
+    # others has 20/3 or more and stands before a; 25 % are in each tail
+    scores = one_block(
+        {"a": [4.0, 4.0, 4.0], "b": [10.0, 0.0, 0.0], "c": [0.0, 10.0, 0.0], "d": [0.0, 0.0, 10.0]},
+    )
+    found = statistics.standings(scores, level=0.5)
+    assert found["rank"].to_dict() == {"a": 1, "b": 2, "c": 2, "d": 2}
+    assert tuple(found.loc["a", ["low", "high"]]) == (1, 2)
+    # the same upside down: a is the last, but before one of the others in all those draws
+    below = statistics.standings(scores.assign(value=-scores["value"]), level=0.5)
+    assert below["rank"].to_dict() == {"a": 4, "b": 1, "c": 1, "d": 1}
+    assert below.loc["a", "high"] == 4
+
+
+def test_rounding_does_not_break_ties_of_draws() -> None:
+    # a and b tie if as many x as z are drawn: 7 of 27 draws. Either is behind in 10 of 27, 37 %; 45 % are in each tail
+    scores = over_datasets({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [-0.35, -0.35, -0.35]})
+    found = statistics.standings(scores, level=0.1)
+    assert found["high"].to_dict() == {"a": 1, "b": 1, "c": 3}
+
+
+def test_a_group_is_counted_from_its_leader() -> None:
+    # a is not for sure above b, nor b above c; but a is above c with every seed. So a and b are A; c leads B, and d,
+    # which is not for sure below c, is in it
+    scores = one_block({"a": [4.0, 4.0], "b": [5.0, 2.0], "c": [2.0, 3.0], "d": [3.0, 1.0], "e": [0.0, 0.0]})
+    assert statistics.standings(scores)["group"].to_dict() == {"a": "A", "b": "A", "c": "B", "d": "B", "e": "C"}
+
+
+def test_group_letters_go_on_after_z() -> None:
+    scores = one_block({f"m{i:02}": [-i, -i] for i in range(54)})
+    groups = list(statistics.standings(scores, draws=2)["group"])
+    assert groups[:2] == ["A", "B"]
+    assert groups[25:28] == ["Z", "AA", "AB"]
+    assert groups[51:] == ["AZ", "BA", "BB"]
+
+
+def test_methods_that_never_differ_are_all_first() -> None:
+    found = statistics.standings(over_datasets({"b": [0.5, 0.5], "a": [0.5, 0.5]}))
+    assert [tuple(row) for row in found.itertuples()] == [("a", 0.5, 1, 1.5, 1, 1, "A"), ("b", 0.5, 1, 1.5, 1, 1, "A")]
+
+
+@pytest.mark.parametrize("bag_sizes", [1, 3])
+def test_one_dataset_with_one_seed_has_no_intervals(bag_sizes: int) -> None:
+    found = statistics.standings(noise(3, datasets=1, bag_sizes=bag_sizes, seeds=1))
+    assert found["low"].isna().all()
+    assert found["high"].isna().all()
+    assert list(found["group"]) == ["", "", ""]
+    assert list(found["rank"]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("shape", [{"datasets": 1}, {"seeds": 1}])
+def test_one_dataset_or_one_seed_still_gives_intervals(shape: dict[str, int]) -> None:
+    found = statistics.standings(noise(3, **shape))
+    assert found["low"].dtype == found["high"].dtype == "Int64"
+    assert (found["low"] <= found["rank"]).all()
+    assert (found["rank"] <= found["high"]).all()
+    assert (found["low"] < found["high"]).any()  # it is noise
+
+
+def test_one_method_is_first() -> None:
+    found = statistics.standings(noise(1))
+    assert tuple(found.loc["m00"])[1:] == (1, 1.0, 1, 1, "A")
+
+
+def test_standings_refuse_bad_settings() -> None:
+    with pytest.raises(ValueError, match="draws=0"):
+        statistics.standings(noise(2), draws=0)
+    with pytest.raises(ValueError, match="level=95"):
+        statistics.standings(noise(2), level=95)
+
+
+# --- tests
+
+
+def test_friedman_by_hand() -> None:
+    # ranks in the columns:                          1  2  3  4   sum
+    scores = over_datasets(
+        {
+            "a": [0.9, 0.9, 0.9, 0.8],  # 1  1  1  2     5
+            "b": [0.8, 0.8, 0.7, 0.9],  # 2  2  3  1     8
+            "c": [0.7, 0.7, 0.8, 0.7],
+        }
+    )  # 3  3  2  3    11     fmt: skip
+    # 12 / (N k (k + 1)) * sum of squares - 3 N (k + 1) = 12 / (4 * 3 * 4) * (25 + 64 + 121) - 3 * 4 * 4 = 4.5;
+    # with 2 degrees of freedom p = exp(-4.5 / 2). q_0.05 of 3 methods is 2.343 (Demšar, table 5)
+    found = statistics.friedman(scores)
+    assert found is not None
+    assert found.statistic == pytest.approx(4.5)
+    assert found.p == pytest.approx(exp(-2.25))
+    assert (found.blocks, found.methods) == (4, 3)
+    assert found.critical_difference == pytest.approx(2.343 * sqrt(3 * 4 / (6 * 4)), abs=5e-4)
+    assert found.mean_ranks.to_dict() == {"a": 1.25, "b": 2.0, "c": 2.75}
+
+
+def test_friedman_of_a_published_comparison() -> None:
+    # Demšar, section 3.2: 9.28, without the correction for ties. Those are three of two methods and one of four:
+    # 1 - (3 * (2^3 - 2) + (4^3 - 4)) / (14 * (4^3 - 4)) = 1 - 78 / 840
+    found = statistics.friedman(over_datasets(DEMSAR))
+    assert found is not None
+    assert found.statistic * (1 - 78 / 840) == pytest.approx(9.28, abs=0.005)
+    assert found.critical_difference == pytest.approx(1.25, abs=0.005)
+
+
+def test_friedman_uses_means_over_seeds() -> None:
+    blocks = [("x", 64), ("y", 64)]
+    by_seeds = frame({m: {block: [v - 5, v + 5] for block in blocks} for m, v in (("a", 1.0), ("b", 2.0), ("c", 3.0))})
+    found = statistics.friedman(by_seeds)
+    assert found is not None
+    assert found.blocks == 2
+    assert found.statistic == pytest.approx(4.0)  # 12 / (2 * 3 * 4) * (4 + 16 + 36) - 3 * 2 * 4
+
+
+def test_friedman_of_methods_that_never_differ_finds_nothing() -> None:
+    found = statistics.friedman(over_datasets({m: [0.5, 0.6, 0.7] for m in "abc"}))
+    assert found is not None
+    assert (found.statistic, found.p) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("methods", "alpha", "q"),
+    [(2, 0.05, 1.960), (5, 0.05, 2.728), (10, 0.05, 3.164), (2, 0.10, 1.645), (4, 0.10, 2.291)],
+)
+def test_critical_differences_of_the_published_table(methods: int, alpha: float, q: float) -> None:
+    # Demšar, table 5
+    found = statistics.critical_difference(methods, 7, alpha=alpha)
+    assert found / sqrt(methods * (methods + 1) / (6 * 7)) == pytest.approx(q, abs=1e-3)
+
+
+def test_nemenyi_of_a_published_comparison() -> None:
+    # Demšar, section 3.2: at 0.05 (1.25) no two differ; at 0.10 (1.12) C4.5 differs from +m (3.143 - 2.000) and from
+    # +m+cf (3.143 - 1.964)
+    found = statistics.nemenyi(over_datasets(DEMSAR))
+    assert found is not None
+    assert 0.05 < found.loc["C4.5", "C4.5+m+cf"] < found.loc["C4.5", "C4.5+m"] < 0.10
+    assert found.loc["C4.5+cf", "C4.5+m+cf"] > 0.10
+    assert_matrix_of_p_values(found)
+
+
+def test_nemenyi_agrees_with_the_critical_difference() -> None:
+    scores = noise(5, datasets=8)
+    scores["value"] += scores["method"].map({"m00": 2.0, "m01": 1.0}).fillna(0.0)
+    p, test = statistics.nemenyi(scores), statistics.friedman(scores)
+    assert p is not None
+    assert test is not None
+    ranks = test.mean_ranks.to_numpy()
+    apart = np.abs(ranks[:, None] - ranks[None, :]) > test.critical_difference
+    assert ((p.to_numpy() < 0.05) == apart).all()
+    assert 0 < apart.sum() < apart.size - 5
+
+
+@pytest.mark.parametrize("blocks", [2, 6, 13, 14, 20, 60])
+def test_methods_that_never_differ_have_p_one_and_spoil_no_other(blocks: int) -> None:
+    values = [float(i) for i in range(blocks)]
+    scores = over_datasets({"a": values, "twin": values, "c": [-100.0 - i * i for i in range(blocks)]})
+    wilcoxon, nemenyi = statistics.wilcoxon_holm(scores), statistics.nemenyi(scores)
+    assert wilcoxon is not None
+    assert nemenyi is not None
+    assert wilcoxon.loc["a", "twin"] == nemenyi.loc["a", "twin"] == 1.0
+    # c is always the worst: 2 / 2^n, times the 3 pairs
+    expected = min(1.0, 3 * 2 / 2**blocks)
+    assert wilcoxon.loc[["a", "twin"], "c"].to_list() == pytest.approx([expected, expected], abs=1e-15)
+    assert_matrix_of_p_values(wilcoxon)
+    assert_matrix_of_p_values(nemenyi)
+
+
+def test_wilcoxon_holm_by_hand() -> None:
+    # a - b: 10, 20, 30, 40, 50: one of 2^5 signs is as extreme, p = 2/32. a - c: 11, 18, 33, 36, 55: the same.
+    # b - c: 1, -2, 3, -4, 5: the negative ranks sum to 6, as 13 of 32 subsets of 1..5 do or to less: p = 26/32.
+    # Holm: 3 * 2/32; then 2 * 2/32, but not less than the one before; then 1 * 26/32
+    b = [5.0, -3.0, 8.0, 0.0, 2.0]
+    ahead, behind = [10.0, 20.0, 30.0, 40.0, 50.0], [1.0, -2.0, 3.0, -4.0, 5.0]
+    scores = over_datasets(
+        {
+            "a": [x + y for x, y in zip(b, ahead, strict=True)],
+            "b": b,
+            "c": [x - y for x, y in zip(b, behind, strict=True)],
+        }
+    )
+    found = statistics.wilcoxon_holm(scores)
+    assert found is not None
+    assert found.loc["a", "b"] == found.loc["a", "c"] == pytest.approx(6 / 32)
+    assert found.loc["b", "c"] == pytest.approx(26 / 32)
+    assert_matrix_of_p_values(found)
+
+
+def test_wilcoxon_of_a_published_comparison() -> None:
+    # Demšar, section 3.1.3: the ranks against C4.5+m sum to 12, those of the two zero differences being split. p by
+    # counting the subsets of 1..14 that sum to 12 or less
+    found = statistics.wilcoxon_holm(over_datasets({method: DEMSAR[method] for method in ("C4.5", "C4.5+m")}))
+    ways = [1]
+    for rank in range(1, 15):
+        longer = [0] * rank + ways
+        ways = [n + (ways[total] if total < len(ways) else 0) for total, n in enumerate(longer)]
+    assert sum(ways) == 2**14
+    assert found is not None
+    assert found.loc["C4.5", "C4.5+m"] == pytest.approx(2 * sum(ways[:13]) / 2**14)
+
+
+def test_too_little_for_a_test_is_none() -> None:
+    two_methods, one = over_datasets({"a": [1.0, 2.0], "b": [2.0, 4.0]}), one_block({m: [1.0, 2.0] for m in "abc"})
+    assert statistics.friedman(two_methods) is None
+    assert statistics.nemenyi(two_methods) is None
+    assert statistics.wilcoxon_holm(two_methods) is not None
+    assert statistics.wilcoxon_holm(two_methods[two_methods["method"] == "a"]) is None
+    for test in (statistics.friedman, statistics.nemenyi, statistics.wilcoxon_holm):
+        assert test(one) is None
+
+
+def assert_matrix_of_p_values(found: DataFrame) -> None:
+    assert list(found.index) == list(found.columns)
+    assert (found.to_numpy() == found.to_numpy().T).all()
+    assert (np.diag(found) == 1.0).all()
+    assert ((found >= 0.0) & (found <= 1.0)).all(axis=None)
+
+
+# --- win rates, robustness, trade-offs
+
+
+def test_win_rates_by_hand() -> None:
+    scores = frame(
+        {
+            "a": {("x", 64): [3.0, 1.0], ("y", 64): [5.0]},
+            "b": {("x", 64): [2.0, 2.0], ("y", 64): [4.0]},
+            "c": {("x", 64): [2.0, 0.0], ("y", 64): [6.0]},
+        }
+    )
+    found = statistics.win_rates(scores)
+    # blocks x (two runs) and y (one) weigh alike
+    assert found.loc["a", "b"] == (1 / 2 + 1) / 2
+    assert found.loc["b", "a"] == (1 / 2 + 0) / 2
+    assert found.loc["a", "c"] == (2 / 2 + 0) / 2
+    assert found.loc["b", "c"] == ((0.5 + 1) / 2 + 0) / 2  # a tie
+    assert found.loc["c", "b"] == ((0.5 + 0) / 2 + 1) / 2
+    assert np.isnan(np.diag(found)).all()
+
+
+def test_win_rates_of_two_methods_sum_to_one() -> None:
+    scores = noise(4)
+    found = statistics.win_rates(scores.assign(value=scores["value"].round()))  # with ties
+    assert np.nan_to_num(found + found.T, nan=1.0) == pytest.approx(np.ones((4, 4)))
+    assert found.min(axis=None) < 0.5 < found.max(axis=None)
+
+
+def test_robustness_by_hand_with_ties() -> None:
+    stds = DataFrame({"x": [0.1, 0.2, 0.2], "y": [0.0, 0.5, 0.4]}, index=["a", "b", "c"])
+    assert statistics.robustness(stds).to_dict() == {"a": 1.0, "b": (2.5 + 3) / 2, "c": (2.5 + 2) / 2}
+
+
+def test_robustness_of_the_paper_to_the_digit() -> None:
+    paper = files("llpbench.report") / "paper"
+    with (paper / "fine_grained.csv").open() as rows:
+        scores = read_csv(rows)
+    with (paper / "robustness.csv").open() as rows:
+        published = read_csv(rows, index_col="method")["average_rank"]
+    stds = scores.pivot(index="method", columns="dataset", values="std").drop(index="Supervised", columns="ML")
+    assert list(stds.columns) == ["AD", "BA", "CA", "CR", "EL", "PA", "PB", "RO"]
+    assert statistics.robustness(stds).to_dict() == published.to_dict()
+
+
+@pytest.mark.parametrize("value", [nan, inf])
+def test_robustness_refuses_what_has_no_spread(value: float) -> None:
+    stds = DataFrame({"x": [0.1, 0.2], "y": [0.0, value]}, index=["a", "b"])
+    with pytest.raises(ValueError, match="method 'b' has no finite standard deviation for 'y'"):
+        statistics.robustness(stds)
+    with pytest.raises(ValueError, match="no standard deviations"):
+        statistics.robustness(stds[[]])
+
+
+def test_gap_closed_by_hand() -> None:
+    floor = Series({"x": 0.5, "y": 0.5, "equal": 0.5, "above": 0.6, "unused": 0.0})
+    ceiling = Series({"y": 0.9, "x": 0.7, "equal": 0.5, "above": 0.5, "no floor": 1.0})
+    means = DataFrame(
+        {"floor": [0.5, 0.5, 0.5, 0.5, 0.5], "ceiling": [0.7, 0.9, 0.5, 0.5, 0.5], "other": [0.8, 0.4, 0.5, 0.5, 0.5]},
+        index=["x", "y", "equal", "above", "no floor"],
+    )
+    expected = DataFrame(
+        {
+            "floor": [0.0, 0.0, nan, nan, nan],
+            "ceiling": [1.0, 1.0, nan, nan, nan],
+            "other": [1.5, -0.25, nan, nan, nan],
+        },
+        index=means.index,
+    )
+    assert_frame_equal(statistics.gap_closed(means, floor, ceiling), expected)
+    assert_series_equal(statistics.gap_closed(means["other"], floor, ceiling), expected["other"])
+
+
+def test_gap_closed_by_block_as_block_means_have_it() -> None:
+    means = statistics.block_means(noise(3))
+    found = statistics.gap_closed(means, means["m00"], means["m00"] + 2.0)
+    assert_frame_equal(found, means.sub(means["m00"], axis=0) / 2.0)
+
+
+def test_pareto_front_by_hand() -> None:
+    cost = Series({"dear": 9.0, "cheap": 1.0, "middle": 3.0, "beaten": 4.0, "as good": 5.0, "as cheap": 1.0})
+    value = Series({"cheap": 0.5, "dear": 0.9, "middle": 0.7, "beaten": 0.6, "as good": 0.7, "as cheap": 0.4})
+    # middle beats beaten in both, "as good" in cost; cheap beats "as cheap" in value
+    assert statistics.pareto_front(cost, value) == ["cheap", "middle", "dear"]
+
+
+def test_equal_methods_are_both_on_the_front_by_name() -> None:
+    cost, value = Series({"b": 1.0, "a": 1.0, "c": 0.5}), Series({"b": 1.0, "a": 1.0, "c": 0.5})
+    assert statistics.pareto_front(cost, value) == ["c", "a", "b"]
+    assert statistics.pareto_front(cost[::-1], value) == ["c", "a", "b"]
+
+
+def test_pareto_front_refuses_what_it_cannot_place() -> None:
+    with pytest.raises(ValueError, match="the same methods"):
+        statistics.pareto_front(Series({"a": 1.0}), Series({"b": 1.0}))
+    with pytest.raises(ValueError, match="the same methods, each once"):
+        statistics.pareto_front(Series([1.0, 2.0], index=["a", "a"]), Series({"a": 1.0}))
+    for bad in (nan, inf):
+        with pytest.raises(ValueError, match="method 'b' needs a finite cost and value"):
+            statistics.pareto_front(Series({"a": 1.0, "b": bad}), Series({"a": 1.0, "b": 1.0}))
+
+
+def test_interval_by_hand() -> None:
+    # mean 2, std 1, t of 2 degrees of freedom 4.3027 (any table): 2 ± 4.3027 / sqrt(3)
+    assert statistics.interval([1.0, 2.0, 3.0]) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
+    # of one degree of freedom at 0.5 it is 1; std sqrt(2): 1 ± 1 * sqrt(2) / sqrt(2)
+    assert statistics.interval([0.0, 2.0], level=0.5) == pytest.approx((0.0, 2.0))
+
+
+def test_interval_of_equal_values_has_no_width() -> None:
+    assert statistics.interval([0.1] * 10) == (0.1, 0.1)
+
+
+@pytest.mark.parametrize("values", [[], [0.5]])
+def test_interval_of_fewer_than_two_values_is_unknown(values: list[float]) -> None:
+    assert all(map(isnan, statistics.interval(values)))
+
+
+def test_interval_refuses_bad_input() -> None:
+    for bad in (nan, inf):
+        with pytest.raises(ValueError, match="finite values"):
+            statistics.interval([1.0, bad])
+    with pytest.raises(ValueError, match="level=1"):
+        statistics.interval([1.0, 2.0], level=1)
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    heavy = "{'torch', 'ray', 'scikit_posthocs', 'statsmodels', 'matplotlib'}"
+    code = f"import sys, llpbench.report.statistics; print(sorted({heavy} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,160 @@
+"""Studies made of a journal, the paper's numbers beside: values, flags, settings, choices by validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from report_factory import failed, record, runs
+
+from llpbench.record import Record
+from llpbench.report.reference import reference, rows
+from llpbench.report.study_tables import paper_robustness, study_tables
+from llpbench.report.table import Table
+from llpbench.studies import STUDIES
+
+HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
+
+
+def table(study: str, *groups: list[Record]) -> Table:
+    (found,) = study_tables(STUDIES[study], [run for group in groups for run in group])
+    return found
+
+
+def field(of: Table, column: str, *labels: str) -> Any:
+    place = [heading.text for heading in of.headings].index(column)
+    return next(row[place] for row in of.rows if tuple(f.lines[0] for f in row[: len(labels)]) == labels)
+
+
+def test_the_papers_ranking_follows_from_the_papers_table_to_the_digit() -> None:
+    printed = {row["method"]: row["average_rank"] for row in rows("robustness")}
+    assert {method: f"{rank:.3f}".rstrip("0") for method, rank in paper_robustness().items()} == printed
+
+
+def test_paper_ours_difference_and_flag() -> None:
+    # paper: DLLP on AD 87.61 ± 0.21; ours 89 ± 0.71 is 1.39 above, less than 2 x 0.71, then 90 ± 0.71 is more
+    near = field(table("fine-grained", runs("dllp", 0.885, 0.895, **HERE)), "AD", "DLLP")
+    assert near.lines == ("paper 87.61 ± 0.21", "89.00 ± 0.71 (2)", "+1.39")
+    assert (near.values["difference"], near.values["beyond 2 std"]) == (1.39, False)
+    found = table("fine-grained", runs("dllp", 0.895, 0.905, **HERE))
+    far = field(found, "AD", "DLLP")
+    assert far.lines[2] == "+2.39 ⚑"
+    assert far.values["beyond 2 std"] is True
+    assert found.notes == {"⚑ Beyond two standard deviations": ("DLLP on AD: +2.39 ⚑",)}
+    assert field(found, "BA", "DLLP").lines == ("paper 77.18 ± 1.07",)
+    assert field(found, "AD", "LLP-GAN").values["n"] == 0
+
+
+def test_without_any_spread_nothing_is_flagged() -> None:
+    found = field(table("encoder", runs("dllp", 0.5, **HERE)), "AD", "col-6")  # the paper prints no std here
+    assert found.lines == ("paper 87.49", "50.00 ± – (1)", "-37.49")
+    assert found.values["beyond 2 std"] is None
+
+
+def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() -> None:
+    short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
+    found = study_tables(
+        STUDIES["fine-grained"],
+        [
+            record("dllp", 0.8, bag_size=64),
+            record("dllp", 0.7, bag_size=256),
+            record("dllp", 0.6, bag_size=256, encoder="saint"),
+            record("dllp", 0.5, bag_size=256, protocol=short),
+            record("dllp", 0.4, bag_size=256, bagging="random"),
+        ],
+    )
+    shown = {t.title.split(": ")[1]: field(t, "AD", "DLLP").lines for t in found}
+    long = "at most 300 epochs, patience 20, 2 bags a step"
+    paper = "paper 87.61 ± 0.21"
+    assert shown == {
+        f"ordered · bags of 256 · encoder mlp · {long}": (paper, "70.00 ± – (1)", "-17.61 ⚑"),
+        f"ordered · bags of 256 · encoder saint · {long}": (paper, "60.00 ± – (1)", "-27.61 ⚑"),
+        "ordered · bags of 256 · encoder mlp · at most 30 epochs, patience 5, 2 bags a step": (
+            paper,
+            "50.00 ± – (1)",
+            "-37.61 ⚑",
+        ),
+        f"ordered · bags of 64 · encoder mlp · {long}": ("80.00 ± – (1)",),
+        f"random · bags of 256 · encoder mlp · {long}": ("40.00 ± – (1)",),
+    }
+    assert len({t.name for t in found}) == 5
+
+
+def test_a_method_with_its_own_network_joins_every_encoder() -> None:
+    gan = record("llp-gan", 0.9, bag_size=256, encoder=None)
+    gan["spec"]["protocol"] = record("dllp")["spec"]["protocol"]
+    found = study_tables(
+        STUDIES["fine-grained"], [gan, *(record("dllp", 0.8, bag_size=256, encoder=e) for e in ("mlp", "saint"))]
+    )
+    assert [field(t, "AD", "LLP-GAN").values["mean"] for t in found] == [90.0, 90.0]
+
+
+def test_other_configurations_are_not_the_studys() -> None:
+    own = record("dllp", 0.8, **HERE)
+    other = record("dllp", 0.9, params={"weight": 2.0}, **HERE)
+    other["method"]["changed"] = {"weight": 2.0}
+    assert field(table("fine-grained", [own, other]), "AD", "DLLP").values["mean"] == 80.0
+
+
+def test_a_named_hyperparameter_chooses_its_runs() -> None:
+    runs_of = {}
+    for generator, auc in (("greedy", 0.8), ("linear", 0.7)):
+        run = record("tabllp-bdc", auc, pretraining="self+bag", params={"generator": generator}, **HERE)
+        run["method"]["changed"] = {"generator": "greedy"} if generator == "greedy" else {}
+        runs_of[generator] = run
+    found = table("pair-generator", list(runs_of.values()))
+    assert field(found, "AD", "Greedy").values["mean"] == 80.0
+    assert field(found, "AD", "Linear").values["mean"] == 70.0
+
+
+def test_the_best_pretraining_is_chosen_by_validation_and_not_by_test() -> None:
+    def pretrained(pretraining: str, test: float, validation: float) -> Record:
+        run = record("dllp", test, pretraining=pretraining, **HERE)
+        run["results"]["auc"]["validation"] = validation
+        return run
+
+    found = table("downstream-objectives", [pretrained("self", 0.9, 0.6), pretrained("bag", 0.7, 0.8)])
+    assert field(found, "AD", "Optimal", "DLLP").values["mean"] == 70.0
+
+
+def test_criteria_diagnostics_and_times_are_read_off_the_same_runs() -> None:
+    run = record("tabllp-bdc", pretraining="self+bag", aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7}, **HERE)
+    run["results"]["mpiou"]["diagnostics"] = {"pair-accuracy": 0.75, "cas": 0.6}
+    run["results"]["auc"]["diagnostics"] = {"pair-accuracy": 0.85, "cas": 0.62}
+    run["times"] = {"train": 100.0, "evaluate": 20.0, "warm-up": 0.0, "pretraining": 90.0, "total": 200.0}
+    assert field(table("coarse-grained", [run]), "AD", "TabLLP-BDC", "L1").values["mean"] == 70.0
+    assert field(table("pair-accuracy", [run]), "AD", "Coarse-grained").values["mean"] == 75.0
+    assert field(table("class-awareness", [run]), "AD", "TabLLP-BDC").lines[1] == "0.6200 ± – (1)"
+    assert field(table("training-time", [run]), "AD", "TabLLP-BDC").values["mean"] == 2.0
+    assert field(table("training-time", [run]), "AD", "Pretrain").values["mean"] == 1.5
+
+
+def test_failed_runs_nan_and_infinite_values_are_no_results() -> None:
+    broken = record("dllp", None, seed=1, **HERE)
+    infinite = record("dllp", float("inf"), seed=2, **HERE)
+    found = table("fine-grained", [record("dllp", 0.8, **HERE), broken, infinite, failed("dllp", seed=3, **HERE)])
+    assert field(found, "AD", "DLLP").values["n"] == 1
+
+
+def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
+    found = table(
+        "robustness",
+        runs("dllp", 0.80, 0.90, **HERE),
+        runs("llp-vat", 0.80, 0.81, **HERE),
+        runs("dllp", 0.80, 0.80, dataset="credit", **HERE),
+    )
+    ours = {row[0].lines[0]: row[3].lines[0] for row in found.rows}
+    assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == ("2.000", "1.000", "–")
+    assert "ours over 1 dataset" in found.caption
+
+
+def test_nothing_run_gives_no_table_but_for_the_datasets() -> None:
+    assert {name for name, study in STUDIES.items() if study_tables(study, [])} == {"datasets"}
+    found = table("datasets")
+    adult = next(row for row in found.rows if row[0].lines[0] == "AD")
+    assert adult[2].lines == ("paper 48842", "48,842")
+
+
+def test_every_number_of_the_paper_is_read() -> None:
+    assert len(reference("fine_grained").values) == 81
+    assert reference("pretraining").find({"pretraining": "Self", "method": "DLLP"}, "BA") == (84.36, None)
+    assert reference("fine_grained").find({"method": "DLLP"}, "AD") == (87.61, 0.21)
