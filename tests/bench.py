@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ import pytest
 
 from llpbench import registry
 from llpbench.cell import Cell, Protocol
+from llpbench.cli import main
 from llpbench.record import Record, Status
 from llpbench.registry import REGISTRIES
 from llpbench.settings import Settings, resolve
@@ -191,3 +192,34 @@ def timeless(records: Sequence[Record]) -> list[dict[str, Any]]:
 def dedent(text: str) -> str:
     """A block of text as it stands, without its common indentation."""
     return textwrap.dedent(text).lstrip()
+
+
+class Result(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+class LLPBench:
+    """`llpbench` in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Result:
+        self._monkeypatch.setattr(sys, "argv", ["llpbench", *words])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        return Result(int(exit_.value.code or 0), *self._capsys.readouterr())
+
+
+@pytest.fixture
+def llpbench(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    clean_registries: None,  # noqa: ARG001
+) -> LLPBench:
+    return LLPBench(monkeypatch, capsys)

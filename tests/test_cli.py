@@ -8,10 +8,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from bench import arguments, dedent, make_cell_of, make_record, start
+from bench import LLPBench, Result, arguments, dedent, make_cell_of, make_record, start
 
 from llpbench import __version__
 from llpbench.cli import main
@@ -19,37 +18,6 @@ from llpbench.journal import FILE, Journal, read, to_line
 from llpbench.settings import OPTIONS
 
 HEAVY = {"torch", "ray", "pandas", "sklearn", "seaborn", "scipy", "optuna", "openml", "matplotlib"}
-
-
-class Result(NamedTuple):
-    """What a command left."""
-
-    code: int
-    out: str
-    err: str
-
-
-class LLPBench:
-    """`llpbench` in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-
-    def __call__(self, *words: str) -> Result:
-        self._monkeypatch.setattr(sys, "argv", ["llpbench", *words])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        return Result(int(exit_.value.code or 0), *self._capsys.readouterr())
-
-
-@pytest.fixture
-def llpbench(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    clean_registries: None,  # noqa: ARG001
-) -> LLPBench:
-    return LLPBench(monkeypatch, capsys)
 
 
 def one_line(result: Result) -> str:
@@ -70,7 +38,7 @@ def one_line(result: Result) -> str:
         ["--help"],
         ["run", "--help"],
         ["--version"],
-        *(["list", kind] for kind in ("methods", "datasets", "baggings", "encoders")),
+        *(["list", kind] for kind in ("methods", "datasets", "baggings", "encoders", "studies")),
     ],
 )
 def test_lists_and_help_import_nothing_heavy(words: list[str]) -> None:

@@ -33,8 +33,8 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
-def chrome() -> Iterator[Chrome]:
+@pytest.fixture(scope="session", name="chrome")
+def chrome_fixture() -> Iterator[Chrome]:
     """One browser for all tests, with a profile of its own."""
     driver, binary = shutil.which("chromedriver"), next(filter(None, map(shutil.which, BROWSERS)), None)
     if driver is None or binary is None:
@@ -60,6 +60,7 @@ def launch(driver: str, binary: str, profile: str) -> Chrome:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = Chrome(options=options, service=ChromeService(driver))
     browser.set_script_timeout(30)
+    browser.get("about:blank")  # its first page asks for a lot
     return browser
 
 

@@ -102,7 +102,7 @@ function lineRow(each) {
 
 function lineCell(each, field) {
   const { row, rank, mean, lacking } = each;
-  if (field.kind === "method") return element("th", { className: "method", role: "rowheader", scope: "row", text: row.method });
+  if (field.kind === "method") return methodCell(row);
   if (field.place !== undefined) return scoreCell(each, field);
   const made = element("td", { className: field.kind, role: "cell" });
   if (field.kind === "rank") {
@@ -113,6 +113,14 @@ function lineCell(each, field) {
   } else {
     made.textContent = (field.key === "pretraining" && row.pretraining === "none" ? "" : row[field.key]) || NOTHING;
   }
+  return made;
+}
+
+/** The name of a row; on a small screen, where only it stays in sight, with what tells the row from others of its name. */
+function methodCell(row) {
+  const made = element("th", { className: "method", role: "rowheader", scope: "row" }, row.method);
+  const described = [row.encoder, row.pretraining === "none" ? "" : row.pretraining, row.configuration].filter(Boolean);
+  if (described.length > 0) made.append(element("small", { text: described.join(", "), "aria-hidden": "true" }));
   return made;
 }
 

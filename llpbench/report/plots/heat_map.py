@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.transforms import offset_copy
 
 from llpbench.report import text as words
-from llpbench.report.boards import Board, Row
+from llpbench.report.boards import HEADLINE, Board, Row
 from llpbench.report.plots import parts
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
@@ -75,7 +76,10 @@ def _pages(board: Board) -> list[list[int]]:
 
 def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
     names = parts.labels(rows)
-    figure = Figure(figsize=(WIDTH, 1.15 + 0.2 * len(rows)))
+    spans = Counter(board.columns[place].dataset for place in places)
+    width = (WIDTH - 2.2) / len(places)
+    slant = any(0.075 * min(len(dataset), 16) > count * width for dataset, count in spans.items())
+    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + 0.2 * len(rows)))
     ax = figure.subplots()
     for x, place in enumerate(places):
         means = [
@@ -92,13 +96,12 @@ def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
-    _headings(ax, [board.columns[place].dataset for place in places])
+    _headings(ax, spans, slant)
     _separate_roles(ax, rows, len(places))
-    bar = figure.colorbar(
-        ScalarMappable(Normalize(0, 1), COLOURS), ax=ax, orientation="horizontal", aspect=40, shrink=0.5, pad=0.02
-    )
-    bar.set_ticks([0, 1], labels=["worst", "best of the column"])
-    bar.outline.set_visible(False)
+    colours = matplotlib.colormaps[COLOURS]
+    scale_key = {"worst": 0.0, "halfway": 0.5, "best of the column": 1.0}
+    legend = [Patch(color=colours(value), label=label) for label, value in scale_key.items()]
+    figure.legend(handles=legend, loc="outside lower center", ncols=3)
     return figure
 
 
@@ -119,28 +122,30 @@ def _cell(ax: Axes, x: int, y: int, row: Row, place: int, scale: Normalize) -> N
     mean = score.headline.mean
     colour = "white" if row.entry.role == "ceiling" else matplotlib.colormaps[COLOURS](float(scale(mean)))
     ax.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.8))
-    lacking = "*" if len(score.values["auc"]) < score.expected else ""
+    lacking = "*" if len(score.values[HEADLINE]) < score.expected else ""
     ink = "white" if _luminance(colour) < 0.47 else "black"
     ax.text(x + 0.5, y + 0.52, f"{mean:.1f}{lacking}", ha="center", va="center", color=ink)
 
 
-def _headings(ax: Axes, datasets: Sequence[str]) -> None:
-    """Each dataset's name over its columns; aslant where one does not fit."""
-    width = (WIDTH - 2.2) / len(datasets)
-    spans = [(dataset, datasets.index(dataset), datasets.count(dataset)) for dataset in dict.fromkeys(datasets)]
-    names = [parts.shown(dataset, 20) for dataset, _, _ in spans]
-    fits = all(0.075 * len(name) < count * width for name, (_, _, count) in zip(names, spans, strict=True))
-    for name, (_, first, count) in zip(names, spans, strict=True):
-        ax.plot([first + 0.08, first + count - 0.08], [-1.0, -1.0], color="0.3", linewidth=0.7, clip_on=False)
+def _headings(ax: Axes, spans: Mapping[str, int], slant: bool) -> None:
+    """Each dataset's name over its columns."""
+    figure = ax.get_figure(root=True)
+    line, label = (offset_copy(ax.get_xaxis_transform(), fig=figure, y=y, units="points") for y in (16, 18.5))
+    first = 0
+    for dataset, count in spans.items():
+        ax.plot([first + 0.08, first + count - 0.08], [1, 1], color="0.3", lw=0.7, clip_on=False, transform=line)
         ax.text(
-            first + count / 2,
-            -1.15,
-            name,
-            ha="center" if fits else "left",
+            first + (0.5 if slant else count / 2),
+            1,
+            parts.shown(dataset, 16),
+            ha="left" if slant else "center",
             va="bottom",
             fontsize=FONT_SIZE + 0.5,
-            rotation=0 if fits else 25,
+            rotation=40 if slant else 0,
+            rotation_mode="anchor",
+            transform=label,
         )
+        first += count
 
 
 def _separate_roles(ax: Axes, rows: Sequence[Row], width: int) -> None:

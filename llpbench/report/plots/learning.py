@@ -9,6 +9,7 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from llpbench.record import Record
 from llpbench.report import text as words
@@ -136,6 +137,7 @@ def _panel(ax: Axes, runs: Sequence[Record]) -> None:
                 clip_on=False,
             )
     ax.yaxis.grid(visible=True)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     ax.margins(x=0.04)
 
 

@@ -109,7 +109,9 @@ def legend_height(entries: Sequence[Line2D]) -> float:
 
 def _legend_columns(entries: Sequence[Line2D]) -> int:
     longest = max((len(str(entry.get_label())) for entry in entries), default=0)
-    return max(1, min(len(entries), int(WIDTH / (0.62 + _CHARACTER * longest))))
+    fitting = max(1, min(len(entries), int(WIDTH / (0.62 + _CHARACTER * longest))))
+    lines = math.ceil(len(entries) / fitting)
+    return math.ceil(len(entries) / lines)  # as many as fit, but for a last line that is nearly empty
 
 
 def setting(board: Board) -> str:

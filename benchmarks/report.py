@@ -1,0 +1,98 @@
+"""How long a large journal takes: to be planned over, and to be reported.
+
+    python benchmarks/report.py [--lines 10000] [--json FILE]
+
+The journal is synthetic: the published runs, repeated under the names of more datasets and with more seeds, their
+scores shaken a little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import itertools
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from llpbench.cell import Cell, Protocol
+from llpbench.journal import FILE, read, to_line
+from llpbench.merging import published
+from llpbench.planning import make_plan
+from llpbench.record import Record
+
+SEEDS = 10
+
+
+def synthetic(lines: int) -> Iterator[Record]:
+    """As many records: of every published cell `SEEDS` seeds, then the same for further datasets."""
+    rng = random.Random(0)
+    templates = {record["cell"]: record for record in read(published()).records.values() if record["status"] == "ok"}
+    endless = (
+        (copy_number, template, seed)
+        for copy_number in itertools.count()
+        for template in templates.values()
+        for seed in range(SEEDS)
+    )
+    for copy_number, template, seed in itertools.islice(endless, lines):
+        record = copy.deepcopy(template)
+        if copy_number:
+            record["spec"]["dataset"] += f"-{copy_number}"
+        cell = Cell(**{**record["spec"], "protocol": _protocol(record)})
+        record |= {"cell": cell.id, "seed": seed, "run": cell.run_id(seed), "spec": cell.spec}
+        for result in record["results"].values():
+            result["test"] = {
+                name: value and min(max(value + rng.gauss(0, 0.01), 0.0), 1.0) for name, value in result["test"].items()
+            }
+        yield record
+
+
+def _protocol(record: Record) -> Protocol | None:
+    return Protocol(**record["spec"]["protocol"]) if record["spec"]["protocol"] else None
+
+
+def main() -> None:
+    """Print the seconds of each step, and the size of the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=int, default=10_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FILE
+        with path.open("wb") as file:
+            file.writelines(to_line(record) for record in synthetic(options.lines))
+        result: dict[str, float] = {"lines": options.lines, "journal MB": path.stat().st_size / 1e6}
+
+        clock = time.perf_counter()
+        records = read(path).records
+        cells = {r["cell"]: Cell(**{**r["spec"], "protocol": _protocol(r)}) for r in records.values()}
+        make_plan(cells.values(), tuple(range(SEEDS)), records)
+        result["plan s"] = time.perf_counter() - clock
+
+        from llpbench.report import make_report, write_report  # its imports are part of what a report takes
+
+        clock = time.perf_counter()
+        report = make_report(list(records.values()))
+        result["tables and statistics s"] = time.perf_counter() - clock
+        clock = time.perf_counter()
+        write_report(report, Path(folder))
+        result["files and page s"] = time.perf_counter() - clock
+        clock = time.perf_counter()
+        write_report(report, Path(folder), plots=Path(folder) / "plots")
+        result["files, page and plots s"] = time.perf_counter() - clock
+        page = Path(folder) / "index.html"
+        result["page MB"] = page.stat().st_size / 1e6
+        result["plots"] = len(list((Path(folder) / "plots").glob("*.svg")))
+        if options.json:
+            Path(options.json).with_suffix(".html").write_bytes(page.read_bytes())
+    for name, value in result.items():
+        print(f"{name:26}{value:12,.2f}")
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,3 +1,0 @@
-"""Gone: see boards.py."""
-
-from llpbench.report.boards import *  # noqa: F403

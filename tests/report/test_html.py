@@ -1,0 +1,623 @@
+"""The HTML page, in a real browser: what it shows, that it does what its controls say, and that it leaves its file for
+nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
+from report_factory import PROTOCOL, failed, record, runs
+
+from llpbench.criteria import METRICS
+from llpbench.record import Record
+from llpbench.report import text as words
+from llpbench.report.boards import Board
+from llpbench.report.html import PagePlot, PageTable, to_html
+from llpbench.report.ranking import mean_over_columns, runs_that_count
+from llpbench.report.tabulate import tabulate
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
+
+HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "__proto__", "constructor", "</script><b>")
+
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="100"><style>text{fill:#a00}</style>'
+    '<text y="50" style="font-size:20px">100 % & "plot" #1</text></svg>'.replace("& ", "&amp; ")
+)
+
+TABLE = PageTable(
+    "wins",
+    "Win <rates>",
+    "Percent of runs.",
+    ["method", "against ridge"],
+    [["dllp", "–"], ["nova <b>", "9 ± 1\n1/3 failed"], ["ridge", "1,080 ± 2"]],
+)
+
+Show = Callable[..., "Chrome"]
+
+
+@pytest.fixture
+def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
+    """Shows the page of some records. Whatever a test did there, nothing was asked for and nothing went wrong."""
+
+    def shown(records: list[Record], fragment: str = "", **more: Any) -> Chrome:
+        open_page(chrome, to_html(tabulate(records), **more), tmp_path, fragment)
+        return chrome
+
+    resize(chrome, 1400)
+    prefer(chrome, "light")
+    yield shown
+    assert [each for each in requested(chrome) if not each.startswith(("file:", "data:", "blob:"))] == []
+    assert complaints(chrome) == []
+
+
+@pytest.fixture
+def records() -> list[Record]:
+    """Two datasets, two bag sizes, with and without encoder and pretraining, and some runs that are not there."""
+    return [
+        *runs("supervised", 0.95, 0.97, role="ceiling"),
+        *runs("dllp", 0.80, 0.84),
+        *runs("dllp", 0.70, 0.72, bag_size=256),
+        *runs("dllp", 0.60, 0.61, dataset="credit"),
+        *runs("dllp", 0.85, 0.87, pretraining="bag"),
+        *runs("dllp", 0.71, 0.75, pretraining="bag", bag_size=256),
+        *runs("dllp", 0.58, 0.56, pretraining="bag", dataset="credit"),
+        *runs("nova", 0.90, 0.78),
+        *runs("nova", 0.76, 0.78, bag_size=256),
+        record("nova", 0.62, dataset="credit"),
+        failed("nova", seed=1, dataset="credit", reason="loss became NaN"),
+        *runs("ridge", 0.77, 0.79, encoder=None),
+        record("ridge", 0.66, encoder=None, bag_size=256),
+        failed("ridge", encoder=None, dataset="credit", reason="singular matrix"),
+        failed("ridge", encoder=None, dataset="credit", seed=1, reason="singular matrix"),
+        *runs("bag-soft-label", 0.65, 0.66, role="floor"),
+    ]
+
+
+def one(browser: Chrome, selector: str) -> WebElement:
+    return browser.find_element("css selector", selector)
+
+
+def table(browser: Chrome, selector: str = "#board") -> list[list[str]]:
+    """The texts of a table, headings first, without padding."""
+    read = """return [...document.querySelectorAll(arguments[0] + ' tr')].map(row => [...row.cells].map(cell =>
+        [...cell.querySelectorAll('.lack'), cell].map(part => part.textContent)))"""
+    rows = browser.execute_script(read, selector)
+    return [[_normalised(parts) for parts in row] for row in rows]
+
+
+def _normalised(parts: list[str]) -> str:
+    """What a cell says, then what lacks of it, each once."""
+    *lacks, whole = parts
+    for lack in lacks:
+        whole = whole.replace(lack, "", 1)
+    return " | ".join([" ".join(whole.split()), *lacks])
+
+
+def column(browser: Chrome, title: str) -> list[str]:
+    headings, *rows = table(browser)
+    return [row[headings.index(title)] for row in rows]
+
+
+def rows(browser: Chrome) -> list[tuple[str, str]]:
+    """Rank and method of each row."""
+    headings, *found = table(browser)
+    return [(row[0], row[headings.index("Method")]) for row in found]
+
+
+def heading(browser: Chrome, title: str) -> WebElement:
+    place = table(browser)[0].index(title)
+    return browser.find_elements("css selector", "#board thead button")[place]
+
+
+def choose(browser: Chrome, name: str, value: str) -> None:
+    """Click on a choice, or choose from a list."""
+    element = browser.find_elements("css selector", f'[name="{name}"]')
+    if element[0].tag_name == "select":
+        element[0].find_element("css selector", f'option[value="{value}"]').click()
+    else:
+        next(each for each in element if each.get_attribute("value") == value).click()
+
+
+# ---- what is shown
+
+
+@pytest.mark.parametrize("criterion", ["auc", "mpiou", "l1"])
+def test_shows_the_board_that_python_makes(show: Show, criterion: str) -> None:
+    found = _random_records()
+    board = next(board for board in tabulate(found).boards if board.criterion.name == criterion)
+    browser = show(found, f"#criterion={criterion}")
+    shown = table(browser)
+    assert shown[0][-len(board.columns) :] == [_heading(board, index) for index in range(len(board.columns))]
+    assert [row[:2] for row in shown[1:]] == [[words.rank_text(row), row.entry.method] for row in board.rows]
+    for line, row in zip(shown[1:], board.rows, strict=True):
+        assert line[-len(board.columns) :] == [" | ".join(words.score_lines(score)) for score in row.scores]
+    bold = browser.execute_script(
+        "return [...document.querySelectorAll('#board tbody tr')].map(row => "
+        "[...row.querySelectorAll('td.score')].map(cell => cell.classList.contains('best')))"
+    )
+    assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
+
+
+def test_means_are_those_that_rows_are_ranked_by(show: Show) -> None:
+    found = _random_records()
+    board = tabulate(found).boards[0]
+    counting = runs_that_count([row for row in board.rows if row.entry.role == ""])
+    expected = [f"{mean_over_columns(row, counting):.2f}" for row in board.rows if row.rank is not None]
+    assert len(expected) > 2
+    means = column(show(found), "Mean AUC")
+    ranked = [mean.split()[0] for mean, row in zip(means, board.rows, strict=True) if row.rank is not None]
+    assert ranked == expected
+
+
+def test_failed_missing_and_single_runs_are_marked(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    scores = dict(zip(rows(browser), column(browser, "credit64"), strict=True))
+    assert scores["–", "nova"] == "62.00 ± – (1) | 1/2 failed"
+    assert scores["–", "ridge"] == "failed"
+    assert scores["ceiling", "supervised"] == "–"
+    assert column(browser, "adult256")[rows(browser).index(("–", "ridge"))] == "66.00 ± – (1) | 1/2 missing"
+
+
+def test_encoder_and_hardware_stand_at_the_top(show: Show, records: list[Record]) -> None:
+    facts = one(show(records, warnings=["line 7 was left out <b>"]), "header").text
+    assert "mlp" in facts
+    assert "EPYC (cpu), 1 thread a run, float32" in facts
+    assert "No run here uses the SAINT encoder" in facts
+    assert "line 7 was left out <b>" in facts
+
+
+def test_a_page_of_nothing(show: Show) -> None:
+    browser = show([])
+    assert one(browser, "main").text == words.NO_RUNS
+    assert not one(browser, "dialog").is_displayed()
+
+
+# ---- order
+
+
+def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> None:
+    found = _random_records()
+    browser = show(found)
+    board = tabulate(found).boards[0]
+    first = rows(browser)
+    best_first = _sorted_by_column(board, 0)
+    for expected, direction in ((best_first, "descending"), (_sorted_by_column(board, 0, -1), "ascending")):
+        heading(browser, _heading(board, 0)).click()
+        assert [method for _, method in rows(browser)] == expected
+        assert [each.get_attribute("aria-sort") for each in browser.find_elements("css selector", "[aria-sort]")] == [
+            direction
+        ]
+    heading(browser, _heading(board, 0)).click()
+    assert rows(browser) == first
+    assert browser.find_elements("css selector", "[aria-sort]") == []
+
+
+def test_keys_sort_as_well(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    button = heading(browser, "Method")
+    button.send_keys("\ue007")  # Enter
+    names = [method for _, method in rows(browser)]
+    assert names == sorted(names)
+    button.send_keys(" ")
+    assert [method for _, method in rows(browser)] == sorted(names, reverse=True)
+
+
+# ---- filters
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("encoder", "", {"ridge"}),
+        ("encoder", "mlp", {"supervised", "dllp", "nova", "bag-soft-label"}),
+        ("pretraining", "bag", {"dllp"}),
+        ("configuration", "changed", {"tuned"}),
+        ("bagging", "random", {"other"}),
+    ],
+)
+def test_filters_of_rows(show: Show, records: list[Record], name: str, value: str, expected: set[str]) -> None:
+    tuned = runs("tuned", 0.6, 0.6)
+    for run in tuned:
+        run["method"]["changed"] = {"weight": 0.5}
+    more = [*tuned, *runs("other", 0.5, 0.5, bagging="random")]
+    if name != "configuration":  # what an older journal does not say is judged by what tells rows apart
+        more = more[2:]
+    browser = show([*records, *more])
+    choose(browser, name, value)
+    assert {method for _, method in rows(browser)} == expected
+    assert "rows" in one(browser, "#shown").text
+
+
+def test_the_training_can_be_chosen(show: Show, records: list[Record]) -> None:
+    longer = {**PROTOCOL, "epochs": 500}
+    browser = show([*records, *runs("patient", 0.9, protocol=longer)])
+    choose(browser, "protocol", words.protocol_text(longer))
+    assert ("1", "patient") in rows(browser)
+    assert "dllp" not in {method for _, method in rows(browser)}
+
+
+def test_columns_are_chosen_by_dataset_and_bag_size(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    choose(browser, "dataset", "adult")
+    assert table(browser)[0][-2:] == ["adult64", "adult256"]
+    assert "6 of 6 rows, 2 of 3 columns · filters hide 6 of 18 scores" in one(browser, "#shown").text
+    choose(browser, "size", "256")
+    # on this column alone: (76 + 78) / 2 before (71 + 75) / 2 before (70 + 72) / 2, and ridge lacks a seed
+    assert [row for row in rows(browser) if row[0] not in ("ceiling", "floor")] == [
+        ("1", "nova"),
+        ("2", "dllp"),
+        ("3", "dllp"),
+        ("–", "ridge"),
+    ]
+    assert column(browser, "Mean AUC")[1] == "77.00 ± 1.41 (2)"
+    assert column(browser, "Mean AUC")[4] == "– | lacks 1/2"
+    one(browser, "#reset").click()
+    assert table(browser)[0][-3:] == ["adult64", "adult256", "credit64"]
+
+
+def test_a_method_is_searched_by_part_of_its_name(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    one(browser, "[name=search]").send_keys("NOV")
+    assert rows(browser) == [("–", "nova")]
+    # alone, its failed run counts for nobody: none of the compared rows has completed it
+    assert "filters hide 15 of 18 scores" in one(browser, "#shown").text
+
+
+def test_common_cells_only(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    one(browser, "[name=common]").click()
+    # ridge has neither credit nor seed 1 of adult 256, so three runs are common: adult 64 twice, adult 256 seed 0
+    assert "means and ranks over 3 runs in 2 columns" in one(browser, "#shown").text
+    shown = dict(zip(rows(browser), column(browser, "Mean AUC"), strict=True))
+    assert shown["1", "nova"] == "80.00 ± – (1)"  # ((90 + 78) / 2 + 76) / 2; seed 0 is the only one in both columns
+    assert shown["2", "dllp"] == "78.50 ± – (1)"  # ((85 + 87) / 2 + 71) / 2
+    assert shown["3", "dllp"] == "76.00 ± – (1)"  # ((80 + 84) / 2 + 70) / 2
+    assert shown["4", "ridge"] == "72.00 ± – (1)"  # ((77 + 79) / 2 + 66) / 2
+    assert column(browser, "adult256")[1] == "76.00 ± – (1)"
+    assert set(column(browser, "credit64not in the mean")) == {"–", "failed", "– | 1/2 failed"}
+
+
+def test_nothing_in_common_says_who_keeps_it_so(show: Show) -> None:
+    browser = show([*runs("dllp", 0.8, 0.8), *runs("nova", 0.7, bag_size=256)], "#common=on")
+    assert "2 compared rows have no run in common; fewest has nova (mlp), with 1" in one(browser, "#shown").text
+
+
+# ---- the address and the file
+
+
+def test_the_address_holds_what_is_shown(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    choose(browser, "criterion", "l1")
+    choose(browser, "dataset", "adult")
+    choose(browser, "encoder", "")
+    one(browser, "[name=search]").send_keys("r")
+    heading(browser, "adult64").click()
+    before, address = table(browser), browser.current_url
+    browser.get("about:blank")
+    browser.get(address)
+    assert table(browser) == before
+    assert one(browser, "[value=l1]").is_selected()
+    assert one(browser, "[aria-sort]").get_attribute("aria-sort") == "descending"
+    one(browser, "#reset").click()
+    assert browser.current_url.endswith("#criterion=l1")
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#criterion=kl", "#dataset=none&sort=up+__proto__", "#sort=ascending+gone", "#=&%"]
+)
+def test_an_address_of_things_that_are_not_here_is_ignored(show: Show, records: list[Record], fragment: str) -> None:
+    assert len(rows(show(records, fragment))) == 6
+
+
+def test_what_is_shown_comes_as_csv(show: Show, records: list[Record], tmp_path: Path) -> None:
+    browser = show([*records, *runs('a "b", c', 0.5, 0.6)], "#dataset=adult&size=64")
+    folder = {"behavior": "allow", "downloadPath": str(tmp_path / "down")}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
+    one(browser, "#download").click()
+    file = tmp_path / "down" / "llpbench-auc.csv"
+    _wait(file.exists)
+    lines = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    assert [(line["rank"] or line["role"] or "–", line["method"]) for line in lines] == rows(browser)
+    nova = next(line for line in lines if line["method"] == "nova")
+    assert (nova["adult 64 mean"], nova["adult 64 std"], nova["adult 64 n"]) == ("84.0000", "8.4853", "2")
+
+
+# ---- where a score comes from
+
+
+def test_a_score_opens_its_runs_and_gives_the_focus_back(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    place = rows(browser).index(("–", "nova"))
+    button = browser.find_elements("css selector", "#board tbody tr")[place].find_elements("tag name", "button")[-1]
+    button.send_keys("\ue007")  # Enter
+    dialog = one(browser, "dialog")
+    assert dialog.is_displayed()
+    text = dialog.text
+    cell = next(
+        run["cell"] for run in records if run["spec"]["method"] == "nova" and run["spec"]["dataset"] == "credit"
+    )
+    assert "nova (mlp) on credit, bags of 64" in text
+    assert "Seed 1: loss became NaN" in text
+    for fact in (
+        cell,
+        "table of credit",
+        "seed 0\ncredit ordered 64 0",
+        "0123456789abcdef",
+        "2.13.0",
+        "EPYC",
+        "float32",
+    ):
+        assert fact in text
+    assert "2026-01-01T00:00:00Z" in text
+    headings, first, second = table(browser, "#provenance .scroll:first-of-type table")[:3]
+    assert first[: headings.index("accuracy %") + 1] == ["0", "ok", "19", "0.6200", "62.00", "80.00"]
+    assert second[:4] == ["1", "failed", "–", "–"]
+    one(browser, "body").send_keys("\ue00c")  # Escape
+    assert not dialog.is_displayed()
+    assert browser.switch_to.active_element == button
+
+
+def test_the_dialog_says_how_to_run_it_again(show: Show) -> None:
+    found = runs("dllp", 0.8, 0.9, bagging="ordered:columns=age+work class", pretraining="bag", params={"weight": 0.5})
+    for run in found:
+        run["method"]["changed"] = {"weight": 0.5, "pretraining.epochs": 7, "tau": None}
+    browser = show(found)
+    one(browser, "button.score").click()
+    assert one(browser, "dialog pre").text == (
+        "llpbench run --methods dllp --datasets adult --baggings 'ordered:columns=age+work class' --bag-sizes 64 "
+        "--seeds 0,1 --encoders mlp --pretraining bag --epochs 300 --patience 20 --set dllp.weight=0.5 "
+        "--set pretraining.epochs=7 --set dllp.tau=none"
+    )
+    one(browser, "#close").click()
+    assert not one(browser, "dialog").is_displayed()
+
+
+@pytest.mark.parametrize(
+    ("changed", "protocol"), [({"encoder.dim": 3}, PROTOCOL), ({"sizes": "1,2"}, PROTOCOL), ({}, {"bags_per_step": 4})]
+)
+def test_what_no_flag_says_has_no_command(show: Show, changed: dict[str, Any], protocol: dict[str, int]) -> None:
+    run = record("dllp", protocol={**PROTOCOL, **protocol})
+    run["method"]["changed"] = changed
+    browser = show([run])
+    one(browser, "button.score").click()
+    assert "No command of llpbench says this" in one(browser, "dialog").text
+
+
+def test_arrow_keys_move_between_scores(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    assert len(browser.find_elements("css selector", "button.score[tabindex='0']")) == 1
+    browser.find_elements("css selector", "#board tbody tr")[1].find_element("tag name", "button").send_keys("\ue014")
+    assert _focused(browser) == table(browser)[2][-2]
+    browser.switch_to.active_element.send_keys("\ue015")  # down
+    assert _focused(browser) == table(browser)[3][-2]
+    browser.switch_to.active_element.send_keys("\ue010")  # End
+    assert _focused(browser) == table(browser)[3][-1]
+    browser.switch_to.active_element.send_keys("\ue014")  # right of the last one is nothing
+    assert _focused(browser) == table(browser)[3][-1]
+
+
+# ---- strangers' texts, the network, screens
+
+
+def test_strangers_texts_are_texts(show: Show) -> None:
+    found = [run for name in HOSTILE for run in runs(name, 0.8, 0.9, params={name: name}, dataset=name, bagging=name)]
+    found += [failed(name, name, seed=2, dataset=name, bagging=name, params={name: name}) for name in HOSTILE]
+    more = [PageTable(name, name, name, [name], [[name]]) for name in HOSTILE]
+    plots = [PagePlot(name, name, name, SVG) for name in HOSTILE]
+    browser = show(found, plots=plots, tables=more, warnings=HOSTILE)
+    scripts = len(browser.find_elements("tag name", "script"))
+    assert scripts == 2
+    seen = set()
+    for name in HOSTILE:
+        browser.execute_script("controls.elements.bagging.value = arguments[0]; render()", name)
+        seen |= {method for _, method in rows(browser)}
+        one(browser, "button.score").click()
+        assert one(browser, "#provenance-title").text == f"{name} (mlp) on {name}, bags of 64"
+        assert f"Seed 2: {name}" in one(browser, "dialog").text
+        one(browser, "#close").click()
+    assert seen == set(HOSTILE)
+    assert [each.text for each in browser.find_elements("css selector", "figure h3")] == list(HOSTILE)
+    assert len(browser.find_elements("tag name", "img")) == len(HOSTILE)
+    assert len(browser.find_elements("tag name", "script")) == scripts
+
+
+def test_plots_and_tables_are_shown(show: Show, records: list[Record]) -> None:
+    plots = [PagePlot("time", "Time", "AUC by <time>.", SVG)]
+    browser = show(records, plots=plots, tables=[TABLE])
+    size = "const image = document.querySelector('figure img'); image.loading = 'eager'; "
+    size += "return image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
+    assert browser.execute_script(size) == [300, 100]
+    assert one(browser, "#plot-time img").get_attribute("alt") == "AUC by <time>."
+    one(browser, "#table-wins summary").click()
+    button = browser.find_elements("css selector", "#table-wins th button")[1]
+    button.click()
+    assert [row[0] for row in table(browser, "#table-wins")[1:]] == ["ridge", "nova <b>", "dllp"]
+    button.click()
+    assert [row[0] for row in table(browser, "#table-wins")[1:]] == ["nova <b>", "ridge", "dllp"]
+    button.click()
+    assert [row[0] for row in table(browser, "#table-wins")[1:]] == ["dllp", "nova <b>", "ridge"]
+
+
+def test_without_scripts_it_says_where_the_numbers_are(show: Show, records: list[Record], chrome: Chrome) -> None:
+    chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        text = one(show(records, tables=[TABLE]), "main").text
+    finally:
+        chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "The Markdown and CSV files beside it hold the same numbers" in text
+    assert "Win <rates>" in text
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: list[Record], width: int) -> None:
+    resize(show([], tables=[]), width)
+    long = runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3)
+    plots = [PagePlot("wide", "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"'))]
+    browser = show([*records, *long], plots=plots, tables=[TABLE])
+    widths = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    wide, seen = browser.execute_script(widths)
+    assert wide <= seen
+    inside = "const region = document.getElementById('board-region'); return region.scrollWidth > region.clientWidth"
+    assert browser.execute_script(inside)
+    browser.execute_script("document.getElementById('board-region').scrollLeft = 150")
+    left = "return document.querySelectorAll(arguments[0])[0].getBoundingClientRect().left"
+    for part in ("#board thead th.method", "#board tbody th.method"):
+        assert browser.execute_script(left, part) < 40
+    browser.execute_script("document.querySelector('button.score').click()")
+    wide, seen = browser.execute_script(widths)
+    assert wide <= seen
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_stand_out_from_their_ground(show: Show, records: list[Record], scheme: str) -> None:
+    """WCAG AA: a contrast of 4.5 everywhere. And what prefers dark is dark."""
+    browser = show(records, tables=[TABLE], warnings=["a warning"])
+    prefer(browser, scheme)
+    browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
+    luminance = browser.execute_script(
+        CONTRAST + "return luminance(paint(getComputedStyle(document.body).backgroundColor))"
+    )
+    assert luminance < 0.05 if scheme == "dark" else luminance > 0.8
+    assert browser.execute_script(CONTRAST + "return poor()") == []
+    one(browser, "button.score").click()
+    assert browser.execute_script(CONTRAST + "return poor(document.querySelector('dialog'))") == []
+
+
+CONTRAST = """
+const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+function paint(color) {
+  context.clearRect(0, 0, 1, 1); context.fillStyle = color; context.fillRect(0, 0, 1, 1);
+  return [...context.getImageData(0, 0, 1, 1).data];
+}
+function luminance([...rgb]) {
+  const [r, g, b] = rgb.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+function ground(element) {
+  for (let each = element; each; each = each.parentElement) {
+    const color = paint(getComputedStyle(each).backgroundColor);
+    if (color[3] === 255) return color;
+  }
+  return [255, 255, 255, 255];
+}
+function poor(root = document.body) {
+  const own = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  return [...root.querySelectorAll('*')].filter((each) => own(each) && each.checkVisibility()).map((each) => {
+    const [a, b] = [paint(getComputedStyle(each).color), ground(each)].map(luminance).sort((x, y) => y - x);
+    return [each.className || each.tagName, each.textContent.slice(0, 20), (a + 0.05) / (b + 0.05)];
+  }).filter(([, , contrast]) => contrast < 4.5);
+}
+"""
+
+
+# ---- the page as a file
+
+
+def test_equal_records_give_equal_pages_that_point_nowhere(records: list[Record]) -> None:
+    more: dict[str, Any] = {"tables": [TABLE], "warnings": ["one"]}
+    page = to_html(tabulate(records), **more)
+    assert page == to_html(tabulate(records[::-1]), **more)
+    assert re.findall(r"https?:|//[a-z0-9]+\.|url\(|@import", page) == []
+    assert "default-src 'none'" in page
+
+
+def test_half_a_character_can_still_be_written(records: list[Record], tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(to_html(tabulate([*records, *runs("a\ud800b", 0.5)])), encoding="utf-8")
+
+
+def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _many_records()
+    assert len(found) == 10_000
+    leaderboards = tabulate(found)
+    began = time.perf_counter()
+    page = to_html(leaderboards)
+    seconds = time.perf_counter() - began
+    size = len(page.encode())
+    assert size <= 5_000_000
+    browser = show(found)
+    sort = """const began = performance.now(); document.querySelectorAll('#board thead button')[5].click();
+        document.body.offsetHeight; return performance.now() - began"""
+    times = [browser.execute_script(sort) for _ in range(3)]
+    with capsys.disabled():
+        print(f"\n10,000 runs: {size / 1e6:.2f} MB in {seconds:.1f} s; sorted in {max(times):.0f} ms")
+
+
+def _heading(board: Board, index: int) -> str:
+    counts = {column for column, _ in runs_that_count([row for row in board.rows if row.entry.role == ""])}
+    column = board.columns[index]
+    return f"{column.dataset}{column.bag_size}{'' if index in counts else 'not in the mean'}"
+
+
+def _sorted_by_column(board: Board, index: int, sign: int = 1) -> list[str]:
+    """Methods by their score in a column, best first if `sign` is 1; those without one come last."""
+    scores = [(row.entry.method, row.scores[index].headline) for row in board.rows]
+    known = sorted(((m, s.mean) for m, s in scores if s is not None), key=lambda pair: -sign * pair[1])
+    return [method for method, _ in known] + [method for method, summary in scores if summary is None]
+
+
+def _random_records() -> list[Record]:
+    """Different orders under each criterion, and every kind of gap."""
+    chance = random.Random(7)
+    found = []
+    for number in range(12):
+        role = {0: "ceiling", 11: "floor"}.get(number, "")
+        for dataset, bag_size in (("adult", 64), ("adult", 256), ("credit", 64), ("new", 64)):
+            if dataset == "new" and number not in (3, 4):  # a column of few
+                continue
+            for seed in range(3):
+                facts: dict[str, Any] = {"seed": seed, "dataset": dataset, "bag_size": bag_size, "role": role}
+                fate = chance.random() if number in (5, 6, 7) else 1.0
+                if fate < 0.1:
+                    found.append(failed(f"method-{number}", **facts))
+                elif fate > 0.2:
+                    aucs = {name: chance.uniform(0.5, 0.9) for name in ("auc", "mpiou", "l1")}
+                    found.append(
+                        record(f"method-{number}", aucs=aucs if fate > 0.3 else {**aucs, "auc": None}, **facts)
+                    )
+    return found
+
+
+def _many_records() -> list[Record]:
+    """25 methods, 8 datasets, 5 bag sizes, 10 seeds, with all that a run measures and no number twice."""
+    chance = random.Random(0)
+    found = []
+    for number in range(10_000):
+        method, rest = divmod(number, 400)
+        dataset, rest = divmod(rest, 50)
+        size, seed = divmod(rest, 10)
+        where = f"{dataset:02}{size}{seed}"
+        run = record(f"method-{method}", seed=seed, dataset=f"dataset-{dataset}", bag_size=2 ** (size + 5))
+        run["params"] = {"weight": method / 10}  # type: ignore[typeddict-unknown-key]
+        for name in run["results"]:
+            test: dict[str, float | None] = {metric: chance.random() for metric in METRICS}
+            chosen = {"epoch": chance.randrange(300), "validation": chance.random(), "test": test}
+            run["results"][name].update(chosen)  # type: ignore[typeddict-item]
+        names = ("data", "train", "evaluate", "predict", "warm-up", "test", "stage train", "total")
+        run["times"] = {name: round(100 * chance.random(), 4) for name in names}
+        run["data"] = {"fingerprint": where[:2] * 32, "manifest": where * 16}
+        run["finished"] = f"2026-01-01T{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}+00:00"
+        found.append(run)
+    return found
+
+
+def _focused(browser: Chrome) -> str:
+    text = browser.switch_to.active_element.get_attribute("textContent")
+    return " ".join((text or "").split())
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not until():
+        assert time.monotonic() < end, "nothing came"
+        time.sleep(0.05)
