@@ -1,6 +1,6 @@
 """How long a large journal takes: to be planned over, and to be reported.
 
-    python benchmarks/report.py [--lines 10000] [--json FILE]
+    python benchmarks/report.py [--lines 10000] [--json FILE] [--page FILE]
 
 The journal is synthetic: the published runs, repeated under the names of more datasets and with more seeds, their
 scores shaken a little.
@@ -58,7 +58,8 @@ def main() -> None:
     """Print the seconds of each step, and the size of the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=10_000)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="write the numbers there")
+    parser.add_argument("--page", type=Path, help="keep the page there")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FILE
@@ -86,8 +87,8 @@ def main() -> None:
         page = Path(folder) / "index.html"
         result["page MB"] = page.stat().st_size / 1e6
         result["plots"] = len(list((Path(folder) / "plots").glob("*.svg")))
-        if options.json:
-            Path(options.json).with_suffix(".html").write_bytes(page.read_bytes())
+        if options.page:
+            options.page.write_bytes(page.read_bytes())
     for name, value in result.items():
         print(f"{name:26}{value:12,.2f}")
     if options.json:

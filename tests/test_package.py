@@ -21,6 +21,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
 PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
 
+DATA_ONLY = "llpbench.leaderboards"
+"""holds the published journal and no code"""
+
 HEAVY = ["torch", "ray", "openml", "optuna", "seaborn", "matplotlib", "pandas", "sklearn", "scipy"]
 
 
@@ -57,7 +60,7 @@ def committed() -> list[Path]:
 def test_a_run_works_without_the_libraries_it_does_not_need(tmp_path: Path) -> None:
     code = f"""
 import sys
-for name in ("ray", "openml", "optuna", "seaborn", "matplotlib"):
+for name in ("ray", "openml", "optuna"):
     sys.modules[name] = None  # importing it raises, as if it were not installed
 sys.argv = ["llpbench", "run", "--methods=dllp,bag-mean-linear", "--epochs=1", "--seeds=1", "--bag-sizes=1024",
             "--out={tmp_path}"]
@@ -94,11 +97,11 @@ def test_public_modules_say_what_they_are_for(file: Path) -> None:
 
 def test_every_package_is_declared() -> None:
     found = {file.parent for top in FOLDERS.values() for file in (ROOT / top).rglob("__init__.py")}
-    assert found == {folder(package) for package in PACKAGES}
+    assert found == {folder(package) for package in PACKAGES if package != DATA_ONLY}
 
 
 def test_type_checkers_find_the_mapped_packages() -> None:
-    for name in ("methods", "datasets"):
+    for name in ("methods", "datasets", "leaderboards"):
         assert (ROOT / "llpbench" / name).resolve() == ROOT / name
 
 
@@ -176,6 +179,9 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
     expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
     expected |= {"llpbench/py.typed", *(f"llpbench/datasets/embedded/{f.name}" for f in embedded())}
+    report = folder("llpbench.report")
+    expected |= {f"llpbench/report/{f.relative_to(report)}" for f in [*report.glob("paper/*"), *report.glob("page/*")]}
+    expected |= {"llpbench/leaderboards/journal.jsonl"}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
@@ -183,10 +189,16 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
 import llpbench, llpbench.methods
 from llpbench.datasets.loading import load_table
 print(llpbench.__file__, len(load_table("adult")))
+from llpbench.journal import read
+from llpbench.merging import published
+from llpbench.report import make_report, write_report
+from pathlib import Path
+write_report(make_report(list(read(published()).records.values())), Path("report"))
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "LLPBENCH_DATA": ""}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report" / "index.html").is_file()
     assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842"]

@@ -33,8 +33,7 @@ HEADLINE_DIGITS = 6
 RANKING = (
     "The filters choose what is compared: means, ranks and bold scores are computed again from the runs behind what is "
     "shown. A run counts if more than half of the compared rows have attempted it; a row that lacks one of them stands "
-    f"below the others, without a rank and a mean ({words.NOTHING}). A mean over columns has the spread, over seeds, of "
-    "that mean."
+    f"below the others, without a rank and a mean ({words.NOTHING}). A mean over columns has its own spread over seeds."
 )
 
 NOT_THE_PAPERS = "No run here uses the SAINT encoder of the paper, so no score here is comparable with the paper's."

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -91,8 +91,9 @@ def resize(browser: Chrome, width: int, height: int = 800) -> None:
 
 
 def prefer(browser: Chrome, scheme: str) -> None:
-    """Light or dark."""
-    features: list[dict[str, Any]] = [{"name": "prefers-color-scheme", "value": scheme}]
+    """Light or dark, and without motion, so that what is clicked on stays where it is."""
+    values = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in values.items()]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 

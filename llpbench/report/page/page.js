@@ -373,7 +373,11 @@ function start() {
   document.getElementById("filters").open = matchMedia("(min-width: 45rem)").matches;
   render();
 
-  controls.addEventListener("input", render);
+  controls.elements.search.addEventListener("input", render);
+  controls.addEventListener("change", (event) => {
+    // leaving the search field changes nothing, and must not take away the score that is being clicked on
+    if (event.target !== controls.elements.search) render();
+  });
   controls.addEventListener("submit", (event) => event.preventDefault());
   document.getElementById("download").addEventListener("click", download);
   document.getElementById("reset").addEventListener("click", () => {
