@@ -13,7 +13,9 @@ from llpbench.report.latex import to_latex
 from llpbench.report.machines import table_csv, table_json, to_csv
 from llpbench.report.markdown import page_markdown
 from llpbench.report.pages import Page, pages, study_page
+from llpbench.report.table import Table
 from llpbench.report.tabulate import tabulate
+from llpbench.report.views import OVERALL, SHORT
 from llpbench.studies import STUDIES
 from llpbench.writing import replace_file
 
@@ -30,6 +32,11 @@ class Report:
     pages: tuple[Page, ...]
     warnings: tuple[str, ...] = ()
     """what a reader must know of the journal itself"""
+
+    @property
+    def tables(self) -> list[Table]:
+        """Every table of its pages."""
+        return [table for page in self.pages for table in page.tables]
 
 
 def make_report(records: Sequence[Record], *, warnings: Sequence[str] = (), common: bool = False) -> Report:
@@ -59,7 +66,13 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Non
             PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
             for plot in draw_all(report.leaderboards, plots)
         ]
-    tables = [table for page in report.pages for table in page.tables]
+    files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
+    files["leaderboards.csv"] = to_csv(report.leaderboards)
+    for table in report.tables:
+        files |= {
+            f"{TABLES}/{table.name}.{ending}": convert(table)
+            for ending, convert in (("csv", table_csv), ("json", table_json), ("tex", to_latex))
+        }
     shown = [
         PageTable(
             table.name,
@@ -68,15 +81,10 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Non
             [heading.text for heading in table.headings],
             [["\n".join(field.lines) for field in row] for row in table.rows],
         )
-        for table in tables
+        for page in report.pages
+        for table in page.tables
+        if page.name not in SHORT.values() or table.name.endswith(OVERALL)  # the page shows scores by itself
     ]
-    files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
-    files["leaderboards.csv"] = to_csv(report.leaderboards)
-    for table in tables:
-        files |= {
-            f"{TABLES}/{table.name}.{ending}": convert(table)
-            for ending, convert in (("csv", table_csv), ("json", table_json), ("tex", to_latex))
-        }
     files[INDEX] = to_html(report.leaderboards, plots=drawn, tables=shown, warnings=report.warnings)
     _write(files, out)
 

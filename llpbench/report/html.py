@@ -24,7 +24,7 @@ from llpbench.record import Record
 from llpbench.report import text as words
 from llpbench.report.boards import HEADLINE, Board, Leaderboards, Row, board_criteria
 
-SCRIPTS = ("scores.js", "provenance.js", "page.js")
+SCRIPTS = ("scores.js", "provenance.js", "table.js", "page.js")
 """in the order in which they need one another"""
 
 HEADLINE_DIGITS = 6

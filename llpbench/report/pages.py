@@ -87,11 +87,6 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
     return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]
 
 
-def all_tables(of: Sequence[Page]) -> list[Table]:
-    """Every table of some pages."""
-    return [table for page in of for table in page.tables]
-
-
 def _explained(leaderboards: Leaderboards, criterion: str) -> dict[str, str]:
     return {
         "Task": words.TASK,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """what the files of a criterion's boards are called"""
+OVERALL = "-overall"
+"""how the names of tables over all columns end"""
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
@@ -69,7 +71,7 @@ def overall(board: Board, name: str) -> Table:
         for row, standing in zip(board.rows, found.rows, strict=True)
     ]
     return Table(
-        name=f"{name}-overall",
+        name=f"{name}{OVERALL}",
         title=f"{words.title(board)}: over all columns",
         caption=_caption(board, words.OVERALL.format(columns=words.counted(columns, "column"), runs=len(found.runs))),
         headings=numbers,

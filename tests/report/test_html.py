@@ -473,7 +473,7 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
     browser.execute_script("document.getElementById('board-region').scrollLeft = 150")
     left = "return document.querySelectorAll(arguments[0])[0].getBoundingClientRect().left"
     for part in ("#board thead th.method", "#board tbody th.method"):
-        assert browser.execute_script(left, part) < 40
+        assert 0 <= browser.execute_script(left, part) < 40
     browser.execute_script("document.querySelector('button.score').click()")
     wide, seen = browser.execute_script(widths)
     assert wide <= seen
@@ -573,7 +573,7 @@ def _random_records() -> list[Record]:
     for number in range(12):
         role = {0: "ceiling", 11: "floor"}.get(number, "")
         for dataset, bag_size in (("adult", 64), ("adult", 256), ("credit", 64), ("new", 64)):
-            if dataset == "new" and number not in (3, 4):  # a column of few
+            if dataset == "new" and number not in (3, 4, 8, 9):  # a column of few: it does not count
                 continue
             for seed in range(3):
                 facts: dict[str, Any] = {"seed": seed, "dataset": dataset, "bag_size": bag_size, "role": role}

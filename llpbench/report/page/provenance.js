@@ -5,6 +5,11 @@ const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("proven
 /** What no flag changes. */
 const BAGS_PER_STEP = 2;
 
+const NO_COMMAND = "No command of llpbench says this specification: it needs a script of its own.";
+
+const UNKNOWN_CHANGES =
+  "These runs do not say which hyperparameters differ from the defaults: compare the specification below.";
+
 /** A new element. Texts from the journal enter the page here and nowhere else, as text. */
 function element(tag, { className = "", text = "", ...attributes } = {}, ...children) {
   const made = document.createElement(tag);
@@ -23,8 +28,9 @@ function showProvenance(board, row, column, opener) {
   const { dataset, size } = board.columns[column];
   const summary = summarise(row.values[column]);
   document.getElementById("provenance-title").textContent = `${row.label} on ${dataset}, bags of ${size}`;
+  const score = summary ? scoreTexts(summary).join(" ") : "No score";
   document.getElementById("provenance-body").replaceChildren(
-    element("p", { text: `${summary ? scoreTexts(summary).join(" ") : "No score"}: AUC of test rows. ${criterion.selection}` }),
+    element("p", { text: `${score}: AUC of test rows. ${criterion.selection}` }),
     section("Runs", runTable(runs, criterion), ...failures(runs)),
     section("Cost", costTable(runs)),
     section("Run it again", ...command(cell, runs)),
@@ -63,7 +69,8 @@ function costTable(runs) {
   const times = Object.keys(data.runs.times).filter((name) => runs.some((run) => data.runs.times[name][run] !== null));
   const heads = ["seed", "epochs trained", "parameters", "peak memory, MB", ...times.map((name) => `${name}, s`)];
   const rows = runs.map((run) => [
-    data.runs.seed[run], shown(data.runs.epochs[run]), shown(data.runs.parameters[run]), shown(data.runs.memory_mb[run]),
+    data.runs.seed[run],
+    ...["epochs", "parameters", "memory_mb"].map((name) => shown(data.runs[name][run])),
     ...times.map((name) => shown(data.runs.times[name][run])),
   ]);
   return grid("Cost", heads, rows);
@@ -71,8 +78,9 @@ function costTable(runs) {
 
 function grid(label, heads, rows) {
   const head = element("tr", {}, ...heads.map((text) => element("th", { text, scope: "col" })));
-  const lines = rows.map((fields) => element("tr", {}, ...fields.map((field) => element("td", { text: String(field) }))));
-  const made = element("table", { className: "runs" }, element("thead", {}, head), element("tbody", {}, ...lines));
+  const line = (values) => element("tr", {}, ...values.map((value) => element("td", { text: String(value) })));
+  const parts = [element("thead", {}, head), element("tbody", {}, ...rows.map(line))];
+  const made = element("table", { className: "runs" }, ...parts);
   return element("div", { className: "scroll", role: "region", "aria-label": label, tabindex: "0" }, made);
 }
 
@@ -83,9 +91,10 @@ function shown(value, digits) {
 
 function failures(runs) {
   const failed = runs.filter((run) => fact(data.runs.status, run) !== "ok");
-  return failed.map((run) =>
-    element("p", { className: "lack", text: `Seed ${data.runs.seed[run]}: ${fact(data.runs.reason, run) || "no reason was given"}` }),
-  );
+  return failed.map((run) => {
+    const reason = fact(data.runs.reason, run) || "no reason was given";
+    return element("p", { className: "lack", text: `Seed ${data.runs.seed[run]}: ${reason}` });
+  });
 }
 
 /** @returns {Map<string, unknown>} where the runs come from; what they share stands once */
@@ -152,10 +161,10 @@ function command(cell, runs) {
   const untold =
     (spec.protocol && (spec.protocol.bags_per_step ?? BAGS_PER_STEP) !== BAGS_PER_STEP) ||
     settings.some(([name, value]) => name.split(".").length !== 2 || /[,=]/.test(value));
-  if (untold) return [element("p", { text: "No command of llpbench says this specification: it needs a script of its own." })];
+  if (untold) return [element("p", { text: NO_COMMAND })];
   const text = ["llpbench run", ...flags.map(([name, value]) => `--${name} ${quoted(String(value))}`)].join(" ");
-  const note = changed === undefined && "These runs do not say which hyperparameters differ from the defaults: compare the specification below.";
-  return [element("pre", { tabindex: "0" }, element("code", { text })), ...(note ? [element("p", { text: note })] : [])];
+  const notes = changed === undefined ? [element("p", { text: UNKNOWN_CHANGES })] : [];
+  return [element("pre", { tabindex: "0" }, element("code", { text })), ...notes];
 }
 
 /** An argument as a POSIX shell reads it. */

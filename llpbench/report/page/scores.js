@@ -39,13 +39,18 @@ const EQUAL = 1e-9;
 for (const board of data.boards) {
   for (const row of board.rows) {
     row.scores = row.scores.map((runs, column) => runs || board.columns[column].seeds.map(() => null));
-    row.values = row.scores.map((runs) => runs.map((run) => (run === null ? null : tests(run, board.criterion)[0] ?? null)));
+    row.values = row.scores.map((runs) => runs.map((run) => headline(run, board.criterion)));
   }
 }
 
 /** The test metrics of a run at the epoch that a criterion chose, in the order of `data.metrics`; none if it failed. */
 function tests(run, criterion) {
   return data.tests[data.runs.results[criterion].test[run]] ?? [];
+}
+
+/** The AUC of a run, which is the first of its metrics; null if it has none. */
+function headline(run, criterion) {
+  return run === null ? null : tests(run, criterion)[0] ?? null;
 }
 
 /** The value of a run or cell in a column whose values repeat. */
@@ -64,7 +69,7 @@ function summarise(values) {
   return { mean, std: Math.sqrt(squares / (n - 1)), n };
 }
 
-/** What lacks of a score, by seeds: runs that failed, that are missing, and that have no AUC although they succeeded. */
+/** What lacks of a score: runs that failed, that are missing, and that have no AUC although they succeeded. */
 function lacks(row, column) {
   const found = { failed: 0, missing: 0, undefined: 0 };
   row.scores[column].forEach((run, seed) => {
