@@ -30,6 +30,10 @@ SCRIPTS = ("scores.js", "provenance.js", "table.js", "page.js")
 HEADLINE_DIGITS = 6
 """of an AUC in percent: a mean of such values is printed like one of exact values"""
 
+MOST_DETAILED = 5_000
+"""runs with every test metric on the page; of more, `FEW` are kept, so that it stays small enough to be passed on"""
+FEW = ("auc", "accuracy")
+
 RANKING = (
     "The filters choose what is compared: means, ranks and bold scores are computed again from the runs behind what is "
     "shown. A run counts if more than half of the compared rows have attempted it; a row that lacks one of them stands "
@@ -95,8 +99,15 @@ def to_html(
         plotted="" if plots else "hidden",
         tables="".join(map(_table, tables)),
         tabled="" if tables else "hidden",
+        left_out=_left_out(leaderboards.provenance.runs),
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
+
+
+def _left_out(runs: int) -> str:
+    """What a reader finds elsewhere."""
+    metrics = " With so many runs, so are test metrics other than AUC and accuracy." if runs > MOST_DETAILED else ""
+    return f"Diagnostics and learning curves are only in the journal.{metrics}"
 
 
 def _read(name: str) -> str:
@@ -286,7 +297,10 @@ def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence
 
 
 def _metrics(records: Iterable[Record]) -> list[str]:
-    """The headline first, then every other test metric of the runs, in the order of `METRICS`."""
+    """The headline first, then every other test metric of the runs, in the order of `METRICS`; of many runs a few."""
+    records = list(records)
+    if len(records) > MOST_DETAILED:
+        return list(FEW)
     found = {name for record in records for selected in record["results"].values() for name in selected["test"]}
     known = [name for name in METRICS if name in found and name != HEADLINE]
     return [HEADLINE, *known, *sorted(found.difference(METRICS))]
