@@ -12,7 +12,7 @@ import click
 
 from llpbench import __version__
 from llpbench.errors import LLPBenchError
-from llpbench.settings import DEFAULT_PRESET, OPTIONS, PRESETS, Settings, default, resolve
+from llpbench.settings import DEFAULT_PRESET, OPTIONS, PLOTS, PRESETS, Settings, default, resolve
 
 if TYPE_CHECKING:
     from llpbench.merging import Merged
@@ -216,7 +216,7 @@ def report(
     merged = _merge(journals or (out,))
     made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
     folder = Path(out)
-    write_report(made, folder, plots=None if no_plots else Path(plots_dir) if plots_dir else folder / "plots")
+    write_report(made, folder, plots=None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS)
     if chosen is None:
         _show_leaderboards(made.leaderboards, folder)
     else:

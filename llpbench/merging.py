@@ -38,7 +38,7 @@ class Merged:
     @property
     def disputed(self) -> list[str]:
         """One line for each run that has different results."""
-        return [_dispute(records) for _, records in sorted(self.kept.items()) if len(records) > 1]
+        return disputes(records for _, records in sorted(self.kept.items()) if len(records) > 1)
 
 
 def journal_path(name: str) -> Path:
@@ -98,6 +98,11 @@ def _place(record: Record) -> tuple[str, ...]:
     spec = record["spec"]
     parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
     return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}", record["finished"])
+
+
+def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
+    """One line for each run, given as all its records, the one that counts last."""
+    return [_dispute(records) for records in runs]
 
 
 def _dispute(records: Sequence[Record]) -> str:

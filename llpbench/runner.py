@@ -20,12 +20,13 @@ from llpbench.errors import LLPBenchError
 from llpbench.estimates import Estimator
 from llpbench.executors import Executor, Inline
 from llpbench.journal import FILE, Journal, read
+from llpbench.merging import disputes
 from llpbench.planning import FindObstacle, Plan, expand, make_plan, obstacles
 from llpbench.progress import Display, duration
 from llpbench.record import Record
 from llpbench.resources import Resources, available
 from llpbench.schedule import Deadline, Job, Schedule, plural
-from llpbench.settings import PRETRAINED, Settings
+from llpbench.settings import PLOTS, PRETRAINED, Settings
 
 if TYPE_CHECKING:
     from llpbench.report import Leaderboards
@@ -67,12 +68,12 @@ def preview(settings: Settings) -> tuple[Plan, float | None]:
 
 
 def run(settings: Settings, display: Display) -> Outcome:
-    """Do what is missing, then write the leaderboards of everything in the journal into `settings.out`.
+    """Do what is missing, then write the report of everything in the journal into `settings.out`.
 
     Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, `KeyboardInterrupt` on
     SIGINT and SIGTERM. In every case what was finished is in the journal.
     """
-    from llpbench.report import write_leaderboards
+    from llpbench.report import make_report, write_report
 
     deadline = Deadline.after(settings.time_budget)
     cells = expand(settings)
@@ -89,7 +90,12 @@ def run(settings: Settings, display: Display) -> Outcome:
             left = _execute(settings, plan, journal, display, deadline)
         plan = make_plan(cells, settings.seeds, records, find_obstacle=find)
         found = list(records.values())
-        return Outcome(plan, left, write_leaderboards(found, settings.out), found)
+        report = make_report(
+            found, warnings=[*journal.contents.warnings, *disputes(journal.contents.disputed.values())]
+        )
+        # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
+        write_report(report, settings.out, plots=settings.out / PLOTS if settings.study else None)
+        return Outcome(plan, left, report.leaderboards, found)
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:

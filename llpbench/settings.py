@@ -49,6 +49,8 @@ PRETRAININGS = ("none", "self", "bag", "self+bag")
 """what an encoder may start from: nothing, or weights pretrained on these tasks (`pretraining.py`)"""
 PRETRAINED = "pretrained"
 """folder of pretrained encoders inside an output folder"""
+PLOTS = "plots"
+"""folder of plots inside an output folder, unless another is named"""
 
 
 @dataclass(frozen=True, kw_only=True)

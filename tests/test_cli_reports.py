@@ -83,6 +83,7 @@ def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench:
     flag = "dllp on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; the last one counts"
     assert flag in done.err
     assert flag in (tmp_path / "both" / "index.html").read_text()
+    assert f"**Mind.** D{flag[1:]}." in (tmp_path / "both" / "fine.md").read_text()
 
 
 def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:

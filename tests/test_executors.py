@@ -91,7 +91,7 @@ def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
         records = attempt(job, Environment(), lambda _: None, scripted)
         assert reasons(records) == {job.cell.run_id(seed): f"failed: {reason}" for seed in (0, 1)}
         for record in records:
-            assert record.keys() == Record.__annotations__.keys()
+            assert record.keys() == Record.__required_keys__
             assert record["spec"] == job.cell.spec
             assert record["method"] == {"kind": "direct", "role": "", "reference": "Goodman 1953"}
 

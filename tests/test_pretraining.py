@@ -10,7 +10,7 @@ import pytest
 import torch
 from test_views import SCHEMA, random, small_encoder, some_bags
 
-from llpbench import pretrained
+from llpbench import writing
 from llpbench.bags import Bags, Task, build_task
 from llpbench.cell import Cell, Environment, Protocol, make_cell
 from llpbench.compute import run_cell
@@ -276,7 +276,7 @@ def test_nothing_half_written_is_left_behind(tmp_path: Path, monkeypatch: pytest
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pretrained.os, "replace", full)
+    monkeypatch.setattr(writing.os, "replace", full)
     with pytest.raises(OSError, match="No space"):
         write(tmp_path / "a.pt", Pretrained({"encoder.x": torch.zeros(2)}, 1.0))
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,7 @@
 """From the journal to what people read: leaderboards. Needs neither torch nor ray, only the records."""
 
 from llpbench.report.boards import Leaderboards
-from llpbench.report.files import Report, make_report, write_leaderboards, write_report
+from llpbench.report.files import Report, make_report, write_report
 from llpbench.report.terminal import render, render_tables
 
 __all__ = [
@@ -10,6 +10,5 @@ __all__ = [
     "make_report",
     "render",
     "render_tables",
-    "write_leaderboards",
     "write_report",
 ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llpbench.errors import LLPBenchError
 from llpbench.record import Record
+from llpbench.report import text as words
 from llpbench.report.boards import Leaderboards
 from llpbench.report.latex import to_latex
 from llpbench.report.machines import table_csv, table_json, to_csv
@@ -21,7 +22,6 @@ from llpbench.writing import replace_file
 
 INDEX = "index.html"
 TABLES = "tables"
-PLOTS = "plots"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,11 @@ def make_report(records: Sequence[Record], *, warnings: Sequence[str] = (), comm
     """
     leaderboards = tabulate(records, common=common)
     latest = list({record["run"]: record for record in records}.values())
-    return Report(leaderboards, (*pages(leaderboards), study_page(STUDIES.values(), latest)), tuple(warnings))
+    made = (*pages(leaderboards), study_page(STUDIES.values(), latest))
+    if warnings:
+        mind = {"Mind": " ".join(map(words.sentence, warnings))}
+        made = tuple(replace(page, explained={**page.explained, **mind}) for page in made)
+    return Report(leaderboards, made, tuple(warnings))
 
 
 def write_report(report: Report, out: Path, *, plots: Path | None = None) -> None:
@@ -87,13 +91,6 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Non
     ]
     files[INDEX] = to_html(report.leaderboards, plots=drawn, tables=shown, warnings=report.warnings)
     _write(files, out)
-
-
-def write_leaderboards(records: Sequence[Record], out: Path) -> Leaderboards:
-    """The report of `records` in `out`, without plots, which take longer than all the rest."""
-    report = make_report(records)
-    write_report(report, out)
-    return report.leaderboards
 
 
 def _write(files: Mapping[str, str], out: Path) -> None:

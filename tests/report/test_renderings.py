@@ -17,13 +17,20 @@ from rich.console import Console
 
 from llpbench.errors import LLPBenchError
 from llpbench.record import Record
-from llpbench.report import Leaderboards, make_report, render, render_tables, write_leaderboards
+from llpbench.report import Leaderboards, make_report, render, render_tables, write_report
 from llpbench.report.boards import Summary
 from llpbench.report.latex import to_latex
 from llpbench.report.machines import table_csv, table_json
 from llpbench.report.markdown import escape, page_markdown, to_markdown
 from llpbench.report.table import SCORE, Field, Heading, Table, number, score, text
 from llpbench.report.tabulate import tabulate
+
+
+def write_leaderboards(records: list[Record], out: Path) -> Leaderboards:
+    report = make_report(records)
+    write_report(report, out)
+    return report.leaderboards
+
 
 HOSTILE = "a|b<script>alert(1)</script>\n[x](y) \x1b[31m*_`"
 
