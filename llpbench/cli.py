@@ -232,10 +232,10 @@ def merge(journals: tuple[str, ...], out: str) -> int:
 
     Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so.
     """
-    from llpbench.merging import write
+    from llpbench.merging import merge_into
 
-    merged = _merge(journals)
-    write(merged, Path(out), [_journal_path(name) for name in journals])
+    merged = merge_into(Path(out), [_journal_path(name) for name in journals])
+    _warn(merged)
     click.echo(f"{len(merged.records):,} runs, of which {len(merged.disputed)} with different results: {out}")
     return 0
 
@@ -320,9 +320,15 @@ def _merge(names: Sequence[str]) -> Merged:
     from llpbench.merging import merge
 
     merged = merge(map(_journal_path, names))
-    for line in (*merged.warnings, *merged.disputed):
-        click.echo(f"llpbench: {line}", err=True)
+    _warn(merged)
     return merged
+
+
+def _warn(merged: Merged) -> None:
+    from llpbench.report.text import some_of
+
+    for line in some_of([*merged.warnings, *merged.disputed]):
+        click.echo(f"llpbench: {line}", err=True)
 
 
 def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from llpbench.journal import keep
 from llpbench.record import Record
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
@@ -32,7 +33,8 @@ def compare(own: Mapping[str, Record], published: Mapping[str, Record]) -> Compa
     places = {_place(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _place(record) in places}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
-    leaderboards = tabulate([*{**near, **own}.values()])
+    kept = {run: keep([near[run]] if run in near else [], record)[-1] for run, record in own.items()}
+    leaderboards = tabulate([*{**near, **kept}.values()])
     return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
 
 
@@ -44,8 +46,11 @@ def _place(record: Record) -> Place:
 def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:
     """What became of the runs that both have."""
     both = [run for run in own if run in published and own[run]["status"] == published[run]["status"] == "ok"]
+    failed = [run for run in own if run in published and own[run]["status"] != "ok" == published[run]["status"]]
+    lines = [f"{counted(len(failed), 'run')} failed here that succeeded when published: the published ones are shown."]
+    lines = lines if failed else []
     if not both:
-        return []
+        return lines
     gaps = {run: abs(_auc(own[run]) - _auc(published[run])) for run in both}
     same = [run for run in both if own[run]["results"] == published[run]["results"]]
     worst = max(both, key=lambda run: gaps[run])
@@ -54,11 +59,14 @@ def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> lis
         spec = own[worst]["spec"]
         where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {own[worst]['seed']}"
         line += f"; the largest difference is {100 * gaps[worst]:.2f} points of AUC ({where})"
-    return [line + "."]
+    return [*lines, line + "."]
 
 
 def _apart(own: Iterable[Record], published: Iterable[Record]) -> list[str]:
     """Protocols of one's own that nothing published has: those results stand in boards of their own."""
+    published = list(published)
+    if not published:
+        return ["Nothing is published for these datasets, baggings and bag sizes."]
     theirs = {_protocol(record) for record in published} - {"null"}
     mine = {_protocol(record) for record in own} - {"null"}
     return [
@@ -67,7 +75,7 @@ def _apart(own: Iterable[Record], published: Iterable[Record]) -> list[str]:
         "use that to stand in one leaderboard."
         for protocol in sorted(mine - theirs)
         if theirs
-    ] or ([] if theirs or not mine else ["Nothing is published for these datasets, baggings and bag sizes."])
+    ]
 
 
 def _protocol(record: Record) -> str:

@@ -28,6 +28,16 @@ FILE = "journal.jsonl"
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
 _DICTIONARIES = ("spec", "method", "results", "times", "data", "code", "libraries", "hardware")
+_SPEC: dict[str, Any] = {
+    "method": str,
+    "dataset": str,
+    "bagging": str,
+    "bag_size": int,
+    "encoder": str | None,
+    "params": dict,
+    "pretraining": str,
+    "protocol": dict | None,
+}
 
 
 @dataclass(frozen=True)
@@ -195,7 +205,9 @@ def _parse(data: bytes, path: Path) -> Contents:
 def _record(line: bytes, path: Path) -> Record | None:
     """The record in a line, None if there is none. Raises if a newer llpbench wrote it."""
     try:
-        value = json.loads(line.decode())
+        value = json.loads(line.decode(), parse_constant=lambda _: None)
+        if b"\\ud" in line.lower():  # half of a surrogate pair, perhaps: JSON can name one, no file can hold it
+            json.dumps(value, ensure_ascii=False).encode()
     except ValueError:  # of the decoding too
         return None
     if not isinstance(value, dict) or not isinstance(value.get("schema"), int) or "run" not in value:
@@ -214,7 +226,19 @@ def _is_whole(value: dict[str, Any]) -> bool:
         and isinstance(value["seed"], int)
         and value["run"] == f"{value['cell']}-{value['seed']}"
         and value["status"] in get_args(Status)
+        and isinstance(value["reason"], str)
+        and isinstance(value["finished"], str)
         and all(isinstance(value[name], dict) for name in _DICTIONARIES)
+        and all(isinstance(value.get(name, {}), dict) for name in Record.__optional_keys__)
+        and all(isinstance(value["spec"].get(name), kind) for name, kind in _SPEC.items())
+        and all(_is_selected(result) for result in value["results"].values())
+        and (value["status"] != "ok" or "auc" in value["results"])
+    )
+
+
+def _is_selected(result: Any) -> bool:
+    return (
+        isinstance(result, dict) and {"epoch", "validation"} <= result.keys() and isinstance(result.get("test"), dict)
     )
 
 

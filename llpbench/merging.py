@@ -61,7 +61,10 @@ def published() -> Path:
 
 
 def merge(journals: Iterable[Path]) -> Merged:
-    """Read journals as one (`journal.keep`). Raises `LLPBenchError` as `journal.read` does."""
+    """Read journals as one (`journal.keep`), whatever their order: of different results the newest counts.
+
+    Raises `LLPBenchError` as `journal.read` does.
+    """
     kept: dict[str, list[Record]] = {}
     warnings: list[str] = []
     for contents in map(read, journals):
@@ -69,21 +72,23 @@ def merge(journals: Iterable[Path]) -> Merged:
         for run, last in contents.records.items():
             for record in contents.disputed.get(run, (last,)):
                 kept[run] = keep(kept.get(run, ()), record)
-    return Merged(kept, tuple(warnings))
+    newest_last = {run: sorted(records, key=lambda record: record["finished"]) for run, records in kept.items()}
+    return Merged(newest_last, tuple(warnings))
 
 
-def write(merged: Merged, folder: Path, sources: Iterable[Path]) -> None:
-    """Write the journal of `folder` as a whole, sorted by what its runs are of.
+def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
+    """Merge journals into that of `folder`, written as a whole and sorted by what its runs are of.
 
-    A journal that is there already is replaced only if it is one of `sources`. Raises `LLPBenchError` otherwise, and if
-    it cannot be written.
+    A journal that is there already is replaced only if it is one of those merged; nobody else can write to it
+    meanwhile. Raises `LLPBenchError` otherwise, and if it cannot be written.
     """
     path = folder / FILE
-    if path.exists() and not any(path.samefile(source) for source in sources):
+    if path.exists() and not any(path.samefile(journal) for journal in journals):
         raise LLPBenchError(
             f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
         )
-    with Journal(folder):  # nobody else writes to it meanwhile
+    with Journal(folder):
+        merged = merge(journals)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
         try:
             replace_file(path, b"".join(map(to_line, records)))
@@ -91,6 +96,7 @@ def write(merged: Merged, folder: Path, sources: Iterable[Path]) -> None:
             raise LLPBenchError(
                 f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
             ) from error
+    return merged
 
 
 def _place(record: Record) -> tuple[str, ...]:

@@ -134,30 +134,35 @@ def study_cells(settings: Settings) -> list[Cell]:
     """Every cell of the studies that the settings name, each once.
 
     What a study leaves open (datasets, and mostly bagging, bag size and encoder) is as the settings say; of what it
-    names, flags and the file choose a part. Raises `LLPBenchError` if that leaves nothing of a study.
+    names, flags and the file choose a part. Raises `LLPBenchError` if that leaves nothing at all.
     """
-    known = _params(settings, METHODS.names())
+    if settings.set:
+        raise LLPBenchError("--set and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     cells: dict[str, Cell] = {}
+    emptied = []
     for study in studies.select(settings.study or ""):
         found = {
             cell.id: cell
             for dataset in DATASETS.select(settings.datasets)
             for line in study.lines
-            for cell in _line_cells(line, dataset, settings, known)
+            for cell in _line_cells(line, dataset, settings)
         }
         if study.lines and not found:
-            raise LLPBenchError(
-                f"nothing is left of study {study.name!r}: it names {_named(study)}. "
-                f"Give other --{', --'.join(sorted(settings.narrowed & _NARROWING))}, or none."
-            )
+            emptied.append(study)
         cells |= found
+    if emptied and not cells:
+        options = ", --".join(sorted(settings.narrowed & _NARROWING))
+        raise LLPBenchError(
+            f"nothing is left of study {emptied[0].name!r}: it names {_named(emptied[0])}. "
+            f"Give other --{options}, or none."
+        )
     return list(cells.values())
 
 
 _NARROWING = {"methods", "pretraining", "baggings", "bag-sizes", "encoders"}
 
 
-def _line_cells(line: studies.Line, dataset: str, settings: Settings, known: Mapping[str, Any]) -> Iterator[Cell]:
+def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterator[Cell]:
     fixed = line.fixed
 
     def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
@@ -182,9 +187,9 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings, known: Map
                 bagging=bagging,
                 encoder=encoder,
                 protocol=settings.protocol,
-                params={**known.get(method, {}), **fixed.get("params", {})},
+                params=fixed.get("params"),
                 pretraining=pretraining,
-                pretraining_params={**settings.set.get("pretraining", {}), **fixed.get("pretraining_params", {})},
+                pretraining_params=fixed.get("pretraining_params"),
             )
 
 

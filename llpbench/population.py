@@ -117,12 +117,15 @@ class Population:
             self.data.targets = targets.clone()
             self.stack.buffers = {name: value.clone() for name, value in buffers.items()}
             streams = [generator(member.seed, self.purpose, "later stages") for member in self.members]
+            judged = True
             for stage in stages:
                 # every stage has streams of its own: else they would depend on how long the judged one before it took,
                 # which labels of validation rows decide
                 self.rngs, streams = streams, [stream.spawn(1)[0] for stream in streams]
-                self._hand_over(handover)
+                if judged:
+                    self._hand_over(handover)
                 self._run_stage(stage, on_epoch)
+                judged = stage.judged
             for result, outcome in zip(results, self.outcomes, strict=True):
                 own = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
                 result |= {name: dataclasses.replace(choice, training=regime) for name, choice in own.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -21,3 +22,20 @@ def replace_file(path: Path, content: str | bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+WRITTEN = ".written"
+"""in a folder of generated files: their names, a line each"""
+
+
+def forget_stale(folder: Path, names: Iterable[str]) -> None:
+    """Delete what was generated here before and is no more, and remember what is now; nobody else's file is touched.
+
+    Raises `OSError`.
+    """
+    now, memory = sorted(names), folder / WRITTEN
+    before = memory.read_text(encoding="utf-8").splitlines() if memory.exists() else []
+    for name in set(before).difference(now):
+        if name == Path(name).name:
+            (folder / name).unlink(missing_ok=True)
+    replace_file(memory, "".join(f"{name}\n" for name in now))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench import LLPBench
-from report_factory import PROTOCOL, record, runs
+from report_factory import PROTOCOL, failed, record, runs
 
 from llpbench.journal import FILE, Journal, read
 from llpbench.merging import published
@@ -63,8 +63,7 @@ def test_a_report_of_several_journals_goes_where_it_is_told(llpbench: LLPBench, 
     assert "mine" in done.out
     assert "dllp" in (out / "index.html").read_text()
     assert not (out / FILE).exists()
-    names = {path.suffix for path in plots.iterdir()}
-    assert names == {".svg", ".png"}
+    assert {path.suffix for path in plots.glob("[!.]*")} == {".svg", ".png"}
 
 
 def test_common_runs_alone_may_be_shown(llpbench: LLPBench, tmp_path: Path) -> None:
@@ -72,6 +71,28 @@ def test_common_runs_alone_may_be_shown(llpbench: LLPBench, tmp_path: Path) -> N
     every, common = (llpbench("report", "--no-plots", "--out", str(folder), *more).out for more in ((), ("--common",)))
     assert "70.00 ± 10.00 (3)" in every
     assert "80.00 ± – (1)" in common
+    assert "only runs that all rows have completed" in " ".join(common.split())
+
+
+def test_where_no_run_is_common_that_is_said(llpbench: LLPBench, tmp_path: Path) -> None:
+    folder = journal(tmp_path, record("dllp", 0.8, seed=0), record("mine", 0.7, seed=1), failed("mine", seed=2))
+    done = llpbench("report", "--no-plots", "--common", "--out", str(folder))
+    assert done.code == 0
+    assert "no run that all rows have completed" in " ".join(done.out.split())
+    assert "loss became NaN" in done.out
+
+
+def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Path) -> None:
+    folder = journal(tmp_path, *runs("dllp", 0.8, 0.7), *runs("mine", 0.6, 0.7))
+    assert llpbench("report", "--out", str(folder)).code == 0
+    for own in (tmp_path / "tables" / "mine.tex", tmp_path / "plots" / "mine.png"):
+        own.write_text("mine")
+    (tmp_path / FILE).unlink()
+    journal(tmp_path, *runs("dllp", 0.8, 0.7, bagging="random"), *runs("mine", 0.6, 0.7, bagging="random"))
+    assert llpbench("report", "--out", str(folder)).code == 0
+    names = {path.name for part in ("tables", "plots") for path in (tmp_path / part).iterdir()}
+    assert {"mine.tex", "mine.png", "fine-random-overall.csv", "heat-map-fine-random.png"} <= names
+    assert not any("ordered" in name for name in names)
 
 
 def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench: LLPBench, tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench import make_cell_of, make_record
+from report_factory import record
 
 from llpbench.errors import LLPBenchError
 from llpbench.journal import FILE, Journal, read, to_line
@@ -234,3 +236,31 @@ def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pyte
             journal.append(RECORDS[1])
         one_line(error)
     assert list(read(journal.path).records.values()) == RECORDS[:1]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda run: run["spec"].pop("dataset"),
+        lambda run: run["spec"].update(bag_size="many"),
+        lambda run: run["spec"].update(protocol=3),
+        lambda run: run.update(reason=None),
+        lambda run: run.update(curves=None),
+        lambda run: run.update(results={"auc": {"test": {}}}),
+        lambda run: run.update(results={}),
+        lambda run: run["method"].update(reference="\ud800"),
+    ],
+)
+def test_a_line_that_lacks_what_reports_need_is_left_out_with_a_warning(tmp_path: Path, damage: Any) -> None:
+    good, bad = record("a"), record("b")
+    damage(bad)
+    (tmp_path / FILE).write_text(json.dumps(bad) + "\n" + json.dumps(good) + "\n")
+    contents = read(tmp_path / FILE)
+    assert list(contents.records) == [good["run"]]
+    assert len(contents.warnings) == 1
+
+
+def test_what_is_no_number_in_json_is_unknown(tmp_path: Path) -> None:
+    run = record("a", memory_mb=float("inf"))
+    (tmp_path / FILE).write_text(json.dumps(run) + "\n")
+    assert read(tmp_path / FILE).records[run["run"]]["memory_mb"] is None

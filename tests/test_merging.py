@@ -10,7 +10,7 @@ from report_factory import PROTOCOL, failed, record
 from llpbench.comparing import compare
 from llpbench.errors import LLPBenchError
 from llpbench.journal import FILE, Journal, read
-from llpbench.merging import journal_path, merge, published, write
+from llpbench.merging import journal_path, merge, merge_into, published
 from llpbench.record import Record
 
 
@@ -24,20 +24,20 @@ def journal(folder: Path, *records: Record) -> Path:
 def test_different_work_is_joined_and_equal_work_kept_once(tmp_path: Path) -> None:
     first = journal(tmp_path / "a", record("a"), record("shared"))
     second = journal(tmp_path / "b", record("b"), record("shared", finished="2026-02-02T00:00:00Z"))
-    merged = merge([first, second])
+    merged = merge_into(tmp_path / "out", [first, second])
     assert {run["spec"]["method"] for run in merged.records.values()} == {"a", "b", "shared"}
     assert (merged.disputed, merged.warnings) == ([], ())
-    write(merged, tmp_path / "out", [first, second])
     assert len((tmp_path / "out" / FILE).read_bytes().splitlines()) == 3
     assert read(tmp_path / "out" / FILE).records.keys() == merged.records.keys()
 
 
 def test_different_results_of_a_run_are_both_kept_and_flagged(tmp_path: Path) -> None:
-    first, second = journal(tmp_path / "a", record("a", 0.8)), journal(tmp_path / "b", record("a", 0.7))
-    merged = merge([first, second])
+    first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
+    second = journal(tmp_path / "b", record("a", 0.7, finished="2026-01-02T00:00:00+00:00"))
+    merged = merge_into(tmp_path / "out", [second, first])  # the newest counts, whatever the order of journals
+    assert merged.disputed == merge([first, second]).disputed
     flag = "a on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; the last one counts"
     assert merged.disputed == [flag]
-    write(merged, tmp_path / "out", [])
     again = merge([tmp_path / "out" / FILE, first])  # merging once more adds nothing
     assert [len(kept) for kept in again.kept.values()] == [2]
     assert len(read(tmp_path / "out" / FILE).disputed) == 1
@@ -55,22 +55,22 @@ def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
 def test_a_merge_depends_on_the_records_alone(tmp_path: Path) -> None:
     one, two = record("a", seed=1), record("b", seed=0)
     for name, records in (("x", (one, two)), ("y", (two, one))):
-        write(merge([journal(tmp_path / name, *records)]), tmp_path / f"{name}-out", [])
+        merge_into(tmp_path / f"{name}-out", [journal(tmp_path / name, *records)])
     assert (tmp_path / "x-out" / FILE).read_bytes() == (tmp_path / "y-out" / FILE).read_bytes()
 
 
 def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
     first, other = journal(tmp_path / "a", record("a")), journal(tmp_path / "out", record("b"))
     with pytest.raises(LLPBenchError, match=r"there is a journal in .* already"):
-        write(merge([first]), tmp_path / "out", [first])
-    write(merge([first, other]), tmp_path / "out", [first, other])
+        merge_into(tmp_path / "out", [first])
+    merge_into(tmp_path / "out", [first, other])
     assert len(read(other).records) == 2
 
 
 def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing"):
-        write(merge([path]), tmp_path, [path])
+        merge_into(tmp_path, [path])
 
 
 def test_damaged_lines_are_told(tmp_path: Path) -> None:
@@ -120,6 +120,11 @@ class TestCompare:
             "2 runs in both journals: 1 with identical results; the largest difference is 1.00 points of AUC "
             "(b on adult 64, seed 0).",
         )
+
+    def test_a_failure_of_one_s_own_hides_no_published_success(self) -> None:
+        found = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
+        assert found.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
+        assert "1 run failed here that succeeded when published" in found.remarks[0]
 
     def test_another_protocol_is_told(self) -> None:
         found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))

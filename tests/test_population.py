@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -425,6 +425,24 @@ def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_o
         chosen.append({name: c.weights for name, c in outcome.selected.items() if CRITERIA[name].regime == "coarse"})
     assert lasted[0] != lasted[1]  # else this test shows nothing
     assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
+
+
+class UnjudgedBetween(DLLP):
+    """A stage without epochs to choose from stands between two that have."""
+
+    stages = (Stage("a"), Stage("b", epochs=2, judged=False), Stage("c", epochs=1))
+    starts: ClassVar[list[Tensor]] = []
+
+    def prepare(self, stage: str, member: MemberView) -> None:
+        if stage in ("b", "c"):
+            self.starts.append(torch.cat([p.detach().flatten() for p in member.network.parameters()]).clone())
+
+
+def test_what_an_unjudged_stage_has_learned_is_what_the_next_one_starts_from() -> None:
+    UnjudgedBetween.starts.clear()
+    trained(UnjudgedBetween(SMALL), [0])
+    b, c = UnjudgedBetween.starts[:2]
+    assert not torch.equal(b, c)
 
 
 class Remembering(PseudoLabels):

@@ -77,7 +77,13 @@ def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
     assert {c.protocol.epochs for c in found if c.protocol} == {100}
     assert {c.bag_size for c in cells("fine-grained", bag_sizes=64)} == {64}
     assert {c.pretraining for c in cells("pretraining", pretraining="bag,none")} == {"bag", "none"}
-    assert {c.params["learning_rate"] for c in cells("encoder", set=("dllp.learning_rate=0.5",))} == {0.5}
+    some = cells("paper", methods="dllp", encoders="mlp")  # studies of which nothing is left do not matter among others
+    assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
+
+
+def test_a_study_fixes_its_hyperparameters() -> None:
+    with pytest.raises(LLPBenchError, match="--set and --study do not go together"):
+        cells("encoder", set=("dllp.learning_rate=0.5",))
 
 
 def test_the_preset_of_a_study_is_the_papers_unless_another_is_named() -> None:

@@ -115,6 +115,13 @@ class Row:
     rank: int | None = None
     """None for floors and ceilings, and for rows that lack a run on which the others are ranked"""
 
+    @property
+    def is_default(self) -> bool:
+        """Whether its hyperparameters are the method's defaults; old journals say only what sets rows apart."""
+        runs = (run for score in self.scores for run in score.runs.values())
+        changes = [run["method"]["changed"] for run in runs if "changed" in run["method"]]
+        return not any(changes) if changes else not self.entry.configuration
+
 
 @dataclass(frozen=True)
 class Board:
@@ -133,6 +140,8 @@ class Board:
     """one line for each thing that went wrong, with its reason"""
     surprises: tuple[str, ...]
     """one line for each result that is worth a look"""
+    common: bool = False
+    """whether only the runs are shown that all rows have completed"""
 
     @property
     def hardware(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from llpbench.report.table import Table
 from llpbench.report.tabulate import tabulate
 from llpbench.report.views import OVERALL, SHORT
 from llpbench.studies import STUDIES
-from llpbench.writing import replace_file
+from llpbench.writing import forget_stale, replace_file
 
 INDEX = "index.html"
 TABLES = "tables"
@@ -49,7 +49,7 @@ def make_report(records: Sequence[Record], *, warnings: Sequence[str] = (), comm
     latest = list({record["run"]: record for record in records}.values())
     made = (*pages(leaderboards), study_page(STUDIES.values(), latest))
     if warnings:
-        mind = {"Mind": " ".join(map(words.sentence, warnings))}
+        mind = {"Mind": " ".join(map(words.sentence, words.some_of(warnings)))}
         made = tuple(replace(page, explained={**page.explained, **mind}) for page in made)
     return Report(leaderboards, made, tuple(warnings))
 
@@ -98,9 +98,7 @@ def _write(files: Mapping[str, str], out: Path) -> None:
         (out / TABLES).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             replace_file(out / name, text)
-        for old in (out / TABLES).iterdir():  # tables of rows and columns that are no more
-            if f"{TABLES}/{old.name}" not in files and old.suffix in (".csv", ".json", ".tex"):
-                old.unlink()
+        forget_stale(out / TABLES, [Path(name).name for name in files if name.startswith(f"{TABLES}/")])
     except OSError as error:
         raise LLPBenchError(
             f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."

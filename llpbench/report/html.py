@@ -248,18 +248,11 @@ def _row(board: Board, row: Row, places: Mapping[str, int]) -> dict[str, Any]:
         "encoder": entry.encoder,
         "pretraining": entry.pretraining,
         "configuration": entry.configuration,
-        "default": _is_default(row),
+        "default": row.is_default,
         "role": entry.role,
         "label": entry.label,
         "scores": scores,
     }
-
-
-def _is_default(row: Row) -> bool:
-    """Whether a row has its method's default hyperparameters; old journals say only what sets rows apart."""
-    runs = (run for score in row.scores for run in score.runs.values())
-    changes = [run["method"]["changed"] for run in runs if "changed" in run["method"]]
-    return not any(changes) if changes else not row.entry.configuration
 
 
 def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence[str]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _SPECIAL = str.maketrans(
         "−": "$-$",
         "×": r"$\times$",
         "·": r"$\cdot$",
+        "⚑": r"$\dagger$",
     }
 )
 

@@ -116,6 +116,11 @@ class Standings:
         """Of every row of the board, in its order."""
         return tuple(self._standing(row) for row in self.board.rows)
 
+    def spread(self, row: Row, column: int) -> Summary | None:
+        """Of the row's runs that count in a column; None if it has none of them."""
+        values = row.scores[column].values.get(HEADLINE, {})
+        return summarise([values[seed] for c, seed in sorted(self.runs) if c == column and seed in values])
+
     def gaps_closed(self, row: Row) -> dict[int, float]:
         """(score - floor) / (ceiling - floor) in percent, by column.
 
@@ -202,7 +207,8 @@ class Standings:
 
 
 def _is_plain(row: Row) -> bool:
-    return row.entry.pretraining == "none" and not row.entry.configuration
+    """Whether a row is the default configuration without pretraining."""
+    return row.entry.pretraining == "none" and row.is_default
 
 
 def _unknown(value: object) -> bool:

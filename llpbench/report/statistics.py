@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 from statistics import fmean, stdev
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,6 @@ from scipy import stats
 
 RUN = ["dataset", "bag_size", "seed"]
 BLOCK = ["dataset", "bag_size"]
-PER_BLOCK = TypeVar("PER_BLOCK", Series, DataFrame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +39,6 @@ class Friedman:
     """mean ranks that are further apart differ at 0.05"""
     mean_ranks: Series
     """by method"""
-
-
-def common(scores: DataFrame) -> DataFrame:
-    """The rows of the runs (dataset, bag size, seed) that every method has a finite value for, in their order."""
-    values = _by_run(scores)
-    shared = values.index[values.notna().all(axis="columns")]
-    return scores[MultiIndex.from_frame(scores[RUN]).isin(shared)]
 
 
 def block_means(scores: DataFrame) -> DataFrame:
@@ -195,17 +186,6 @@ def robustness(stds: DataFrame) -> Series:
     return stds.rank().mean(axis="columns")
 
 
-def gap_closed(means: PER_BLOCK, floor: Series, ceiling: Series) -> PER_BLOCK:
-    """(mean - floor) / (ceiling - floor), by block: 0 at the floor, 1 at the ceiling, not clipped.
-
-    `means` is indexed by block, a frame has a column a method; `floor` and `ceiling` are indexed by block too. NaN
-    where the ceiling is not above the floor, or a block has none.
-    """
-    low, high = (series.reindex(means.index).to_numpy(dtype=float) for series in (floor, ceiling))
-    gap = np.where(high > low, high - low, nan)
-    return means.sub(low, axis="index").div(gap, axis="index")
-
-
 def pareto_front(cost: Series, value: Series) -> list[str]:
     """Labels of the methods that no other beats, cheapest first, equal ones by name.
 
@@ -266,7 +246,7 @@ def _complete(scores: DataFrame) -> DataFrame:
         dataset, bag_size, seed = values.index[row]
         raise ValueError(
             f"method {values.columns[column]!r} has no finite value for dataset {dataset!r}, bag size {bag_size}, "
-            f"seed {seed}. Compare on the runs that all methods share: common(scores)."
+            f"seed {seed}. Compare on the runs that all methods share."
         )
     return values
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import fsum, isfinite
 from typing import Any
 
-from llpbench.criteria import METRICS
+from llpbench.criteria import CRITERIA, METRICS
 from llpbench.record import Record
 from llpbench.report import text as words
 from llpbench.report.boards import Summary, device, summarise
@@ -21,7 +21,7 @@ from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.table import Field, Heading, Table, number, text
 from llpbench.studies import Line, Study
 
-BESIDE = ("paper", "paper std", "mean", "std", "n", "difference", "beyond 2 std")
+BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
 
 OPEN = ("bagging", "bag_size", "encoder")
@@ -63,6 +63,9 @@ MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
 }
 """what a line reads off a run, under its criterion"""
 
+SHARED = ("minutes", "pretraining minutes")
+"""measures that seeds which train together share"""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -91,7 +94,7 @@ class _Found:
     """The runs behind one table."""
 
     runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
-    """by line (its number) and dataset"""
+    """by line (its number) and dataset, failed ones too"""
 
 
 def study_tables(study: Study, records: Iterable[Record]) -> list[Table]:
@@ -123,7 +126,7 @@ def _collect(study: Study, records: Iterable[Record]) -> dict[Setting, _Found]:
     """runs of methods that bring their own network: they join every encoder"""
     for record in records:
         for place in by_method.get(record["spec"]["method"], ()):
-            if record["status"] != "ok" or not matches(lines[place], record):
+            if not matches(lines[place], record):
                 continue
             if record["spec"]["encoder"] is None and "encoder" not in lines[place].fixed:
                 without.append((place, record))
@@ -161,28 +164,59 @@ def _setting(line: Line, record: Record) -> Setting:
     return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
 
 
-def _summary(line: Line, runs: Sequence[Record]) -> Summary | None:
-    """Over seeds; where a line leaves several pretrainings to validation, those of the best one."""
-    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
-    chosen = _best_pretraining(line, runs) if len(line.pretrainings) > 1 else list(runs)
-    chosen = sorted(chosen, key=lambda run: run["seed"])
-    values = [measure(run, criterion) for run in chosen if criterion in run["results"]]
-    return summarise([value for value in values if value is not None and isfinite(value)])
+@dataclass(frozen=True)
+class _Read:
+    """What a line reads off its runs on one dataset."""
+
+    summary: Summary | None
+    failed: int
+    chosen: str = ""
+    """what validation chose among, and what it chose; "" where a line leaves no choice"""
 
 
-def _best_pretraining(line: Line, runs: Sequence[Record]) -> list[Record]:
-    """The runs of the pretraining with the best mean of the criterion on validation rows, never on test rows."""
-    groups: dict[str, list[Record]] = defaultdict(list)
+def _read(line: Line, runs: Sequence[Record]) -> _Read:
+    """Over seeds; where a line leaves several pretrainings to validation, of the best one.
+
+    Of several cells, which only journals that do not say what was changed can have here, the one with most runs.
+    """
+    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        groups[run["spec"]["pretraining"]].append(run)
+        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
+    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
+    if len(line.pretrainings) > 1 and cells:
+        best = _best(line, cells)
+        own, chosen = cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
+    else:
+        own, chosen = [run for found in cells.values() for run in found], ""
+    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
+    done = sorted((run for run in own if criterion in run["results"]), key=lambda run: run["seed"])
+    values = [measure(run, criterion) for run in done]
+    found = summarise([value for value in values if value is not None and isfinite(value)])
+    if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in done):
+        found = Summary(found.mean, None, found.n)  # seeds that train together have the same: there is no spread
+    return _Read(found, sum(run["status"] != "ok" for run in own), chosen)
 
-    def mean(group: list[Record]) -> float:
-        values = [run["results"][line.fixed["criterion"]]["validation"] for run in group]
-        known = [value for value in values if value is not None]
-        return fsum(known) / len(known) if known else float("-inf")
 
-    best = max(sorted(groups), key=lambda name: mean(groups[name]), default=None)
-    return [] if best is None else groups[best]
+def _best(line: Line, cells: Mapping[str, list[Record]]) -> str:
+    """The pretraining with the best mean of the criterion on validation rows, never on test rows, over the seeds that
+    all of them have; over their own where they share none."""
+    criterion = CRITERIA[line.fixed["criterion"]]
+    values = {
+        name: {
+            run["seed"]: value
+            for run in runs
+            if criterion.name in run["results"] and (value := run["results"][criterion.name]["validation"]) is not None
+        }
+        for name, runs in cells.items()
+    }
+    known = {name: found for name, found in values.items() if found}
+    shared = set.intersection(*map(set, known.values())) if known else set()
+
+    def mean(name: str) -> float:
+        found = [value for seed, value in known[name].items() if seed in shared or not shared]
+        return (fsum(found) / len(found)) * (1 if criterion.maximise else -1)
+
+    return max(sorted(known), key=mean, default=min(cells))
 
 
 def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
@@ -194,7 +228,7 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
         labels = dict(zip(study.factors, line.labels, strict=True))
         fields = []
         for code, dataset in columns:
-            ours = _summary(line, found.runs.get((place, dataset), []))
+            ours = _read(line, found.runs.get((place, dataset), []))
             theirs = printed.find(labels, code) if printed else None
             fields.append(_beside(theirs, ours, line))
             if fields[-1].values.get("beyond 2 std"):
@@ -209,12 +243,27 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
             *(Heading(code or dataset, BESIDE) for code, dataset in columns),
         ),
         rows=tuple(body),
-        notes={f"{FLAG} Beyond two standard deviations": tuple(flagged)} if flagged else {},
+        notes={
+            what: tuple(lines)
+            for what, lines in ((f"{FLAG} Beyond two standard deviations", flagged), ("Failed", _failures(found)))
+            if lines
+        },
     )
 
 
-def _beside(theirs: tuple[float, float | None] | None, ours: Summary | None, line: Line) -> Field:
+def _failures(found: _Found) -> list[str]:
+    """One line for each failed run, whose seed no table shows."""
+    failed = {run["run"]: run for runs in found.runs.values() for run in runs if run["status"] != "ok"}
+    lines = [
+        f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}: {run['reason'] or run['status']}"
+        for run in failed.values()
+    ]
+    return words.some_of(lines)
+
+
+def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) -> Field:
     """Paper, ours, difference; flagged where it exceeds twice the larger of the two standard deviations."""
+    ours = read.summary
     digits = 4 if line.fixed["measure"] == "cas" else 2
     lines: list[str] = []
     values: dict[str, Any] = {"n": 0}
@@ -231,7 +280,11 @@ def _beside(theirs: tuple[float, float | None] | None, ours: Summary | None, lin
         beyond = abs(difference) > 2 * max(known) if known else None
         lines.append(f"{difference:+.{digits}f}{f' {FLAG}' if beyond else ''}")
         values |= {"difference": difference, "beyond 2 std": beyond}
-    return Field(tuple(lines) or (words.NOTHING,), values)
+    if read.failed:
+        lines.append(f"{read.failed} failed")
+    if read.chosen:
+        lines.append(read.chosen)
+    return Field(tuple(lines) or (words.NOTHING,), {**values, "failed": read.failed})
 
 
 def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Table:
@@ -242,7 +295,7 @@ def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Tab
 
     datasets = sorted({dataset for _, dataset in found.runs})
     summaries = {
-        line.labels[0]: [_summary(line, found.runs.get((place, dataset), [])) for dataset in datasets]
+        line.labels[0]: [_read(line, found.runs.get((place, dataset), [])).summary for dataset in datasets]
         for place, line in enumerate(study.lines)
     }
     present = {label: stds for label, stds in summaries.items() if any(stds)}
@@ -335,11 +388,14 @@ def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
     names = {code: name for name, code in codes.items() if code}
     first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
     known = {dataset for _, dataset in first}
-    return [*first, *((codes.get(dataset, ""), dataset) for dataset in sorted(ran - known))]
+    taken = {code for code, _ in first}
+    others = sorted(ran - known)
+    return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
 
 
 def _caption(study: Study, setting: Setting, found: _Found) -> str:
     runs = [run for each in found.runs.values() for run in each]
     hardware = ", ".join(sorted({device(run["hardware"]) for run in runs}))
-    beside = "With the paper's numbers beside" if setting.is_papers else "The paper has no numbers for this setting"
+    has = bool(study.reference) and (setting.is_papers or study.view == "robustness")
+    beside = "With the paper's numbers beside" if has else "The paper prints no numbers for this"
     return f"{study.question} Ours on {hardware}. {beside}."

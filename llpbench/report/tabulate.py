@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -113,6 +113,7 @@ def _board(criterion: Criterion, cells: list[_Cell], common: bool) -> Board:
             for entry, found in by_entry.items()
         ]
 
+    failures = failure_notes(columns, ranked(rows()))  # of all runs, whichever are shown
     if common:
         columns = _common(columns, rows())
     ordered = ranked(rows())
@@ -124,8 +125,9 @@ def _board(criterion: Criterion, cells: list[_Cell], common: bool) -> Board:
         columns=columns,
         rows=ordered,
         leaders=leaders(ordered),
-        failures=failure_notes(columns, ordered),
+        failures=failures,
         surprises=surprise_notes(columns, ordered, [run for cell in cells for run in cell.runs.values()]),
+        common=common,
     )
 
 
@@ -140,22 +142,36 @@ def _common(columns: Sequence[Column], rows: Iterable[Row]) -> tuple[Column, ...
 
 
 def _entries(cells: list[_Cell]) -> list[Entry]:
-    """The entry of each cell; of its hyperparameters it names those that other cells of the same name do not share."""
+    """The entry of each cell, with the hyperparameters that differ from the defaults.
+
+    Older journals do not say which those are: there, and where rows could else not be told apart, it names those that
+    other cells of the same name do not share.
+    """
     facts = {cell.spec["method"]: cell.method for cell in cells}
     items = [_items({key: value for key, value in cell.spec.items() if key not in _NAMED}) for cell in cells]
     shared: dict[tuple[str, str | None, str], set[str]] = {}
     for cell, own in zip(cells, items, strict=True):
         shared[cell.name] = shared.get(cell.name, own) & own
+    apart = [", ".join(sorted(own - shared[cell.name])) for cell, own in zip(cells, items, strict=True)]
+    changes = [_changes(cell) for cell in cells]
+    seen = Counter((cell.name, cell.place, change) for cell, change in zip(cells, changes, strict=True))
+    vague = {name for (name, _, change), number in seen.items() if number > 1 or change is None}
     return [
         Entry(
             *cell.name,
-            configuration=", ".join(sorted(own - shared[cell.name])),
+            configuration=(change or "") if cell.name not in vague else difference,
             kind=facts[cell.spec["method"]].get("kind", ""),
             role=facts[cell.spec["method"]].get("role", ""),
             reference=facts[cell.spec["method"]].get("reference") or "",
         )
-        for cell, own in zip(cells, items, strict=True)
+        for cell, change, difference in zip(cells, changes, apart, strict=True)
     ]
+
+
+def _changes(cell: _Cell) -> str | None:
+    """The hyperparameters that differ from the defaults; None if no run of the cell says."""
+    known = [run["method"]["changed"] for run in cell.runs.values() if "changed" in run["method"]]
+    return ", ".join(sorted(_items(known[-1]))) if known else None
 
 
 def _items(configuration: Mapping[str, Any]) -> set[str]:

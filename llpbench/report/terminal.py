@@ -148,7 +148,7 @@ def _score(board: Board, row: int, column: int, console: Console) -> Text:
 
 def _score_width(board: Board) -> int:
     lines = [line for row in board.rows for score in row.scores for line in score_lines(score)]
-    return max(map(len, [*lines, *(clean(column.dataset) for column in board.columns)]))
+    return max(map(len, [*lines, *(clean(column.dataset) for column in board.columns)]), default=1)
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:

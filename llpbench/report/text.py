@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llpbench.criteria import Regime
@@ -47,7 +47,8 @@ CAPTION = (
 OVERALL = (
     "Over {columns} and the {runs} runs in them that count: those that more than half of the methods have attempted. "
     "Mean AUC: mean over columns, ± standard deviation over seeds of that mean. 95 % of rank: paired bootstrap of "
-    "datasets, seeds nested. Tie: rows of one letter cannot be told apart from the best of them. Mean rank: over "
+    "datasets, seeds nested. Tie: rows of one letter cannot be told apart from the best of that letter; a "
+    "later letter's rows can be told apart from the best of the one before, not from every row of it. Mean rank: over "
     "columns. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs in which a row is above "
     "another ranked row. Coverage: runs with a score, of all runs of a complete row."
 )
@@ -72,9 +73,10 @@ ROBUSTNESS = (
 
 TIMING = (
     "Seconds a run, synchronised with the device, medians over seeds: of training steps alone; then over all columns "
-    "predicting the test rows once, the first step of every stage (compilation included), pretraining; the peak memory "
-    "of the process or GPU. Seeds that train together share the time, which is divided among them. Shared: runs during "
-    "which others used the device, whose times are upper bounds; ? where older runs do not say."
+    "predicting the test rows once, the first step of every stage and population size (compilation included), "
+    "pretraining; the peak memory of the process or GPU. Seeds that train together share the time, which is divided "
+    "among them. Shared: runs during which others used the device, whose times are upper bounds; ? where older runs do "
+    "not say."
 )
 
 WIN_RATES = (
@@ -109,6 +111,12 @@ DATASETS_STUDY = (
 def counted(number: int, noun: str) -> str:
     """`1 column`, `12 columns`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def lowered(text: str) -> str:
@@ -152,9 +160,13 @@ def title(board: Board) -> str:
 def setting(board: Board) -> str:
     """What else makes its numbers incomparable with another board's: protocol, encoders, seeds, hardware."""
     encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
-    numbers = sorted({len(column.seeds) for column in board.columns})
+    numbers = sorted({len(column.seeds) for column in board.columns}) or [0]
     seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     parts = [protocol_text(board.protocol), encoders, f"{seeds} seed{'' if seeds == '1' else 's'}", *board.hardware]
+    if board.common:
+        parts.append(
+            "only runs that all rows have completed" if board.columns else "no run that all rows have completed"
+        )
     return " · ".join(parts)
 
 

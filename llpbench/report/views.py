@@ -89,8 +89,11 @@ def _standing(standing: Standing) -> tuple[Field, ...]:
     shown = (words.NOTHING,) if interval is None else (f"{interval[0]}–{interval[1]}",)
     low, high = interval or (None, None)
     coverage = f"{standing.done}/{standing.expected}"
+    overall = score(standing.overall)
+    if standing.overall is not None and standing.overall.n == 0:
+        overall = Field((f"{standing.overall.mean:.2f}", "no seed in common"), overall.values)
     return (
-        score(standing.overall),
+        overall,
         Field(shown, {"low": low, "high": high}),
         text(standing.group or words.NOTHING),
         number(standing.mean_rank, 1),
@@ -138,7 +141,11 @@ def selection_gap(fine: Board, coarse: Board, name: str) -> Table:
         other = next((each for each in coarse.rows if each.entry == row.entry), None)
         if other is None:
             return None
-        first, second = (each.scores[column].values.get(HEADLINE, {}) for each in (row, other))
+        place = fine.columns[column][:2]
+        there = next((n for n, each in enumerate(coarse.columns) if each[:2] == place), None)
+        if there is None:
+            return None
+        first, second = (of.values.get(HEADLINE, {}) for of in (row.scores[column], other.scores[there]))
         return summarise([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
 
     neural = [row for row in fine.rows if row.entry.kind != "direct"]
@@ -180,7 +187,7 @@ def robustness(board: Board, name: str) -> Table | None:
     found = Standings(board)
     columns = sorted({column for column, _ in found.runs})
     spreads = {
-        row.entry: [summary.std if (summary := row.scores[column].headline) else None for column in columns]
+        row.entry: [summary.std if (summary := found.spread(row, column)) else None for column in columns]
         for row in found.ranked
     }
     if len(spreads) < 2 or any(std is None for stds in spreads.values() for std in stds):

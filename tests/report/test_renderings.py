@@ -150,6 +150,21 @@ def test_names_cannot_break_a_table() -> None:
         assert tables[0] == tables[1]
 
 
+def test_a_selection_gap_compares_the_same_columns_whatever_else_is_shown() -> None:
+    records = [
+        record("a", aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.8}),
+        record("a", aucs={"auc": 0.7, "mpiou": 0.6, "l1": 0.6}, dataset="credit"),
+        record("b", aucs={"auc": None, "mpiou": 0.8, "l1": 0.8}),  # so adult is no common column by AUC
+        record("b", aucs={"auc": 0.7, "mpiou": None, "l1": 0.6}, dataset="credit"),  # nor credit by mPIoU
+    ]
+    for common, column in ((False, 4), (True, 3)):
+        (found,) = [page for page in make_report(records, common=common).pages if page.name == "selection-gap"]
+        by_l1 = found.tables[1]
+        assert by_l1.headings[column].text == "credit 64"
+        assert by_l1.rows[0][0].lines == ("a",)
+        assert by_l1.rows[0][column].lines == ("10.00 ± – (1)",)
+
+
 TABLE = Table(
     name="example",
     title="An example_",

@@ -58,6 +58,15 @@ def test_a_board_without_floor_has_no_gap() -> None:
     assert standing(board(*FOUR[:3]), "a (mlp)").gap_closed is None
 
 
+def test_another_configuration_of_the_ceiling_changes_no_gap() -> None:
+    usual, other = (both("supervised", (0.90, 0.92), (0.90, 0.90), role="ceiling", params={"rate": r}) for r in (1, 2))
+    for run in usual:
+        run["method"]["changed"] = {}
+    for run in other:
+        run["method"]["changed"] = {"rate": 2}
+    assert standing(board(usual, other, *FOUR[1:]), "a (mlp)").gap_closed == pytest.approx(42.0)
+
+
 def test_wins_are_counted_run_by_run() -> None:
     # 64: seed 0 lost (80 < 82), seed 1 won; 256: both won. Columns weigh equally: (1/2 + 1) / 2
     assert standing(board(*FOUR), "a (mlp)").wins == pytest.approx(75.0)

@@ -63,30 +63,6 @@ def noise(methods: int, *, datasets: int = 3, bag_sizes: int = 2, seeds: int = 4
 # --- frames
 
 
-def test_common_keeps_the_runs_that_every_method_has_a_finite_value_for() -> None:
-    scores = frame(
-        {
-            "a": {("x", 64): [1.0, 2.0, 3.0, 4.0], ("y", 64): [5.0]},
-            "b": {("x", 64): [1.0, nan, 3.0, inf], ("y", 128): [5.0]},  # not seeds 1 and 3; y has another bag size
-        }
-    )
-    found = statistics.common(scores.iloc[::-1])
-    assert list(zip(found["method"], found["dataset"], found["seed"], strict=True)) == [
-        ("b", "x", 2),
-        ("b", "x", 0),
-        ("a", "x", 2),
-        ("a", "x", 0),
-    ]
-    assert list(statistics.block_means(found).loc[("x", 64)]) == [2.0, 2.0]
-
-
-def test_common_of_methods_that_share_nothing_is_empty() -> None:
-    found = statistics.common(frame({"a": {("x", 64): [1.0]}, "b": {("y", 64): [1.0]}}))
-    assert found.empty
-    with pytest.raises(ValueError, match="no runs"):
-        statistics.block_means(found)
-
-
 def test_block_means_are_means_over_seeds_and_seeds_may_differ_between_blocks() -> None:
     scores = frame(
         {
@@ -128,7 +104,7 @@ def test_of_several_that_are_lacking_the_first_is_named() -> None:
         statistics.block_means(scores.drop(index=scores.index[(scores["method"] == "m02") & (scores["seed"] > 0)]))
 
 
-@pytest.mark.parametrize("function", [*COMPARISONS, statistics.common])
+@pytest.mark.parametrize("function", COMPARISONS)
 def test_two_values_of_one_run_are_refused(function: Function) -> None:
     scores = noise(3)
     twice = scores.iloc[[*range(len(scores)), 5]]
@@ -582,31 +558,6 @@ def test_robustness_refuses_what_has_no_spread(value: float) -> None:
         statistics.robustness(stds)
     with pytest.raises(ValueError, match="no standard deviations"):
         statistics.robustness(stds[[]])
-
-
-def test_gap_closed_by_hand() -> None:
-    floor = Series({"x": 0.5, "y": 0.5, "equal": 0.5, "above": 0.6, "unused": 0.0})
-    ceiling = Series({"y": 0.9, "x": 0.7, "equal": 0.5, "above": 0.5, "no floor": 1.0})
-    means = DataFrame(
-        {"floor": [0.5, 0.5, 0.5, 0.5, 0.5], "ceiling": [0.7, 0.9, 0.5, 0.5, 0.5], "other": [0.8, 0.4, 0.5, 0.5, 0.5]},
-        index=["x", "y", "equal", "above", "no floor"],
-    )
-    expected = DataFrame(
-        {
-            "floor": [0.0, 0.0, nan, nan, nan],
-            "ceiling": [1.0, 1.0, nan, nan, nan],
-            "other": [1.5, -0.25, nan, nan, nan],
-        },
-        index=means.index,
-    )
-    assert_frame_equal(statistics.gap_closed(means, floor, ceiling), expected)
-    assert_series_equal(statistics.gap_closed(means["other"], floor, ceiling), expected["other"])
-
-
-def test_gap_closed_by_block_as_block_means_have_it() -> None:
-    means = statistics.block_means(noise(3))
-    found = statistics.gap_closed(means, means["m00"], means["m00"] + 2.0)
-    assert_frame_equal(found, means.sub(means["m00"], axis=0) / 2.0)
 
 
 def test_pareto_front_by_hand() -> None:

@@ -158,3 +158,38 @@ def test_every_number_of_the_paper_is_read() -> None:
     assert len(reference("fine_grained").values) == 81
     assert reference("pretraining").find({"pretraining": "Self", "method": "DLLP"}, "BA") == (84.36, None)
     assert reference("fine_grained").find({"method": "DLLP"}, "AD") == (87.61, 0.21)
+
+
+def test_failed_runs_are_shown_and_explained() -> None:
+    found = table("fine-grained", [record("dllp", 0.8, **HERE), failed("dllp", seed=1, **HERE)])
+    assert field(found, "AD", "DLLP").lines[-1] == "1 failed"
+    assert found.notes["Failed"] == ("dllp on adult, seed 1: loss became NaN in epoch 4",)
+    alone = table("fine-grained", [failed("dllp", **HERE)])
+    assert field(alone, "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
+
+
+def test_configurations_that_journals_cannot_tell_from_the_default_are_not_mixed() -> None:
+    found = table("fine-grained", runs("dllp", 0.8, 0.8, **HERE), runs("dllp", 0.6, params={"weight": 2.0}, **HERE))
+    assert field(found, "AD", "DLLP").lines[1] == "80.00 ± 0.00 (2)"
+
+
+def test_a_choice_by_validation_names_itself_and_compares_the_same_seeds() -> None:
+    def pretrained(pretraining: str, seed: int, validation: float) -> Record:
+        run = record("dllp", validation / 2, seed=seed, pretraining=pretraining, **HERE)
+        run["results"]["auc"]["validation"] = validation
+        return run
+
+    # over seed 0, which both have, bag is better; seed 1 of self would have turned that
+    runs_of = [pretrained("self", 0, 0.6), pretrained("self", 1, 0.99), pretrained("bag", 0, 0.7)]
+    assert field(table("downstream-objectives", runs_of), "AD", "Optimal", "DLLP").lines[-1] == "bag, best of 2 of 3"
+
+
+def test_times_that_seeds_share_have_no_spread() -> None:
+    found = table("training-time", runs("dllp", 0.8, 0.8, **HERE))
+    assert field(found, "AD", "DLLP").lines[1] == "0.06 ± – (2)"
+
+
+def test_captions_say_whether_the_paper_stands_beside() -> None:
+    run = record("dllp", 0.8, **HERE)
+    assert "With the paper's numbers beside." in table("fine-grained", [run]).caption
+    assert "The paper prints no numbers for this." in table("bag-size", [run]).caption

@@ -245,3 +245,16 @@ def test_provenance_names_each_thing_once() -> None:
     assert found.code == ("0.1.0 (0123456789)", "0.1.0 (fedcba9876, with uncommitted changes)")
     assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")
     assert found.hardware == ("EPYC (cpu), 1 thread a run, float32",)
+
+
+def test_a_row_names_what_differs_from_the_defaults_even_alone() -> None:
+    run = record(params={"weight": 2.0})
+    run["method"]["changed"] = {"weight": 2.0}
+    assert labels(fine(tabulate([run]))) == ["dllp (mlp, weight=2.0)"]
+
+
+def test_rows_whose_defaults_have_changed_since_are_never_one() -> None:
+    old, new = record(params={"weight": 1.0}), record(params={"weight": 2.0})
+    for run in (old, new):
+        run["method"]["changed"] = {}
+    assert sorted(labels(fine(tabulate([old, new])))) == ["dllp (mlp, weight=1.0)", "dllp (mlp, weight=2.0)"]

@@ -150,7 +150,8 @@ function command(cell, runs) {
   const spec = Object.fromEntries(specification(cell));
   const { changed } = fact(data.cells.method, cell);
   const flags = [["methods", spec.method], ["datasets", spec.dataset], ["baggings", spec.bagging]];
-  flags.push(["bag-sizes", spec.bag_size], ["seeds", runs.map((run) => data.runs.seed[run]).join(",")]);
+  const seeds = runs.map((run) => data.runs.seed[run]); // a single number would say how many
+  flags.push(["bag-sizes", spec.bag_size], ["seeds", seeds.length === 1 ? `${seeds[0]}-${seeds[0]}` : seeds.join(",")]);
   if (spec.encoder !== null) flags.push(["encoders", spec.encoder], ["pretraining", spec.pretraining]);
   if (spec.protocol) flags.push(["epochs", spec.protocol.epochs], ["patience", spec.protocol.patience]);
   const settings = Object.entries(changed ?? {}).map(([name, value]) =>

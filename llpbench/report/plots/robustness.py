@@ -23,7 +23,7 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     found = Standings(board)
     columns = sorted({column for column, _ in found.runs})
     spreads = {
-        row.entry.label: [summary.std if (summary := row.scores[column].headline) else None for column in columns]
+        row.entry.label: [summary.std if (summary := found.spread(row, column)) else None for column in columns]
         for row in found.ranked
     }
     if len(spreads) < 2 or any(std is None for stds in spreads.values() for std in stds):

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from llpbench.errors import LLPBenchError
 from llpbench.report.plots.plot import About, Plot
 from llpbench.report.plots.style import RC
-from llpbench.writing import replace_file
+from llpbench.writing import forget_stale, replace_file
 
 DPI = 150
 
@@ -50,6 +50,7 @@ def save_all(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
                 drawing.figure.set_layout_engine("none")  # both files have the layout that the first has found
                 replace_file(svg, _svg(drawing.figure, about))
                 plots.append(Plot(**vars(about), svg=svg, png=png))
+        forget_stale(out, [path.name for plot in plots for path in (plot.svg, plot.png)])
     except OSError as error:
         raise LLPBenchError(
             f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
