@@ -123,7 +123,7 @@ def test_every_kind_is_drawn_where_there_are_data_for_it(odd: Drawn) -> None:
         assert plot.title
         assert plot.caption.endswith(".")
     assert len({plot.name for plot in odd.plots}) == len(odd.plots)
-    assert {file.name for file in odd.folder.iterdir()} == {
+    assert {file.name for file in odd.folder.glob("[!.]*")} == {
         file.name for plot in odd.plots for file in (plot.svg, plot.png)
     }
 

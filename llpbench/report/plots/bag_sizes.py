@@ -41,13 +41,14 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     legend = parts.handles(styles, {row.entry: names[row.entry] for row in coloured})
     if grey:
         legend.append(Line2D([], [], color=GREY, linewidth=0.8, label=f"others ({len(grey)})"))
-    figure, axes = parts.panels(len(drawn), across=3, height=2.1, below=0.2 + parts.legend_height(legend))
+    across = parts.balanced(len(drawn), most=3)
+    figure, axes = parts.panels(len(drawn), across=across, height=2.1, below=0.2 + parts.legend_height(legend))
     for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
         _panel(ax, board, dataset, coloured, grey, styles)
         ax.set_title(parts.shown(dataset))
-        if place % 3 == 0:
+        if place % across == 0:
             ax.set_ylabel("test AUC × 100")
-    parts.label_below(axes, 3, "bag size")
+    parts.label_below(axes, across, "bag size")
     parts.legend_below(figure, legend)
     about = About(
         kind="bag-size",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from matplotlib.axes import Axes
@@ -58,25 +58,31 @@ def learning_curves(board: Board, name: str) -> Iterator[Drawing]:
     """A figure for each dataset, at one bag size: a panel for each method."""
     datasets = list(dict.fromkeys(column.dataset for column in board.columns))
     figures = [drawing for dataset in datasets if (drawing := _of_dataset(board, dataset, name)) is not None]
-    yield from figures[:MOST_FIGURES]
+    note = f"The first {MOST_FIGURES} of {len(figures)} datasets are drawn." if len(figures) > MOST_FIGURES else ""
+    for figure in figures[:MOST_FIGURES]:
+        about = replace(figure.about, caption=parts.sentences(figure.about.caption, note))
+        yield replace(figure, about=about)
 
 
 def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
     found = {place: _courses(board, place) for place, column in enumerate(board.columns) if column.dataset == dataset}
-    sizes = sorted(board.columns[place].bag_size for place, courses in found.items() if courses)
-    if not sizes:
+    if not any(found.values()):
         return None
-    size = USUAL_SIZE if USUAL_SIZE in sizes else sizes[len(sizes) // 2]
-    courses = next(found[place] for place in found if board.columns[place].bag_size == size)
+    # where most methods have told their course; of several the usual size, else the smallest
+    place = max(
+        found, key=lambda p: (len(found[p]), board.columns[p].bag_size == USUAL_SIZE, -board.columns[p].bag_size)
+    )
+    size, courses = board.columns[place].bag_size, found[place]
     drawn = dict(list(courses.items())[:MOST_PANELS])
     names = parts.labels(row for row in board.rows if row.entry in drawn)
-    figure, axes = parts.panels(len(drawn), across=4, height=1.4, below=0.45, share_y=True)
+    across = parts.balanced(len(drawn), most=4)
+    figure, axes = parts.panels(len(drawn), across=across, height=1.4, below=0.45, share_y=True)
     for number, (ax, (entry, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
         _panel(ax, runs)
         ax.set_title(parts.shown(names[entry], 20))
-        if number % 4 == 0:
+        if number % across == 0:
             ax.set_ylabel("validation")
-    parts.label_below(axes, 4, "epoch")
+    parts.label_below(axes, across, "epoch")
     legend = [
         Line2D(
             [], [], color=each.colour, linestyle=each.line, marker=each.marker, label=each.label, markersize=each.size

@@ -61,6 +61,11 @@ def plain_note(board: Board) -> str:
     return f"Without pretraining{f', with the encoder {usual}' if usual and len(board.encoders) > 1 else ''}."
 
 
+def balanced(number: int, most: int) -> int:
+    """How many of some panels stand in a row of at most `most`, so that the rows are as even as can be."""
+    return math.ceil(number / math.ceil(number / most))
+
+
 def panels(
     number: int, *, across: int, height: float, below: float = 0.0, share_y: bool = False
 ) -> tuple[Figure, list[Axes]]:
