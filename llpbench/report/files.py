@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llpbench.errors import LLPBenchError
 from llpbench.record import Record
@@ -20,8 +21,13 @@ from llpbench.report.views import OVERALL, SHORT
 from llpbench.studies import STUDIES
 from llpbench.writing import forget_stale, replace_file
 
+if TYPE_CHECKING:
+    from llpbench.report.html import PagePlot
+
 INDEX = "index.html"
 TABLES = "tables"
+MOST_PLOTTED = 1_300_000
+"""characters of SVG on the page, which is to stay small enough to be passed on"""
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,18 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Non
     from llpbench.report.html import PagePlot, PageTable, to_html
 
     drawn: list[PagePlot] = []
+    warnings = list(report.warnings)
     if plots is not None:
         from llpbench.report.plots import draw_all
 
-        drawn = [
+        every = [
             PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
             for plot in draw_all(report.leaderboards, plots)
         ]
+        drawn = _that_fit(every)
+        if len(drawn) < len(every):
+            left = words.counted(len(every) - len(drawn), "plot")
+            warnings.append(f"{left} of many datasets would make this page too large: see the folder of plots.")
     files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
     files["leaderboards.csv"] = to_csv(report.leaderboards)
     for table in report.tables:
@@ -89,8 +100,18 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Non
         for table in page.tables
         if page.name not in SHORT.values() or table.name.endswith(OVERALL)  # the page shows scores by itself
     ]
-    files[INDEX] = to_html(report.leaderboards, plots=drawn, tables=shown, warnings=report.warnings)
+    files[INDEX] = to_html(report.leaderboards, plots=drawn, tables=shown, warnings=warnings)
     _write(files, out)
+
+
+def _that_fit(plots: Sequence[PagePlot]) -> list[PagePlot]:
+    """Those plots that the page has room for, in their order; the smallest first, which are those of all datasets."""
+    room, kept = MOST_PLOTTED, set()
+    for plot in sorted(plots, key=lambda plot: len(plot.svg)):
+        room -= len(plot.svg)
+        if room >= 0:
+            kept.add(plot.name)
+    return [plot for plot in plots if plot.name in kept]
 
 
 def _write(files: Mapping[str, str], out: Path) -> None:

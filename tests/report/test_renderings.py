@@ -17,7 +17,7 @@ from rich.console import Console
 
 from llpbench.errors import LLPBenchError
 from llpbench.record import Record
-from llpbench.report import Leaderboards, make_report, render, render_tables, write_report
+from llpbench.report import Leaderboards, files, make_report, render, render_tables, write_report
 from llpbench.report.boards import Summary
 from llpbench.report.latex import to_latex
 from llpbench.report.machines import table_csv, table_json
@@ -325,6 +325,21 @@ def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
     studies = (tmp_path / "studies.md").read_text(encoding="utf-8")
     assert "Run it with: llpbench run --study fine-grained" in studies
     assert "Datasets" in studies
+
+
+def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
+    records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
+    every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
+    assert len(every) > 1
+    monkeypatch.setattr(files, "MOST_PLOTTED", sum(every.values()) - 1)
+    write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
+    page = (tmp_path / "index.html").read_text()
+    shown = {name for name in every if f'id="plot-{name}"' in page}
+    (left,) = set(every) - shown
+    assert every[left] == max(every.values())
+    assert "1 plot of many datasets would make this page too large" in page
 
 
 class TestFiles:
