@@ -172,25 +172,25 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
         named = line.pretrainings if part == "pretraining" else [fixed[part]]
         return [value for value in named if option not in settings.narrowed or value in wanted]
 
-    method = fixed["method"]
-    for _ in levels("methods", "method", METHODS.select(settings.methods)):
-        for bagging, bag_size, encoder, pretraining in itertools.product(
-            levels("baggings", "bagging", _baggings(settings.baggings)),
-            levels("bag-sizes", "bag_size", settings.bag_sizes),
-            levels("encoders", "encoder", ENCODERS.select(settings.encoders)),
-            levels("pretraining", "pretraining", settings.pretraining),
-        ):
-            yield make_cell(
-                method,
-                dataset,
-                bag_size=bag_size,
-                bagging=bagging,
-                encoder=encoder,
-                protocol=settings.protocol,
-                params=fixed.get("params"),
-                pretraining=pretraining,
-                pretraining_params=fixed.get("pretraining_params"),
-            )
+    if fixed["method"] not in METHODS.select(settings.methods) and "methods" in settings.narrowed:
+        return
+    for bagging, bag_size, encoder, pretraining in itertools.product(
+        levels("baggings", "bagging", _baggings(settings.baggings)),
+        levels("bag-sizes", "bag_size", settings.bag_sizes),
+        levels("encoders", "encoder", ENCODERS.select(settings.encoders)),
+        levels("pretraining", "pretraining", settings.pretraining),
+    ):
+        yield make_cell(
+            fixed["method"],
+            dataset,
+            bag_size=bag_size,
+            bagging=bagging,
+            encoder=encoder,
+            protocol=settings.protocol,
+            params=fixed.get("params"),
+            pretraining=pretraining,
+            pretraining_params=fixed.get("pretraining_params"),
+        )
 
 
 def _named(study: studies.Study) -> str:

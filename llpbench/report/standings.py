@@ -128,11 +128,13 @@ class Standings:
         the board's first encoder. Columns where the two are closer than one standard deviation of either are left out:
         there is no gap to close.
         """
-        return {
-            column: 100 * (score - low) / (high - low)
-            for column, (low, high, score) in self._spans(row).items()
-            if high - low > max(self._spread(row, column), 0.0)
-        }
+        references = [other for role in ("floor", "ceiling") if (other := self._reference(row, role)) is not None]
+        found = {}
+        for column, (low, high, score) in self._spans(row).items():
+            spreads = [summary.std or 0.0 for other in references if (summary := self.spread(other, column))]
+            if high - low > max(spreads):
+                found[column] = 100 * (score - low) / (high - low)
+        return found
 
     def gap_closed(self, row: Row) -> float | None:
         """Over all columns that count: the sum of (score - floor) over the sum of (ceiling - floor), in percent.
@@ -154,12 +156,6 @@ class Standings:
             if low is not None and high is not None and here is not None:
                 found[column] = (low, high, here)
         return found
-
-    def _spread(self, row: Row, column: int) -> float:
-        """The larger standard deviation of floor and ceiling."""
-        rows = (self._reference(row, role) for role in ("floor", "ceiling"))
-        summaries = (each.scores[column].headline for each in rows if each is not None)
-        return max((summary.std or 0.0 for summary in summaries if summary is not None), default=0.0)
 
     def _standing(self, row: Row) -> Standing:
         lacking = self.runs - completed(row)

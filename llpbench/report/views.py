@@ -164,10 +164,10 @@ def gap_closed(board: Board, name: str) -> Table:
     found = Standings(board)
     columns = sorted({column for column, _ in found.runs})
     rows = []
-    for row, standing in zip(board.rows, found.rows, strict=True):
+    for row in board.rows:
         gaps = found.gaps_closed(row)
         each = (number(gaps.get(column), 0) for column in columns)
-        rows.append((*_row_fields(board, row), number(standing.gap_closed, 0), *each))
+        rows.append((*_row_fields(board, row), number(found.gap_closed(row), 0), *each))
     titles = [Heading(board.columns[column].title) for column in columns]
     return Table(
         name=f"gap-closed-{name}",
