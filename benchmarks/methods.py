@@ -25,16 +25,18 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from llpbench import pairing
-from llpbench.cell import Cell, Protocol, make_cell
-from llpbench.compute import make_task, pick_device, pick_precision
-from llpbench.members import Machine, Member, encoder_factory
-from llpbench.method import DirectMethod, Method, Stage
-from llpbench.population import Population
-from llpbench.pretraining import Pretraining, PretrainingParams
-from llpbench.provenance import hardware_facts, software_facts
-from llpbench.ranges import read_params
-from llpbench.registry import METHODS
+from llpbench.blocks import pairing
+from llpbench.blocks.pretraining import Pretraining, PretrainingParams
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.method import DirectMethod, Method, Stage
+from llpbench.core.provenance import software_facts
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
+from llpbench.training.cells import make_task
+from llpbench.training.device import hardware_facts, pick_device, pick_precision
+from llpbench.training.members import Machine, Trainee, encoder_factory
+from llpbench.training.population import Population
+from llpbench.training.specification import make_cell
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,9 @@ class Clock:
 @contextmanager
 def timed_assignments(device: torch.device) -> Iterator[Clock]:
     """Time every call of the assignment operator; what was queued on a GPU before it does not count."""
-    clock, original = Clock(), pairing.assign
+    clock, original = Clock(), pairing.assign_rows
 
-    def assign(*arguments: Any) -> Any:
+    def assign_rows(*arguments: Any) -> Any:
         nested, clock.running = clock.running, True  # its vmap rule calls it again
         synchronise(device)
         start = time.perf_counter()
@@ -78,11 +80,11 @@ def timed_assignments(device: torch.device) -> Iterator[Clock]:
             clock.running = False
         return found
 
-    pairing.assign = assign  # type: ignore[assignment]
+    pairing.assign_rows = assign_rows  # type: ignore[assignment]
     try:
         yield clock
     finally:
-        pairing.assign = original
+        pairing.assign_rows = original
 
 
 def synchronise(device: torch.device) -> None:
@@ -127,7 +129,7 @@ def time_method(
     method = make_method(name, cell)
     tasks = [make_task(cell, seed, method.supervision, None) for seed in range(members)]
     rate = float(method.params.learning_rate or 0)
-    group = [Member(seed, method, task, rate) for seed, task in enumerate(tasks)]
+    group = [Trainee(seed, method, task, rate) for seed, task in enumerate(tasks)]
     population = Population(group, encoder_factory(cell, method.params.dropout), Protocol(), machine)
     population.theta = population.stack.theta.clone().requires_grad_()
     return [time_stage(population, stage, trained, repeats) for stage in method.stages]

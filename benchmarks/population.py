@@ -24,18 +24,20 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from llpbench.bags import Bags, Task
-from llpbench.cell import Protocol, make_cell
-from llpbench.compute import make_task, pick_device, pick_precision
-from llpbench.losses import proportion_loss
-from llpbench.members import Machine, Member
-from llpbench.method import MethodParams
+from llpbench.blocks.losses import proportion_loss
+from llpbench.core.bags import Bags, Task
+from llpbench.core.cell import Protocol
+from llpbench.core.method import MethodParams
+from llpbench.core.model import Encoder, Model, Random
+from llpbench.core.provenance import software_facts
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
-from llpbench.model import Encoder, Model, Random
-from llpbench.population import CLIP, Population
-from llpbench.provenance import hardware_facts, peak_memory_mb, reset_peak_memory, software_facts
-from llpbench.ranges import read_params
-from llpbench.registry import ENCODERS
+from llpbench.training.cells import make_task
+from llpbench.training.device import hardware_facts, peak_memory_mb, pick_device, pick_precision, reset_peak_memory
+from llpbench.training.members import Machine, Trainee
+from llpbench.training.population import CLIP, Population
+from llpbench.training.specification import make_cell
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Job:
     def population(self, members: int, machine: Machine | None = None) -> Population:
         tasks = [make_task(self.cell, seed, "bags", None) for seed in range(members)]
         return Population(
-            [Member(seed, self.method, task, self.rate) for seed, task in enumerate(tasks)],
+            [Trainee(seed, self.method, task, self.rate) for seed, task in enumerate(tasks)],
             self.build,
             Protocol(),
             machine or self.machine,

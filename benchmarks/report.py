@@ -18,11 +18,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llpbench.cell import Cell, Protocol
-from llpbench.journal import FILE, read, to_line
-from llpbench.merging import published
-from llpbench.planning import make_plan
-from llpbench.record import Record
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, read, to_line
+from llpbench.results.merging import published
+from llpbench.running.planning import make_plan
 
 SEEDS = 10
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from llpbench.bags import IntArray, Table
-from llpbench.errors import LLPBenchError
-from llpbench.registry import register_bagging
+from llpbench.core.bags import IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import register_bagging
+from llpbench.core.tables import Table
 
 
 @register_bagging("ordered")

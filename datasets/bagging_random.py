@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from numpy.random import Generator
 
-from llpbench.bags import IntArray, Table
-from llpbench.datasets.baggings import shuffled
-from llpbench.registry import register_bagging
+from llpbench.core.bags import IntArray
+from llpbench.core.registry import register_bagging
+from llpbench.core.tables import Table
+from llpbench.data.baggings import shuffled
 
 
 @register_bagging("random")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llpbench.datasets.frames import as_text
-from llpbench.datasets.sources import OpenML
-from llpbench.registry import register_dataset
+from llpbench.core.registry import register_dataset
+from llpbench.data.frames import as_text
+from llpbench.data.sources import OpenML
 
 if TYPE_CHECKING:
     from pandas import DataFrame

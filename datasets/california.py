@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llpbench.datasets.sources import OpenML
-from llpbench.registry import register_dataset
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import OpenML
 
 if TYPE_CHECKING:
     from pandas import DataFrame

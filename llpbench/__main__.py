@@ -1,5 +1,5 @@
 """`python -m llpbench` is `llpbench`."""
 
-from llpbench.cli import main
+from llpbench.cli.main import main
 
 main()

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.bags import BaggedRows, Schema
-from llpbench.method import DirectMethod, DirectParams, Predictor
-from llpbench.methods._design import OneHot, bag_average, linear_fit
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
+from llpbench.blocks.design import OneHot, bag_average, linear_fit
+from llpbench.core.bags import BaggedRows, Schema
+from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

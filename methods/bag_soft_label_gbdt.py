@@ -7,12 +7,12 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.method import DirectMethod, DirectParams, Predictor
-from llpbench.methods._boosting import BoostingRows
-from llpbench.methods._design import as_proba, soft_labels
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
+from llpbench.blocks.boosting import BoostingRows
+from llpbench.blocks.design import as_proba, soft_labels
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

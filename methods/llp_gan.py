@@ -31,13 +31,13 @@ from torch import Tensor, nn
 from torch.func import grad
 from torch.nn.functional import softplus
 
-from llpbench.bags import Bags, Schema
-from llpbench.losses import masked_mean, proportion_loss
-from llpbench.method import Member, Method, MethodParams, Phase, Progress
-from llpbench.methods._gan import Columns, Discriminator, Generator, Objective, Players, Verdict
-from llpbench.model import Encoder, Model, Random
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
+from llpbench.blocks.gan import Columns, Discriminator, GANObjective, Generator, Judgement, Players
+from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Member, Method, MethodParams, Phase, Progress
+from llpbench.core.model import Encoder, Model, Random
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 CRITIC_TURNS = 3
 """of the discriminator for one of the generator, in "wgan" """
@@ -55,7 +55,7 @@ class GANParams(MethodParams):
     """after the discriminator's hidden layers, for real and fake rows"""
     hidden: Annotated[int, Choice(64, 128, 256, 512)] = 128
     """width of the discriminator's first layer; its second and third are a half and a quarter as wide"""
-    objective: Annotated[Objective, Choice("fm", "wgan")] = "fm"
+    objective: Annotated[GANObjective, Choice("fm", "wgan")] = "fm"
     """feature matching, or a critic of its own"""
     proportion_weight: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """of the proportion loss"""
@@ -113,8 +113,8 @@ class LLPGAN(Method):
         """Real against fake + weight * proportion loss + weight * gradient penalty."""
         with torch.no_grad():
             fake = players.generator(bags.mask.shape, random)
-        of_real: Verdict = players.discriminator(real, random)
-        of_fake: Verdict = players.discriminator(fake, random)
+        of_real: Judgement = players.discriminator(real, random)
+        of_fake: Judgement = players.discriminator(fake, random)
         against = wasserstein if self.params.objective == "wgan" else real_against_fake
         loss = against(of_real.score, of_fake.score, bags.mask)
         loss = loss + self.params.proportion_weight * proportion_loss(of_real.logits.log_softmax(dim=-1), bags)
@@ -126,11 +126,11 @@ class LLPGAN(Method):
 
     def generator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
         """Means of features ("fm"), or the critic's score of the fakes."""
-        of_fake: Verdict = players.discriminator(players.generator(bags.mask.shape, random), random)
+        of_fake: Judgement = players.discriminator(players.generator(bags.mask.shape, random), random)
         if self.params.objective == "wgan":
             return -masked_mean(of_fake.score, bags.mask)
         with torch.no_grad():
-            of_real: Verdict = players.discriminator(real, random)
+            of_real: Judgement = players.discriminator(real, random)
         return feature_matching(of_real.features, of_fake.features, bags.mask)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
@@ -165,7 +165,7 @@ def gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Tens
     return masked_mean((norm - 1).square(), mask)
 
 
-def _verdict(model: Model, bags: Bags) -> Verdict:
+def _verdict(model: Model, bags: Bags) -> Judgement:
     network = model.network
-    verdict: Verdict = network.discriminator(network.vectors(bags.rows), model.random)
+    verdict: Judgement = network.discriminator(network.vectors(bags.rows), model.random)
     return verdict

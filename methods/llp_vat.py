@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 from torch.func import grad
 
-from llpbench.bags import Bags
-from llpbench.losses import masked_mean, proportion_loss, ramp_up
-from llpbench.method import Method, MethodParams, Progress
-from llpbench.model import Model
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
+from llpbench.blocks.losses import masked_mean, proportion_loss, ramp_up
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Progress
+from llpbench.core.model import Model
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

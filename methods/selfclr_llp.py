@@ -18,12 +18,12 @@ from typing import Annotated, Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llpbench.bags import Bags, Schema
-from llpbench.losses import instance_contrast, masked_mean, proportion_loss
-from llpbench.method import Method, MethodParams, Progress
-from llpbench.model import MLP, Encoder, Model
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
+from llpbench.blocks.losses import instance_contrast, masked_mean, proportion_loss
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Method, MethodParams, Progress
+from llpbench.core.model import MLP, Encoder, Model
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

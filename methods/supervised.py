@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from llpbench.bags import Bags
-from llpbench.losses import proportion_loss
-from llpbench.method import Method, Progress, Stage
-from llpbench.model import Model
-from llpbench.registry import register_method
+from llpbench.blocks.losses import proportion_loss
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, Progress, Stage
+from llpbench.core.model import Model
+from llpbench.core.registry import register_method
 
 
 @register_method("supervised", role="ceiling")

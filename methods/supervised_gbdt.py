@@ -10,11 +10,11 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.method import DirectMethod, DirectParams, Predictor
-from llpbench.methods._boosting import BoostingRows
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
+from llpbench.blocks.boosting import BoostingRows
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llpbench.bags import Bags, Schema
-from llpbench.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
-from llpbench.method import Method, MethodParams, Pairs, Progress
-from llpbench.model import Encoder, Encoding, Model
-from llpbench.pairing import pseudo_pairs
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
-from llpbench.views import Projectors, mixed_view, self_contrast
+from llpbench.blocks.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
+from llpbench.blocks.pairing import pseudo_pairs
+from llpbench.blocks.views import Projectors, mixed_view, self_contrast
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Method, MethodParams, Pairs, Progress
+from llpbench.core.model import Encoder, Encoding, Model
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

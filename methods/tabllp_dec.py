@@ -25,14 +25,14 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
-from llpbench.bags import BaggedRows, Bags, FloatArray, IntArray, Schema
-from llpbench.losses import masked_mean, proportion_loss
-from llpbench.method import Member, Method, MethodParams, Progress, Stage
-from llpbench.model import Encoder, Model
-from llpbench.pretraining import Decoder
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
-from llpbench.views import mixed_view
+from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench.blocks.pretraining import Decoder
+from llpbench.blocks.views import mixed_view
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray, Schema
+from llpbench.core.method import Member, Method, MethodParams, Progress, Stage
+from llpbench.core.model import Encoder, Model
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 WARM_UP_EPOCHS = 10
 STARTS = 20

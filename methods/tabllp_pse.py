@@ -20,12 +20,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from llpbench.bags import BaggedRows, Bags, FloatArray, IntArray
-from llpbench.losses import proportion_loss
-from llpbench.method import Member, Method, MethodParams, Progress, Stage
-from llpbench.model import Model
-from llpbench.ranges import Choice
-from llpbench.registry import register_method
+from llpbench.blocks.losses import proportion_loss
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray
+from llpbench.core.method import Member, Method, MethodParams, Progress, Stage
+from llpbench.core.model import Model
+from llpbench.core.ranges import Choice
+from llpbench.core.registry import register_method
 
 ITERATIONS = 50
 """of the constrained k-means, at most"""
@@ -86,7 +86,7 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
     labels, objective = np.full(len(points), -1), []
     for _ in range(ITERATIONS):
         cost = ((points**2).sum(axis=1)[:, None] - 2 * points @ centroids.T) + (centroids**2).sum(axis=1)
-        assigned = assign(cost, train)
+        assigned = match_counts(cost, train)
         objective.append(float(cost[np.arange(len(cost)), assigned].sum()))
         if (assigned == labels).all():
             break
@@ -99,7 +99,7 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
     return labels, objective
 
 
-def assign(cost: FloatArray, train: BaggedRows) -> IntArray:
+def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
     """[rows] the labels of least total `cost` [rows, classes] that match the counts of every bag.
 
     With two classes the rows of a bag sorted by cost difference, with more an assignment problem for each bag: both are

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 from torch import Tensor, nn
 
-from llpbench.bags import Bags, Schema
-from llpbench.losses import proportion_loss
-from llpbench.method import Method, MethodParams, Progress
-from llpbench.model import Encoder, Model
-from llpbench.ranges import Choice, LogUniform
-from llpbench.registry import register_method
-from llpbench.views import Projectors, mixed_view, self_contrast
+from llpbench.blocks.losses import proportion_loss
+from llpbench.blocks.views import Projectors, mixed_view, self_contrast
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Method, MethodParams, Progress
+from llpbench.core.model import Encoder, Model
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
 
 
 @dataclass(frozen=True)

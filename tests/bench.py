@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llpbench import registry
-from llpbench.cell import Cell, Protocol
-from llpbench.cli import main
-from llpbench.record import Record, Status
-from llpbench.registry import REGISTRIES
-from llpbench.settings import Settings, resolve
+from llpbench.cli.main import main
+from llpbench.core import registry
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.record import Record, Status
+from llpbench.core.registry import REGISTRIES
+from llpbench.running.settings import Settings, resolve
 
 PLUGIN = '''
 """A dataset of 400 rows and methods that take no time, or what time they are told to."""
@@ -32,9 +32,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llpbench.datasets.sources import Parquet
-from llpbench.method import DirectMethod, DirectParams
-from llpbench.registry import register_dataset, register_method
+from llpbench.data.sources import Parquet
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.registry import register_dataset, register_method
 
 
 @register_dataset("tiny", source=Parquet("tiny.parquet"), target="label", positive="yes", rows=400)

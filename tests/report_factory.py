@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from llpbench.record import Record, Selected
+from llpbench.core.record import CriterionResult, Record
 
 PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
 
@@ -80,7 +80,7 @@ def runs(method: str, *aucs: float | None, **facts: Any) -> list[Record]:
     return [record(method, auc, seed=seed, **facts) for seed, auc in enumerate(aucs)]
 
 
-def _selected(auc: float | None, encoder: str | None) -> Selected:
+def _selected(auc: float | None, encoder: str | None) -> CriterionResult:
     return {
         "epoch": 19 if encoder else None,
         "validation": auc,

@@ -64,8 +64,8 @@ for name in ("ray", "openml", "optuna"):
     sys.modules[name] = None  # importing it raises, as if it were not installed
 sys.argv = ["llpbench", "run", "--methods=dllp,bag-mean-linear", "--epochs=1", "--seeds=1", "--bag-sizes=1024",
             "--out={tmp_path}"]
-import llpbench.cli
-llpbench.cli.main()
+import llpbench.cli.main
+llpbench.cli.main.main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -77,10 +77,10 @@ llpbench.cli.main()
 def test_the_command_line_answers_without_heavy_libraries(arguments: list[str]) -> None:
     code = f"""
 import sys
-import llpbench, llpbench.cli
+import llpbench, llpbench.cli.main
 sys.argv = ["llpbench", *{arguments!r}]
 try:
-    llpbench.cli.main()
+    llpbench.cli.main.main()
 finally:
     print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
@@ -119,7 +119,7 @@ def test_no_file_mentions_a_machine_or_a_package_index() -> None:
 
 
 def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
-    from llpbench.datasets.specs import dataset_specs
+    from llpbench.data.specs import dataset_specs
 
     data = {file.stem for file in committed() if file.suffix in {".parquet", ".arff", ".zip"}}
     assert "adult" in data
@@ -187,10 +187,10 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
 
     code = """
 import llpbench, llpbench.methods
-from llpbench.datasets.loading import load_table
+from llpbench.data.loading import load_table
 print(llpbench.__file__, len(load_table("adult")))
-from llpbench.journal import read
-from llpbench.merging import published
+from llpbench.results.journal import read
+from llpbench.results.merging import published
 from llpbench.report import make_report, write_report
 from pathlib import Path
 write_report(make_report(list(read(published()).records.values())), Path("report"))

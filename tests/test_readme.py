@@ -67,7 +67,7 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def llpbench(folder: Path, *arguments: str) -> str:
-    return run(folder, "-c", "from llpbench.cli import main; main()", *arguments)
+    return run(folder, "-c", "from llpbench.cli.main import main; main()", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_python_blocks_run(block: Block, folder: Path) -> None:
 @pytest.mark.parametrize("file", [b.file for b in BLOCKS if b.language == "python" and b.file])
 def test_plugin_files_register_something_and_their_methods_train(file: str, folder: Path) -> None:
     code = f"""
-from llpbench.registry import METHODS, REGISTRIES, load_plugin
+from llpbench.core.registry import METHODS, REGISTRIES, load_plugin
 before = {{name for registry in REGISTRIES.values() for name in registry.names()}}
 load_plugin({file!r})
 added = [name for registry in REGISTRIES.values() for name in registry.names() if name not in before]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from llpbench.bags import Assignment, Split, Table, build_task
-from llpbench.cell import Protocol, make_cell
-from llpbench.compute import train_population
-from llpbench.members import Machine
-from llpbench.ranges import read_params
-from llpbench.registry import METHODS
+from llpbench.core.cell import Protocol
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
+from llpbench.core.tables import Assignment, Split, Table
+from llpbench.data.tasks import build_task
+from llpbench.training.cells import train_population
+from llpbench.training.members import Machine
+from llpbench.training.specification import make_cell
 
 
 def mixed_bags() -> tuple[Table, Assignment]:

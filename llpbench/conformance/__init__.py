@@ -11,8 +11,8 @@ import torch
 
 from llpbench.conformance.checks import CHECKS, Check, Result, Verdict
 from llpbench.conformance.subject import Subject
-from llpbench.errors import LLPBenchError
-from llpbench.registry import METHODS, load_plugin
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import METHODS, load_plugin
 
 __all__ = ["CHECKS", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]
 

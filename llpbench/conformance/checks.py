@@ -17,17 +17,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llpbench.bags import Assignment, Bags, Rows, Table, Task
-from llpbench.compute import one_line
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
 from llpbench.conformance.subject import FaultError, InapplicableError, Learned, Subject, demand, is_a, train
-from llpbench.criteria import CRITERIA
-from llpbench.errors import LLPBenchError
-from llpbench.method import DirectMethod, DirectParams, Method, MethodParams, Progress
-from llpbench.metrics import holdout_criteria
-from llpbench.model import Model, Random
-from llpbench.ranges import Choice, Uniform, ranges
-from llpbench.toy import awkward_tables, constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
+from llpbench.core.bags import Bags, Rows, Task
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Progress
+from llpbench.core.metrics import holdout_criteria
+from llpbench.core.model import Model, Random
+from llpbench.core.ranges import Choice, Uniform, ranges
+from llpbench.core.tables import Assignment, Table
+from llpbench.data.toy import (
+    awkward_tables,
+    constant_proportions,
+    permuted_within,
+    pure_bags,
+    toy_assignment,
+    toy_table,
+)
+from llpbench.training.cells import one_line
 
 LEARNING_EPOCHS, STOPPING_EPOCHS = 20, 5
 """of a training that has to learn, and of one that is to stop early"""

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from llpbench.bags import Task
 from llpbench.conformance.subject import Subject, train
-from llpbench.registry import METHODS
-from llpbench.seeding import generator
-from llpbench.toy import toy_assignment, toy_table
+from llpbench.core.bags import Task
+from llpbench.core.registry import METHODS
+from llpbench.core.seeding import generator
+from llpbench.data.toy import toy_assignment, toy_table
 
 STEPS_OF_A_FIT = 100
 """of DLLP, with which the fit of a direct method is compared"""

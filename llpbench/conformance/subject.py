@@ -10,18 +10,20 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from llpbench.bags import Assignment, FloatArray, Table, Task, build_task
-from llpbench.cell import Protocol
-from llpbench.compute import one_line
-from llpbench.criteria import CRITERIA
+from llpbench.core.bags import FloatArray, Task
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.method import DirectMethod, Predictor
+from llpbench.core.model import Encoder, NoEncoder
+from llpbench.core.registry import Entry
+from llpbench.core.seeding import generator
+from llpbench.core.tables import Assignment, Table
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.members import Machine, Member, Outcome
-from llpbench.method import DirectMethod, Predictor
-from llpbench.model import Encoder, NoEncoder
-from llpbench.population import Population
-from llpbench.registry import Entry
-from llpbench.seeding import generator
-from llpbench.toy import toy_assignment, toy_table
+from llpbench.training.cells import one_line
+from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.population import Population
 
 EPOCHS = 2
 """of a training that only has to run"""
@@ -88,7 +90,7 @@ class Subject:
         """Untrained members by seed; `start`: parameters of some of them; `patience`: None to use all epochs."""
         method = self.method(epochs)
         members = [
-            Member(seed, method, task, method.params.learning_rate, (start or {}).get(seed))
+            Trainee(seed, method, task, method.params.learning_rate, (start or {}).get(seed))
             for seed, task in tasks.items()
         ]
 

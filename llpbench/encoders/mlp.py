@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from llpbench.bags import Rows, Schema
-from llpbench.encoders._tokens import FeatureTokens
-from llpbench.model import Encoder, Encoding, Random
-from llpbench.registry import register_encoder
+from llpbench.blocks.tokens import FeatureTokens
+from llpbench.core.bags import Rows, Schema
+from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.registry import register_encoder
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from llpbench.criteria import BOARD_CRITERIA, CRITERIA, Criterion
-from llpbench.record import Record
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, Criterion
+from llpbench.core.record import Record
 
 Role = Literal["ceiling", "", "floor"]
 

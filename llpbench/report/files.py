@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from llpbench.errors import LLPBenchError
-from llpbench.record import Record
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import forget_stale, replace_file
+from llpbench.core.record import Record
+from llpbench.core.studies import STUDIES
 from llpbench.report import text as words
 from llpbench.report.boards import Leaderboards
 from llpbench.report.latex import to_latex
@@ -18,8 +20,6 @@ from llpbench.report.pages import Page, pages, study_page
 from llpbench.report.table import Table
 from llpbench.report.tabulate import tabulate
 from llpbench.report.views import OVERALL, SHORT
-from llpbench.studies import STUDIES
-from llpbench.writing import forget_stale, replace_file
 
 if TYPE_CHECKING:
     from llpbench.report.html import PagePlot

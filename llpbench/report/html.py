@@ -19,8 +19,8 @@ from string import Template
 from typing import Any
 from urllib.parse import quote
 
-from llpbench.criteria import METRICS
-from llpbench.record import Record
+from llpbench.core.criteria import METRICS
+from llpbench.core.record import Record
 from llpbench.report import text as words
 from llpbench.report.boards import HEADLINE, Board, Leaderboards, Row, board_criteria
 

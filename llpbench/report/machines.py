@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from llpbench.criteria import METRICS
+from llpbench.core.criteria import METRICS
 from llpbench.report.boards import HEADLINE, Board, Column, Leaderboards, Row, Score
 from llpbench.report.table import Table
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report.boards import Column, Role, Row, Summary
 
 

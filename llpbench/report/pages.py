@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from llpbench.record import Record
+from llpbench.core.record import Record
+from llpbench.core.studies import Study
 from llpbench.report import text as words
 from llpbench.report import views
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.study_tables import study_tables, what_to_run
 from llpbench.report.table import Table
-from llpbench.studies import Study
 
 
 @dataclass(frozen=True)

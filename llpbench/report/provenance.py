@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report.boards import Provenance, device
 
 

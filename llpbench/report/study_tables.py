@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from math import fsum, isfinite
 from typing import Any
 
-from llpbench.criteria import CRITERIA, METRICS
-from llpbench.record import Record
+from llpbench.core.criteria import CRITERIA, METRICS
+from llpbench.core.record import Record
+from llpbench.core.studies import Line, Study
 from llpbench.report import text as words
 from llpbench.report.boards import Summary, device, summarise
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.table import Field, Heading, Table, number, text
-from llpbench.studies import Line, Study
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
@@ -348,7 +348,7 @@ def paper_robustness() -> dict[str, float]:
 
 def _datasets(study: Study) -> Table:
     """The paper's statistics of its datasets, and what the registry declares."""
-    from llpbench.datasets.specs import dataset_specs
+    from llpbench.data.specs import dataset_specs
 
     ours = {spec.code or spec.name: spec for spec in dataset_specs()}
     printed = {
@@ -382,7 +382,7 @@ def _datasets(study: Study) -> Table:
 
 def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
     """(code, dataset) of the columns: the paper's in its order, then what else has run."""
-    from llpbench.registry import DATASETS
+    from llpbench.core.registry import DATASETS
 
     codes = {entry.name: str(entry.facts.get("code", "")) for entry in DATASETS.entries()}
     names = {code: name for name, code in codes.items() if code}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from llpbench.criteria import METRICS, Criterion
-from llpbench.record import Record
+from llpbench.core.criteria import METRICS, Criterion
+from llpbench.core.record import Record
 from llpbench.report.boards import Board, Column, Entry, Leaderboards, Row, Score, board_criteria
 from llpbench.report.notes import failure_notes, surprise_notes
 from llpbench.report.provenance import provenance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llpbench.criteria import Regime
+from llpbench.core.criteria import Regime
 from llpbench.report.boards import Board, Provenance, Row, Score, Summary
 
 NOTHING = "–"

@@ -15,8 +15,8 @@ import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
 from report_factory import PROTOCOL, failed, record, runs
 
-from llpbench.criteria import METRICS
-from llpbench.record import Record
+from llpbench.core.criteria import METRICS
+from llpbench.core.record import Record
 from llpbench.report import text as words
 from llpbench.report.boards import Board
 from llpbench.report.html import PagePlot, PageTable, to_html

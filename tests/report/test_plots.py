@@ -19,8 +19,8 @@ import pytest
 from matplotlib.axes import Axes
 from report_factory import failed, record, runs
 
-from llpbench.errors import LLPBenchError
-from llpbench.record import Record
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.plots import Plot, draw_all
 from llpbench.report.plots.bag_sizes import bag_size_curves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_factory import failed, record, runs
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report.boards import Board
 from llpbench.report.tabulate import tabulate
 

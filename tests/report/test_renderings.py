@@ -15,8 +15,8 @@ import pytest
 from report_factory import failed, record, runs
 from rich.console import Console
 
-from llpbench.errors import LLPBenchError
-from llpbench.record import Record
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
 from llpbench.report import Leaderboards, files, make_report, render, render_tables, write_report
 from llpbench.report.boards import Summary
 from llpbench.report.latex import to_latex

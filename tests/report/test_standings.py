@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from report_factory import failed, record, runs
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report.boards import Board, Summary
 from llpbench.report.standings import Standing, Standings
 from llpbench.report.tabulate import tabulate

@@ -6,11 +6,11 @@ from typing import Any
 
 from report_factory import failed, record, runs
 
-from llpbench.record import Record
+from llpbench.core.record import Record
+from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference, rows
 from llpbench.report.study_tables import paper_robustness, study_tables
 from llpbench.report.table import Table
-from llpbench.studies import STUDIES
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 

@@ -8,7 +8,7 @@ import random
 import pytest
 from report_factory import PROTOCOL, failed, record, runs
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
 from llpbench.report.tabulate import tabulate
 

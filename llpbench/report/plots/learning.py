@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report import text as words
 from llpbench.report.boards import Board, Entry
 from llpbench.report.plots import parts

@@ -13,10 +13,10 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from llpbench.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import forget_stale, replace_file
 from llpbench.report.plots.plot import About, Plot
 from llpbench.report.plots.style import RC
-from llpbench.writing import forget_stale, replace_file
 
 DPI = 150
 

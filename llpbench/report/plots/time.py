@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas import Series
 
-from llpbench.record import Record
+from llpbench.core.record import Record
 from llpbench.report import text as words
 from llpbench.report.boards import Board, Row
 from llpbench.report.plots import parts

@@ -1,0 +1,43 @@
+"""Rows for scikit-learn's histogram gradient boosting: missing numbers as NaN, categories as codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llpbench.core.bags import BoolArray, FloatArray, Rows
+
+MOST_CATEGORIES = 254
+"""that histogram boosting takes in one column; rarer ones count as missing"""
+
+
+class BoostingRows:
+    """[rows, numeric + categorical features]; `categorical` says which columns hold codes."""
+
+    def __init__(self, rows: Rows) -> None:
+        """`rows` are the training rows: their most frequent categories are kept."""
+        # scikit-learn cannot bin a column without a single number: such a column becomes constant
+        self.absent: BoolArray = rows.missing.all(axis=0)
+        self.tables = [_frequent(codes) for codes in rows.categorical.T]
+        self.categorical: BoolArray = np.arange(rows.numeric.shape[1] + len(self.tables)) >= rows.numeric.shape[1]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        numeric = np.where(rows.missing, np.nan, rows.numeric.astype(np.float64))
+        numeric[:, self.absent] = 0.0
+        columns = [table[codes] for table, codes in zip(self.tables, _columns(rows, self.tables), strict=True)]
+        return np.column_stack([numeric, *columns])
+
+
+def _columns(rows: Rows, tables: list[FloatArray]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Codes of each column; one beyond the table, unseen in training, becomes 0 (missing)."""
+    return [np.where(codes < len(table), codes, 0) for codes, table in zip(rows.categorical.T, tables, strict=True)]
+
+
+def _frequent(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+    """Old code -> new code of the most frequent categories, NaN for the others and for code 0."""
+    counts = np.bincount(codes)
+    counts[0] = 0
+    order = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]
+    chosen = order[counts[order] > 0]
+    table = np.full(len(counts), np.nan)
+    table[chosen] = np.arange(len(chosen))
+    return table

@@ -1,0 +1,93 @@
+"""Rows as matrices, and regressions as probabilities: what the direct methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+
+
+class OneHot:
+    """Numbers, one-hot categories and missing-value indicators, each divided by its standard deviation in training.
+
+    Sparse, so that a column of ten thousand categories is no problem, and therefore not centred: every model here has
+    an intercept, which makes up for it.
+    """
+
+    def __init__(self, rows: Rows, schema: Schema) -> None:
+        """`rows` are the training rows."""
+        self.cardinalities = schema.cardinalities
+        self.scale = np.ones(1)
+        plain = self._matrix(rows)
+        mean = np.asarray(plain.mean(axis=0)).ravel()
+        variance = np.asarray(plain.multiply(plain).mean(axis=0)).ravel() - mean**2
+        varies = variance > 1e-12
+        self.scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
+
+    def __call__(self, rows: Rows) -> sparse.csr_array:
+        """[rows, columns]"""
+        return sparse.csr_array(self._matrix(rows).multiply(self.scale[None, :]))
+
+    def _matrix(self, rows: Rows) -> sparse.csr_array:
+        parts = [sparse.csr_array(rows.numeric.astype(np.float64)), sparse.csr_array(rows.missing.astype(np.float64))]
+        for column, cardinality in enumerate(self.cardinalities):
+            codes = rows.categorical[:, column]
+            ones, starts = np.ones(len(codes)), np.arange(len(codes) + 1)
+            parts.append(sparse.csr_array((ones, codes, starts), shape=(len(codes), cardinality)))
+        return sparse.csr_array(sparse.hstack(parts))
+
+
+def bag_average(train: BaggedRows) -> sparse.csr_array:
+    """[bags, rows]: times a matrix of rows it is the mean of each bag."""
+    weights = 1.0 / train.sizes[train.bag_of_row]
+    rows = np.arange(len(weights))
+    return sparse.csr_array((weights, (train.bag_of_row, rows)), shape=(len(train.index), len(weights)))
+
+
+def soft_labels(train: BaggedRows) -> FloatArray:
+    """[rows, classes]: each row with its bag's proportions."""
+    return train.proportions[train.bag_of_row]
+
+
+def as_proba(scores: FloatArray, edge: float = 0.05) -> FloatArray:
+    """Regression outputs [rows, classes] as probabilities that keep their order.
+
+    Clipping to [0, 1] would make ties of all scores beyond; here they approach 0 and 1 exponentially from `edge` away.
+    """
+    near_zero = np.minimum(scores, edge)
+    near_one = np.maximum(scores, 1 - edge)
+    proba = np.where(
+        scores < edge,
+        edge * np.exp((near_zero - edge) / edge),
+        np.where(scores > 1 - edge, 1 - edge * np.exp((1 - edge - near_one) / edge), scores),
+    )
+    return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+
+
+def linear_fit(
+    model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
+) -> Callable[[sparse.csr_array], FloatArray]:
+    """Ridge or logistic regression of class proportions: features -> probabilities [rows, classes]."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    classes = targets.shape[1]
+    if model == "ridge":
+        ridge = Ridge(alpha=strength, solver="sparse_cg", tol=1e-8).fit(features, targets, sample_weight=weights)
+        return lambda x: as_proba(np.asarray(ridge.predict(x)))
+    # a soft label is one example of each class, weighted by its proportion
+    labels = np.repeat(np.arange(classes), len(targets))
+    repeated = sparse.csr_array(sparse.vstack([features] * classes))
+    share = (targets * weights[:, None]).T.ravel()
+    present = share > 0
+    logistic = LogisticRegression(C=1 / strength, max_iter=1000)
+    logistic.fit(repeated[present], labels[present], sample_weight=share[present])
+
+    def predict(x: sparse.csr_array) -> FloatArray:
+        proba = np.zeros((x.shape[0], classes))
+        proba[:, logistic.classes_] = logistic.predict_proba(x)
+        return proba
+
+    return predict

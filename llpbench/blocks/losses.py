@@ -1,0 +1,98 @@
+"""Losses on bags: pure functions of tensors. Every mean over a bag goes through its mask."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from llpbench.core.bags import Bags
+from llpbench.core.method import Pairs
+
+
+def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
+    """Log of each bag's mean prediction: logsumexp over its rows minus log of its size.
+
+    `log_proba` [bags, size, classes], `mask` [bags, size] -> [bags, classes]. Without clamps, stable in float32.
+    """
+    inside = mask.unsqueeze(-1)
+    total = log_proba.masked_fill(~inside, -torch.inf).logsumexp(dim=-2)
+    return total - mask.sum(dim=-1, keepdim=True).log()
+
+
+def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
+    """Mean over bags of KL(p || mean prediction of the bag), 0 where they agree.
+
+    DLLP, Ardehaly & Culotta 2017. The log of the mean, not the mean of the logs: published code that confuses the two
+    makes every row match its bag's proportions.
+    On bags of one row it is cross-entropy (minus the target's entropy).
+    """
+    target = bags.proportions
+    divergence: Tensor = (torch.xlogy(target, target) - target * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
+    return divergence.mean()
+
+
+def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) -> Tensor:
+    """Each row finds itself among the other view's rows: cross-entropy to the identity, both directions averaged.
+
+    `a`, `b` [rows, dim] of unit length, `mask` [rows]. SAINT, Somepalli et al. 2021, with a mean over rows.
+    """
+    similarity = _among((a / temperature) @ b.T, mask, mask)
+    forward, backward = (similarity.log_softmax(dim=dim).diagonal() for dim in (1, 0))
+    return masked_mean(-(forward + backward) / 2, mask)
+
+
+def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
+    """Every row is its own positive, all others are negatives: mean_i -log softmax_j(similarity_ij)_i.
+
+    `similarity` [..., rows, rows], `mask` [..., rows]. SelfCLR-LLP, Nandy et al. 2022. It spreads the rows, whatever
+    their class.
+    """
+    chosen = _among(similarity, mask, mask).log_softmax(dim=-1).diagonal(dim1=-2, dim2=-1)
+    return masked_mean(-chosen, mask)
+
+
+def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns: Tensor, both: bool = True) -> Tensor:
+    """Supervised InfoNCE of pseudo-positive pairs: each row finds its partner among the rows of the other bag.
+
+    `similarity` [n, m] (already over the temperature), `rows` [n] and `columns` [m] bool: no padding. Mean over the
+    positive pairs, 0 if there are none; of both directions or the first alone (TabLLP-BDC, L_Diff).
+    """
+    partner = pairs.partner.clamp(min=0)[:, None]
+    similarity = _among(similarity, rows, columns)
+    chosen = similarity.log_softmax(dim=1).gather(1, partner)
+    if both:
+        chosen = (chosen + similarity.log_softmax(dim=0).gather(1, partner)) / 2
+    return masked_mean(-chosen.squeeze(1), pairs.positive)
+
+
+def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
+    """Positive pairs are drawn together, the other assigned pairs pushed apart (torch's CosineEmbeddingLoss).
+
+    `cosine` [n, m]; mean over all assigned pairs of 1 - cos, or max(0, cos - margin).
+    """
+    paired = cosine.gather(1, pairs.partner.clamp(min=0)[:, None]).squeeze(1)
+    each = torch.where(pairs.positive, 1 - paired, (paired - margin).relu())
+    return masked_mean(each, pairs.partner >= 0)
+
+
+def bag_contrast(cosine: Tensor, similarity: Tensor, margin: float) -> Tensor:
+    """Bags with similar proportions are drawn together, others pushed apart (TabLLP-BDC, L_Bag).
+
+    (1 - M) max(0, cos - margin) + M (1 - cos); `cosine` of two bag vectors, `similarity` M of their proportions.
+    """
+    return (1 - similarity) * (cosine - margin).relu() + similarity * (1 - cosine)
+
+
+def ramp_up(progress: Tensor, length: Tensor | float) -> Tensor:
+    """exp(-5 (1 - t/T)^2), 1 from T on: the ramp of Laine & Aila 2017, as in LLP-VAT and TabLLP-BDC."""
+    return torch.exp(-5.0 * (1.0 - (progress / length).clamp(max=1.0)).square())
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the values where the mask is True, 0 if it is nowhere."""
+    return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
+
+
+def _among(similarity: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Similarities [..., n, m] of which padding never has a share: finite, so that rows of padding are no NaN."""
+    return similarity.masked_fill(~(rows.unsqueeze(-1) & columns.unsqueeze(-2)), -1e9)

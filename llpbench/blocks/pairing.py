@@ -1,0 +1,113 @@
+"""Pseudo-pairs: which row of one bag goes with which row of another (TabLLP-BDC's pair generator).
+
+Assignment problems cannot be mapped by `vmap`, so they are one custom operator: a method calls `assign_rows` like any
+function, and for a population all problems are solved in parallel threads (scipy's solver releases the GIL).
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from llpbench.core.bags import BoolArray, FloatArray, IntArray
+from llpbench.core.method import Pairs
+
+
+def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tensor, generator: str) -> Pairs:
+    """Assign the rows of two bags to one another; as many of the most similar pairs are positive as must exist.
+
+    `similarity` [n, m]; `rows` [n], `columns` [m] bool: no padding; `counts` [2, classes] of the two bags. However the
+    labels lie, sum_c min(n_1c, n_2c) pairs of equal class can be formed (TabLLP-BDC, pseudo-pairs generator).
+    `generator`: `linear` (the largest total similarity) or `greedy` (the most similar pair first, and so on).
+    """
+    partner = assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
+    chosen = similarity.detach().gather(1, partner.clamp(min=0)[:, None]).squeeze(1)
+    rank = chosen.masked_fill(partner < 0, -torch.inf).argsort(descending=True, stable=True).argsort()
+    positive = (rank < counts.amin(dim=0).sum()) & (partner >= 0)
+    return Pairs(partner, positive)
+
+
+@torch.library.custom_op("llpbench::assign", mutates_args=())
+def assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:
+    """For each row the column it is assigned to, -1 for none: a one-to-one assignment of rows to columns.
+
+    `similarity` [..., n, m] float32; `rows` [..., n], `columns` [..., m] bool: which take part. -> [..., n] int64.
+    Raises `ValueError` if a similarity is not finite, as those of a network that has diverged.
+    """
+    problems = similarity.reshape(-1, *similarity.shape[-2:]).cpu().numpy()
+    inside = rows.reshape(-1, rows.shape[-1]).cpu().numpy(), columns.reshape(-1, columns.shape[-1]).cpu().numpy()
+    solve = _greedy if greedy else _linear
+    tasks = [(solve, *problem) for problem in zip(problems, *inside, strict=True)]
+    workers = min(len(tasks), _threads(similarity.is_cuda))
+    solved = _pool(workers).map(_solve, tasks) if workers > 1 else map(_solve, tasks)
+    return torch.from_numpy(np.stack(list(solved))).reshape(rows.shape).to(similarity.device)
+
+
+@assign_rows.register_fake
+def _(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:  # noqa: ARG001
+    return torch.empty_like(rows, dtype=torch.int64)
+
+
+@assign_rows.register_vmap
+def _(info: Any, in_dims: Any, similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> tuple[Tensor, int]:
+    def stacked(value: Tensor, dim: int | None) -> Tensor:
+        return value.expand(info.batch_size, *value.shape) if dim is None else value.movedim(dim, 0)
+
+    parts = (stacked(value, dim) for value, dim in zip((similarity, rows, columns), in_dims, strict=False))
+    return assign_rows(*parts, greedy), 0
+
+
+def _threads(gpu: bool) -> int:
+    """As many as the cell may use; where a GPU does the rest, every CPU that the process has."""
+    return len(os.sched_getaffinity(0)) if gpu and hasattr(os, "sched_getaffinity") else torch.get_num_threads()
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="assign")
+
+
+def _solve(task: Any) -> IntArray:
+    solve, similarity, rows, columns = task
+    partner = np.full(len(rows), -1, dtype=np.int64)
+    positions = np.flatnonzero(rows), np.flatnonzero(columns)
+    problem = similarity[np.ix_(*positions)]
+    if not np.isfinite(problem).all():
+        raise ValueError(
+            "similarities of rows are not finite: the network has diverged. Try a lower learning rate, such as 1e-4."
+        )
+    first, second = solve(problem)
+    partner[positions[0][first]] = positions[1][second]
+    return partner
+
+
+def _linear(similarity: FloatArray) -> tuple[IntArray, IntArray]:
+    """The assignment with the largest total similarity (modified Jonker-Volgenant, Crouse 2016)."""
+    first, second = linear_sum_assignment(similarity, maximize=True)
+    return first, second
+
+
+def _greedy(similarity: FloatArray) -> tuple[IntArray, IntArray]:
+    """The most similar pair, then the most similar of what is left, and so on.
+
+    In each round every pair whose members prefer each other is taken: these are pairs that a scan of the sorted
+    similarities would take, too, and most rounds take many.
+    """
+    rows, columns = np.arange(similarity.shape[0]), np.arange(similarity.shape[1])
+    first, second = [], []
+    while len(rows) and len(columns):
+        favourite, admirer = similarity.argmax(axis=1), similarity.argmax(axis=0)
+        mutual: BoolArray = admirer[favourite] == np.arange(len(rows))
+        first.append(rows[mutual])
+        second.append(columns[favourite[mutual]])
+        free = np.ones(len(columns), dtype=bool)
+        free[favourite[mutual]] = False
+        rows, columns, similarity = rows[~mutual], columns[free], similarity[np.ix_(~mutual, free)]
+    return np.concatenate(first or [rows]), np.concatenate(second or [columns])

@@ -1,0 +1,192 @@
+"""Pretraining: a stage that any method with an encoder can start from, and a factor of its own in every comparison.
+
+`self`: two views of a row recognise each other (SAINT, Somepalli et al. 2021). `bag`: bags with similar proportions get
+similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always part of it: of mixed rows, or of rows as
+they are where views are separated and nothing is mixed. Only the encoder's weights are kept. It sees what every
+method sees: training rows, bags and class counts.
+
+Where the paper is silent: the margin of L_Bag is 0; terms of rows are averaged, not summed; the weighted sum, which the
+paper writes as a matrix, is the mean of its rows, with weights from cosine similarities through a query matrix (at
+first the identity), so that equal similarities give the plain mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llpbench.blocks.attention import Attention
+from llpbench.blocks.losses import bag_contrast, masked_mean
+from llpbench.blocks.views import Projectors, mixed_view, self_contrast
+from llpbench.core.bags import Bags, Rows, Schema
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Method, MethodParams, Progress, Stage
+from llpbench.core.metrics import l1, mpiou
+from llpbench.core.model import MLP, Encoder, Encoding, Model
+from llpbench.core.ranges import Choice, LogUniform
+
+Tasks = Literal["self", "bag", "self+bag"]
+
+
+@dataclass(frozen=True)
+class PretrainingParams(MethodParams):
+    """The components of the paper's table, and their hyperparameters. `hidden` is the width of projectors."""
+
+    epochs: int = 50
+    view: Annotated[str, Choice("mixup", "separated")] = "mixup"
+    """of the self-contrastive task: feature mixup, or separated representation"""
+    aggregator: Annotated[str, Choice("weighted-sum", "attention")] = "weighted-sum"
+    """of rows to a bag vector: by cosine similarity, or by attention between rows"""
+    projection: Annotated[bool, Choice(False, True)] = False
+    """whether a projector stands before the aggregator"""
+    similarity: Annotated[str, Choice("mpiou", "l1")] = "mpiou"
+    """of the proportions of two bags: mPIoU, or 1 - L1/2"""
+    margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5)] = 0.0
+    """cosine up to which bags with nothing in common are left alone"""
+    bag_weight: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
+    """alpha, of the bag-contrastive task"""
+    self_weight: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
+    """beta, of the self-contrastive task and the reconstruction"""
+    number_weight: Annotated[float, Choice(1.0, 10.0)] = 10.0
+    """kappa, of the squared error of reconstructed numbers; the cross-entropy of categories counts once"""
+    temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
+    """of the self-contrastive task"""
+    cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
+    """probability of a cell to be another row's"""
+    mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
+    """share of the row's own embeddings"""
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise LLPBenchError(f"pretraining.epochs must be at least 1, however: {self.epochs}")
+
+
+class Pretraining(Method):
+    """Self-contrastive, bag-contrastive and denoising tasks on pairs of bags."""
+
+    Params = PretrainingParams
+    params: PretrainingParams
+
+    def __init__(self, tasks: Tasks, params: PretrainingParams | None = None) -> None:
+        super().__init__(params)
+        self.tasks = tasks.split("+")
+        self.stages = (Stage("pretraining", epochs=self.params.epochs, judged=False),)
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The encoder, a decoder of features, projectors and an aggregator of bags."""
+        network: Any = nn.Module()
+        network.encoder = encoder
+        network.decoder = Decoder(encoder, schema)
+        if "self" in self.tasks:
+            view: Any = self.params.view
+            network.projectors = Projectors(encoder, schema, self.hidden, view)
+        if "bag" in self.tasks:
+            weighted = self.params.aggregator == "weighted-sum"
+            network.aggregator = WeightedSum(encoder.dim) if weighted else IntersampleAttention(encoder.dim)
+            projected = MLP(encoder.dim, self.hidden, self.hidden, encoder.dim)
+            network.bag_projector = projected if self.params.projection else nn.Identity()
+        return network  # type: ignore[no-any-return]
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """alpha L_Bag + beta (L_NCE + reconstruction)."""
+        del progress
+        params, network = self.params, model.network
+        clean = model.encode(bags)
+        mixed = clean if params.view == "separated" else mixed_view(model, bags, params.cutmix, params.mixup)
+        own = network.decoder(mixed, bags.rows, bags.mask, params.number_weight)
+        if "self" in self.tasks:
+            own = own + self_contrast(network.projectors, clean, mixed, bags.mask, params.temperature)
+        loss: Tensor = params.self_weight * own
+        if "bag" in self.tasks:
+            loss = loss + params.bag_weight * self.bag_loss(model, clean, bags)
+        return loss
+
+    def bag_loss(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
+        """L_Bag, mean over the pairs of bags of a step."""
+        if len(bags.mask) % 2:
+            raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
+        z = model.network.bag_projector(encoding.z)
+        vectors = torch.stack([model.network.aggregator(rows, mask) for rows, mask in zip(z, bags.mask, strict=True)])
+        cosine = F.cosine_similarity(vectors[::2].float(), vectors[1::2].float(), dim=-1)
+        likeness = self.likeness(bags.proportions[::2], bags.proportions[1::2])
+        return bag_contrast(cosine, likeness, self.params.margin).mean()
+
+    def likeness(self, first: Tensor, second: Tensor) -> Tensor:
+        """[pairs] similarity in [0, 1] of proportions [pairs, classes]."""
+        one, other = first.unsqueeze(-2), second.unsqueeze(-2)
+        return mpiou(one, other) if self.params.similarity == "mpiou" else 1 - l1(one, other) / 2
+
+
+class WeightedSum(nn.Module):
+    """A bag's vector: mean_i sum_j softmax_j(s u_i W u_j) z_j, u the rows of unit length (TabLLP-BDC, WS)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.query = nn.Parameter(torch.eye(dim))
+        self.scale = nn.Parameter(torch.tensor(10.0))
+
+    def forward(self, z: Tensor, mask: Tensor) -> Tensor:
+        """`z` [size, dim], `mask` [size] -> [dim]"""
+        unit = F.normalize(z, dim=-1)
+        logits = unit @ self.query @ unit.T * self.scale
+        attention = logits.masked_fill(~mask, -torch.inf).softmax(dim=-1)
+        weights = torch.where(mask[:, None], attention, 0.0).sum(dim=0) / mask.sum()
+        return weights @ z
+
+
+class IntersampleAttention(nn.Module):
+    """A bag's vector: the mean of multi-head attention between its rows (TabLLP-BDC, IA; SAINT's row attention)."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.attention = Attention(dim, heads=4, head_dim=64)
+
+    def forward(self, z: Tensor, mask: Tensor) -> Tensor:
+        """`z` [size, dim], `mask` [size] -> [dim]"""
+        mixed = self.attention(z, mask)
+        return torch.where(mask[:, None], mixed, 0.0).sum(dim=0) / mask.sum()
+
+
+class Decoder(nn.Module):
+    """Reconstructs every feature from its token by a small MLP of its own, 5 times the width of a token (SAINT).
+
+    From the row vector instead, where tokens know nothing of one another.
+    """
+
+    def __init__(self, encoder: Encoder, schema: Schema) -> None:
+        super().__init__()
+        self.contextual = encoder.contextual
+        self.numbers = schema.numeric
+        dim = encoder.token_dim if encoder.contextual else encoder.dim
+        hidden = 5 * encoder.token_dim
+        self.weight = nn.Parameter(torch.empty(schema.features, dim, hidden).uniform_(-(dim**-0.5), dim**-0.5))
+        self.bias = nn.Parameter(torch.zeros(schema.features, hidden))
+        self.categories = nn.ModuleList(nn.Linear(hidden, cardinality) for cardinality in schema.cardinalities)
+        self.number_weight = nn.Parameter(torch.empty(schema.numeric, hidden).uniform_(-(hidden**-0.5), hidden**-0.5))
+        self.number_bias = nn.Parameter(torch.zeros(schema.numeric))
+
+    def forward(self, encoding: Encoding, rows: Rows, mask: Tensor, number_weight: float) -> Tensor:
+        """Cross-entropy summed over categorical columns + weighted squared error averaged over numbers; mean over rows.
+
+        Missing numbers are left out; a missing category is a category.
+        """
+        if self.contextual:
+            hidden = torch.einsum("...fd,fdh->...fh", encoding.tokens, self.weight)
+        else:
+            hidden = torch.einsum("...d,fdh->...fh", encoding.z, self.weight)
+        hidden = (hidden + self.bias).relu()
+        loss = hidden.new_zeros(())
+        for column, layer in enumerate(self.categories):
+            log_proba = layer(hidden[..., column, :]).float().log_softmax(dim=-1)
+            code = rows.categorical[..., column, None]
+            loss = loss - masked_mean(log_proba.gather(-1, code).squeeze(-1), mask)
+        if self.numbers:
+            numbers = hidden[..., len(self.categories) :, :]  # tokens are in SAINT's order: categories first
+            predicted = (numbers * self.number_weight).sum(dim=-1) + self.number_bias
+            known = mask.unsqueeze(-1) & ~rows.missing
+            loss = loss + number_weight * masked_mean((predicted.float() - rows.numeric).square(), known)
+        return loss

@@ -1,0 +1,345 @@
+"""The command line: parses, calls, prints. Heavy modules are imported by the command that needs them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from llpbench import __version__
+from llpbench.core.errors import LLPBenchError
+from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PLOTS, PRESETS, Settings, default, resolve
+
+if TYPE_CHECKING:
+    from llpbench.core.record import Record
+    from llpbench.core.studies import Study
+    from llpbench.results.merging import Merged
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+"""exit codes; 0 is all well"""
+
+
+def main() -> None:
+    """The `llpbench` command."""
+    try:
+        code = cli(prog_name="llpbench", standalone_mode=False)
+    except LLPBenchError as error:
+        code = _fail(str(error))
+    except click.ClickException as error:
+        code = _fail(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("llpbench: interrupted. What is finished is safe; run the same command again to go on.", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:  # llpbench data fetch | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED  # as for what rich prints
+    sys.exit(code)
+
+
+def _fail(message: str) -> int:
+    click.echo(f"llpbench: {message}", err=True)
+    return USAGE
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="llpbench", message="%(prog)s %(version)s")
+def cli() -> None:
+    """The benchmark suite for learning from label proportions (LLP) on tables.
+
+    A bare `llpbench run` trains every method on Adult in minutes and prints the leaderboards.
+    """
+
+
+def run_options(command: Command) -> Command:
+    """The flags that `settings.OPTIONS` declares, with --preset and --config."""
+    for name, option in reversed(OPTIONS.items()):
+        given = default(name)
+        text = option.help if given is None else f"{option.help} [default: {given}]"
+        if option.form == "switch":
+            decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
+        else:
+            decorate = click.option(f"--{name}", metavar=option.metavar, multiple=option.form == "many", help=text)
+        command = decorate(command)
+    command = click.option("--config", metavar="FILE", help="A TOML file with the same names as the flags.")(command)
+    text = f"{' or '.join(PRESETS)}: what holds unless flags or the file say otherwise. [default: {DEFAULT_PRESET}]"
+    return click.option("--preset", metavar="NAME", help=text)(command)
+
+
+plugin_option = click.option("--plugin", multiple=True, metavar="FILE", help=OPTIONS["plugin"].help)
+data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-dir"].help)
+
+
+@cli.command()
+@run_options
+@click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
+def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
+    """Run what is missing and write the leaderboards."""
+    settings = _settings(preset, config, flags)
+    if dry_run:
+        return _show_plan(settings)
+    from llpbench.running import runner
+    from llpbench.running.display import make_display
+
+    chosen = [] if settings.study is None else _select_studies(settings.study)
+    outcome = runner.run(settings, make_display())
+    if chosen:
+        _show_studies(chosen, outcome.records)
+        click.echo(f"journal and leaderboards: {settings.out}", err=True)
+    else:
+        _show_leaderboards(outcome.leaderboards, settings.out)
+    return FAILED if outcome.incomplete else 0
+
+
+@cli.command()
+@run_options
+def plan(preset: str | None, config: str | None, **flags: Any) -> int:
+    """Show what a run would do, and about how long it would take."""
+    return _show_plan(_settings(preset, config, flags))
+
+
+@cli.command("list")
+@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders", "studies"]))
+@plugin_option
+def list_(what: str, plugin: tuple[str, ...]) -> int:
+    """Show what there is: methods, datasets, baggings, encoders, or studies of the paper."""
+    from llpbench.cli.tables import registry_table, show, studies_table
+    from llpbench.core.registry import REGISTRIES
+
+    if what == "studies":
+        show(studies_table(_select_studies("paper")))
+        return 0
+    _load_plugins(plugin)
+    show(registry_table(REGISTRIES[what.removesuffix("s")]))
+    return 0
+
+
+@cli.command()
+@click.argument("method", metavar="METHOD|FILE.py")
+@plugin_option
+def check(method: str, plugin: tuple[str, ...]) -> int:
+    """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
+    _load_plugins(plugin)
+    from llpbench.cli.tables import show, verdicts_table
+    from llpbench.conformance import find, run_checks, summary
+
+    failed = False
+    for name in find(method):
+        verdicts = list(run_checks(name))
+        show(verdicts_table(verdicts))
+        click.echo(summary(name, verdicts))
+        failed |= any(verdict.result == "failed" for verdict in verdicts)
+    return FAILED if failed else 0
+
+
+@cli.group()
+def data() -> None:
+    """Find, download and check datasets."""
+
+
+@data.command("list")
+@data_dir_option
+@plugin_option
+def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Show every dataset and where it would be read from."""
+    from llpbench.cli.tables import catalogue_table, show
+    from llpbench.data.catalogue import catalogue
+
+    _load_plugins(plugin)
+    show(catalogue_table(catalogue(data_dir)))
+    return 0
+
+
+@data.command("fetch")
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Download DATASETS that are not on this machine."""
+    from llpbench.data.catalogue import fetch
+
+    failed = 0
+    for name in _select_datasets(datasets, plugin):
+        try:
+            click.echo(f"{name}: {fetch(name, data_dir)}")
+        except LLPBenchError as error:  # one source that is down must not keep the others away
+            click.echo(f"llpbench: {error}", err=True)
+            failed += 1
+    return FAILED if failed else 0
+
+
+@data.command("verify")
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Check the local copies of DATASETS against their declarations."""
+    from llpbench.cli.tables import findings_table, show
+    from llpbench.data.catalogue import verify
+
+    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
+    show(findings_table(findings))
+    return 0 if all(found.ok for found in findings) else FAILED
+
+
+journal_option = click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    metavar="PATH",
+    help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
+)
+out_option = click.option(
+    "--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
+)
+
+
+@cli.command()
+@journal_option
+@out_option
+@click.option("--plots", "plots_dir", metavar="DIR", help="Folder of the plots. [default: plots in --out]")
+@click.option("--no-plots", is_flag=True, help="Leave the plots away, which take longest.")
+@click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
+@click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
+def report(
+    journals: tuple[str, ...], out: str, plots_dir: str | None, no_plots: bool, study: str | None, common: bool
+) -> int:
+    """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
+    from llpbench.report import make_report, write_report
+
+    chosen = None if study is None else _select_studies(study)
+    merged = _merge(journals or (out,))
+    made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
+    folder = Path(out)
+    write_report(made, folder, plots=None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS)
+    if chosen is None:
+        _show_leaderboards(made.leaderboards, folder)
+    else:
+        _show_studies(chosen, list(merged.records.values()))
+    return 0
+
+
+@cli.command()
+@click.argument("journals", nargs=-1, required=True, metavar="JOURNAL...")
+@out_option
+def merge(journals: tuple[str, ...], out: str) -> int:
+    """Join journals (or the folders of some) into the journal of --out.
+
+    Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so.
+    """
+    from llpbench.results.merging import merge_into
+
+    merged = merge_into(Path(out), [_journal_path(name) for name in journals])
+    _warn(merged)
+    click.echo(f"{len(merged.records):,} runs, of which {len(merged.disputed)} with different results: {out}")
+    return 0
+
+
+@cli.command()
+@click.option("--against", type=click.Choice(["published", "paper"]), default="published", show_default=True)
+@journal_option
+@out_option
+def compare(against: str, journals: tuple[str, ...], out: str) -> int:
+    """Show results beside the published ones of other methods, or beside the paper's."""
+    from rich.console import Console
+
+    merged = _merge(journals or (out,))
+    if against == "paper":
+        _show_studies(_select_studies("paper"), list(merged.records.values()))
+        return 0
+    from llpbench.report import render
+    from llpbench.report.comparing import compare as put_beside
+    from llpbench.results.journal import read
+    from llpbench.results.merging import published
+
+    found = put_beside(merged.records, read(published()).records)
+    render(found.leaderboards, Console(), own=found.own)
+    for remark in found.remarks:
+        click.echo(remark)
+    return 0
+
+
+def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> Settings:
+    given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None and value != ()}
+    return resolve(given, preset=preset, config=None if config is None else Path(config))
+
+
+def _show_plan(settings: Settings) -> int:
+    from llpbench.cli.tables import plan_table, show
+    from llpbench.running import runner
+
+    found, seconds = runner.preview(settings)
+    show(plan_table(found))
+    for reason in found.reasons:
+        click.echo(f"impossible: {reason}")
+    click.echo(f"{runner.counts(found)}; {runner.about(seconds)} one after the other")
+    return 0
+
+
+def _show_leaderboards(leaderboards: Any, out: Path) -> None:
+    from rich.console import Console
+
+    from llpbench.report import render
+
+    render(leaderboards, Console())
+    click.echo(f"journal and leaderboards: {out}", err=True)
+
+
+def _show_studies(chosen: Sequence[Study], records: Sequence[Record]) -> None:
+    from rich.console import Console
+
+    from llpbench.report import render_tables
+    from llpbench.report.study_tables import study_tables, what_to_run
+
+    for study in chosen:
+        tables = study_tables(study, records)
+        render_tables(tables, Console())
+        if not tables:
+            click.echo(f"{study.title}: {what_to_run(study)}")
+
+
+def _select_studies(pattern: str) -> list[Study]:
+    from llpbench.core.studies import select
+
+    return select(pattern)
+
+
+def _journal_path(name: str) -> Path:
+    from llpbench.results.merging import journal_path
+
+    return journal_path(name)
+
+
+def _merge(names: Sequence[str]) -> Merged:
+    """Journals as one; what is wrong with them is said at once."""
+    from llpbench.results.merging import merge
+
+    merged = merge(map(_journal_path, names))
+    _warn(merged)
+    return merged
+
+
+def _warn(merged: Merged) -> None:
+    from llpbench.report.text import some_of
+
+    for line in some_of([*merged.warnings, *merged.disputed]):
+        click.echo(f"llpbench: {line}", err=True)
+
+
+def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
+    from llpbench.core.registry import DATASETS
+
+    _load_plugins(plugin)
+    return DATASETS.select(pattern)
+
+
+def _load_plugins(plugin: tuple[str, ...]) -> None:
+    from llpbench.core.registry import load_plugin
+
+    for path in plugin:
+        load_plugin(path)

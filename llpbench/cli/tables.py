@@ -1,0 +1,127 @@
+"""Tables for people: what is registered, where the data are, what a run would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from llpbench.core.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from llpbench.conformance import Verdict
+    from llpbench.core.cell import Cell
+    from llpbench.core.studies import Study
+    from llpbench.data.catalogue import CatalogueEntry, Findings
+    from llpbench.running.planning import Plan
+
+_FACTS = {"method": ("kind", "role"), "dataset": ("code", "rows", "licence"), "bagging": (), "encoder": ()}
+"""what each kind's decorator states, besides summary and reference"""
+
+_SENTENCES = ("question", "summary", "reference", "licence", "source", "problem", "check", "detail")
+"""columns that may be broken into lines; names stay in one piece"""
+_WIDTH_OF_FILES = 160
+_STYLES = {
+    "done": "green",
+    "ok": "green",
+    "failed": "red",
+    "to run": "cyan",
+    "impossible": "yellow",
+    "does not apply": "yellow",
+}
+
+
+def show(table: Table) -> None:
+    """Print a table. Where nobody looks on, as in a file, lines are as long as they need to be."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+    console.print(table)
+
+
+def registry_table(registry: Registry) -> Table:
+    """Everything of one kind; imports nothing that is indexed from source."""
+    entries, facts = registry.entries(), _FACTS[registry.kind]
+    rows = [
+        [entry.name, *(_fact(entry, fact) for fact in facts), entry.summary, _fact(entry, "reference")]
+        for entry in entries
+    ]
+    return _table([registry.kind, *facts, "summary", "reference"], rows)
+
+
+def studies_table(studies: Iterable[Study]) -> Table:
+    """Every study of the paper."""
+    return _table(["study", "title", "question"], [[study.name, study.title, study.question] for study in studies])
+
+
+def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
+    """Every dataset and where it would be read from."""
+    rows = [
+        [entry.name, entry.code, _number(entry.rows), _number(entry.features), entry.found, entry.source, entry.licence]
+        for entry in entries
+    ]
+    return _table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
+
+
+def findings_table(findings: Iterable[Findings]) -> Table:
+    """What became of the check of each dataset."""
+    rows = [
+        [found.name, "ok" if found.ok else "problem", found.found, found.fingerprint[:16], found.problem]
+        for found in findings
+    ]
+    return _table(["dataset", "check", "found", "fingerprint", "problem"], rows)
+
+
+def plan_table(plan: Plan) -> Table:
+    """Each cell, how it stands, and its seeds."""
+    table = _table(["cell", "state", "done", "failed", "missing"], ())
+    for planned in plan.cells:
+        seeds = (_seeds(part) for part in (planned.done, planned.failed, planned.missing))
+        table.add_row(Text(_cell(planned.cell)), Text(planned.state, style=_STYLES[planned.state]), *seeds)
+    return table
+
+
+def _cell(cell: Cell) -> str:
+    """A cell with what tells it from others of the same method."""
+    from llpbench.training.specification import changed  # torch
+
+    differs = ", ".join(f"{name}={value}" for name, value in changed(cell).items())
+    return f"{cell} ({differs})" if differs else str(cell)
+
+
+def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
+    """Each check of a method, and what it found."""
+    table = _table(["check", "result", "detail"], ())
+    for verdict in verdicts:
+        result = Text(verdict.result, style=_STYLES[verdict.result])
+        table.add_row(Text(verdict.check.title), result, Text(verdict.detail))
+    return table
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """`0-9` for a run of seeds, `0,3,7` otherwise."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ",".join(map(str, seeds))
+
+
+def _fact(entry: Entry, name: str) -> str:
+    value: Any = entry.facts.get(name, "")
+    return _number(value) if isinstance(value, int) else str(value)
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading not in _SENTENCES)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,1 @@
+"""What everything is written against: bags, methods, models, the registry, cells, records, criteria."""

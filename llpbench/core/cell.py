@@ -1,0 +1,101 @@
+"""One benchmark cell: a specification without a seed, and its content hash. `training/specification.py` makes them.
+
+A cell's id is the hash of its canonical specification alone. Order, paths, hardware, device, threads and executor
+never enter it: they belong to the `Environment`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How long and on what a method trains; the defaults are the paper's."""
+
+    epochs: int = 300
+    """most epochs of a stage"""
+    patience: int = 20
+    """epochs without improvement after which a criterion is settled"""
+    bags_per_step: int = 2
+    """bags drawn for one gradient step"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that decides a result, but for the seed. `params` holds every hyperparameter, defaults included."""
+
+    method: str
+    dataset: str
+    bagging: str
+    bag_size: int
+    encoder: str | None
+    """None for methods that bring their own network, and for direct methods, which have none"""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    encoder_params: Mapping[str, Any] = field(default_factory=dict)
+    pretraining: str = "none"
+    pretraining_params: Mapping[str, Any] = field(default_factory=dict)
+    """every hyperparameter of the pretraining; empty where there is none"""
+    protocol: Protocol | None = Protocol()
+    """None for direct methods, which have no epochs"""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The canonical specification, of JSON types only."""
+        spec = asdict(self)
+        return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
+
+    @cached_property
+    def id(self) -> str:
+        """16 hexadecimal digits: the content hash of `spec`."""
+        text = json.dumps(self.spec, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def run_id(self, seed: int) -> str:
+        """The name of one seed of this cell in the journal."""
+        return f"{self.id}-{seed}"
+
+    def __str__(self) -> str:
+        encoder = f" {self.encoder}" if self.encoder else ""
+        encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
+        return f"{self.method}{encoder} on {self.dataset} {self.bagging} {self.bag_size}"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where and how a cell is computed: may change its speed, never its specification."""
+
+    device: str = "auto"
+    """`auto`, `cpu`, `cuda`, `cuda:1`"""
+    threads: int = 1
+    """CPU threads of one cell; part of the environment, so every executor gives the same numbers"""
+    compile: bool | None = None
+    """`torch.compile`; None: on a GPU only"""
+    precision: str = "float32"
+    """`float32`, or `bfloat16` for autocast on a GPU"""
+    members: int | None = None
+    """most members trained together; None: all seeds of a cell"""
+    data_dir: str | None = None
+    pretrained: str | None = None
+    """folder where pretrained encoders are kept; None: they are computed for each cell and forgotten"""
+    plugins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Progress of a running cell, once an epoch."""
+
+    epoch: int
+    """zero-based"""
+    epochs: int
+    """most there can be"""
+    criterion: str
+    value: float
+    """mean of the criterion over the members still training"""
+    members: int
+    """members still training"""

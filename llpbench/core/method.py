@@ -1,0 +1,237 @@
+"""What a method is: one small file in plain PyTorch, written for one model.
+
+A *neural* method gives a loss for one model on a few bags; the engine does the rest: device, optimiser, epochs, early
+stopping, many members at once. A *direct* method gives `fit(bags) -> predictor` on the same label-free bags.
+
+Hooks, from the simplest to the rarest; `methods/` has an example of each:
+
+==================  ====================================================================================================
+`loss`              a number for one model on the bags of a step; all that `dllp` has
+`build`             the modules of one member: projectors, centroids, another head (`tabllp-self`, `selfclr-llp`)
+`log_proba`         the prediction that is judged, where it is not the head's (`tabllp-dec`)
+`stages`            parts of training with epochs, patience and a unit of their own (`tabllp-pse`)
+`phases`            players that take turns within a step (`llp-gan`)
+`prepare`           work on the whole training set: k-means, pseudo-labels, target distributions (`tabllp-pse`)
+`represent`         the row vectors whose class awareness is journalled, where they are not the encoder's (`llp-gan`)
+`pseudo_pairs`      pairs of rows that the method takes to be of one class; the evaluator judges them (`tabllp-bdc`)
+`schedules`         weights that change as training goes on; journalled at the best epochs (`llp-vat`)
+==================  ====================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Supervision
+from llpbench.core.ranges import Choice, LogUniform
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from llpbench.core.model import Encoder, Model
+
+
+@dataclass(frozen=True)
+class MethodParams:
+    """Hyperparameters common to all neural methods. Default, range and meaning stand together.
+
+    A method adds its own by subclassing. Continuous ones (`LogUniform`, `Uniform`) may be 0-d tensors inside `loss`,
+    because members of one population may differ in them; `Choice` ones are plain values.
+    """
+
+    learning_rate: Annotated[float | None, LogUniform(3e-5, 3e-3)] = None
+    """of AdamW; None: the encoder's own"""
+    weight_decay: Annotated[float, LogUniform(1e-6, 1e-2)] = 1e-2
+    """of AdamW"""
+    dropout: Annotated[float, Choice(0.0, 0.1, 0.2, 0.3)] = 0.1
+    """inside the encoder's feed-forward layers"""
+    hidden: Annotated[int | None, Choice(64, 128, 256, 512)] = None
+    """width of the prediction head; None: the encoder's own"""
+
+
+class Progress(NamedTuple):
+    """Where training stands. Tensors, so that a compiled step is compiled once."""
+
+    epoch: Tensor
+    """0-d float32, zero-based, within the stage"""
+    epochs: Tensor
+    """0-d float32, most epochs of the stage"""
+    step: Tensor
+    """0-d float32, zero-based, over all epochs of the stage"""
+    steps: Tensor
+    """0-d float32, most steps of the stage"""
+
+
+Unit = Literal["bags", "rows"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of training with its own epochs and patience.
+
+    Each starts from the best weights of the one before, or from its last ones if it was not judged.
+    """
+
+    name: str = "train"
+    unit: Unit = "bags"
+    """what a step draws: whole bags, or as many shuffled rows, each as a bag of one with its own target: its bag's
+    proportions, until `prepare` gives others"""
+    refresh: int | None = None
+    """epochs after which `prepare` is called again; None: only when the stage starts"""
+    epochs: int | None = None
+    """most epochs; None: the protocol's"""
+    judged: bool = True
+    """False: a warm-up without validation, which runs for all of its epochs; the last stage must be judged"""
+    rate: float = 1.0
+    """factor of the learning rate"""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One player's turn within a step: which parameters its loss updates. A player may have several turns."""
+
+    name: str = "train"
+    modules: tuple[str, ...] = ("",)
+    """prefixes of the names of the parameters that it updates"""
+    rate: float = 1.0
+    """factor of the learning rate"""
+    beta1: float = 0.9
+    """decay of AdamW's running mean"""
+
+
+class Member(Protocol):
+    """One member of a population, as `Method.prepare` sees it: the whole training set at once."""
+
+    network: nn.Module
+    """may be written to: e.g. k-means centroids into its parameters or buffers"""
+    train: BaggedRows
+    """all bags, in numpy"""
+    rng: np.random.Generator
+    epoch: int
+    """zero-based, within the stage"""
+
+    def encode(self) -> FloatArray:
+        """[rows, dim] row vectors of all training rows"""
+        ...
+
+    def proba(self) -> FloatArray:
+        """[rows, classes] predictions for all training rows"""
+        ...
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows, one from each of two bags, that a method takes to be of the same class."""
+
+    partner: Tensor
+    """[size] position in the second bag for each row of the first, -1 for none"""
+    positive: Tensor
+    """[size] bool: whether the pair is taken to be of one class"""
+
+
+class Method:
+    """Base of neural methods. Subclasses are registered with `@register_method` and state what they are there."""
+
+    Params: ClassVar[type[MethodParams]] = MethodParams
+    supervision: ClassVar[Supervision] = "bags"
+    takes_encoder: ClassVar[bool] = True
+    """False: the method brings its own network; encoders and pretraining do not apply to it"""
+    stackable: ClassVar[bool] = True
+    """False: its loss cannot be mapped by `torch.func.vmap`; members are then trained one by one, and take longer"""
+    stages: tuple[Stage, ...] = (Stage(),)
+    """may be set in `__init__`, where they depend on hyperparameters"""
+    phases: tuple[Phase, ...] = (Phase(),)
+    """likewise"""
+    stage: str = ""
+    """name of the stage that is running, while `loss` is called"""
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        self.params = params if params is not None else self.Params()
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        """The modules of one member. The default has `encoder` and `head`; add projectors, centroids or players."""
+        from llpbench.core.model import Network
+
+        return Network(encoder, schema, self.hidden)
+
+    @property
+    def hidden(self) -> int:
+        """Width of the prediction head, and of what stands beside it."""
+        assert self.params.hidden is not None, "make_cell fills in the encoder's own"
+        return self.params.hidden
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """A 0-d tensor, for one model on the bags of one step. All randomness comes from `model.random`."""
+        raise NotImplementedError(f"{type(self).__name__} defines no loss")
+
+    def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        """The loss of one phase; methods with one phase have only `loss`."""
+        del phase
+        return self.loss(model, bags, progress)
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        """[bags, size, classes] log probabilities, the prediction that is judged."""
+        return model.log_proba(bags)
+
+    def represent(self, model: Model, bags: Bags) -> Tensor:
+        """[bags, size, dim] the row vectors whose class awareness is measured."""
+        return model.encode(bags).z
+
+    def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
+        """The pairs that the method forms between two bags; asked for only where it is overridden."""
+        raise NotImplementedError
+
+    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+        """0-d weights, by name, that change as training goes on."""
+        del progress
+        return {}
+
+    def prepare(self, stage: str, member: Member) -> FloatArray | None:
+        """Work on the whole training set at the start of a stage and every `Stage.refresh` epochs.
+
+        May write to `member.network`; may return targets `[rows, classes]` for a stage of `unit="rows"`.
+        """
+        del stage, member
+        return None
+
+    def bind(self, values: Mapping[str, Any]) -> Method:
+        """The same method with some hyperparameters replaced (inside a population: by one member's tensors)."""
+        bound = copy(self)
+        bound.params = replace(self.params, **values)
+        return bound
+
+
+class Predictor(Protocol):
+    """What a direct method's `fit` returns."""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes] probabilities or, where only the order of rows means something, scores in [0, 1]"""
+        ...
+
+
+@dataclass(frozen=True)
+class DirectParams:
+    """Hyperparameters of a direct method; subclasses add theirs."""
+
+
+class DirectMethod:
+    """Base of direct methods: fitted in seconds on CPU, on the same label-free bags, in the same leaderboards."""
+
+    Params: ClassVar[type[DirectParams]] = DirectParams
+    supervision: ClassVar[Supervision] = "bags"
+
+    def __init__(self, params: DirectParams | None = None) -> None:
+        self.params = params if params is not None else self.Params()
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        """Learn from bags; all randomness comes from `rng`."""
+        raise NotImplementedError
+
+
+def hyperparameters(params: MethodParams | DirectParams) -> dict[str, Any]:
+    """Every hyperparameter by name."""
+    return {field.name: getattr(params, field.name) for field in fields(params)}

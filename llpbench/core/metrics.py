@@ -1,0 +1,130 @@
+"""Validation criteria and test metrics, computed. Their names and directions: `criteria.py`.
+
+The functions for validation work on all members of a population at once (leading dimension [members]) and stay on the
+device; only their results travel. Test metrics are computed once a run, with scikit-learn where it has them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llpbench.core.bags import FloatArray, Holdout, IntArray
+
+
+def auc(scores: Tensor, positive: Tensor) -> Tensor:
+    """Area under the ROC curve, ties counted half: `scores`, `positive` [..., rows] -> [...] float64.
+
+    NaN where a class is absent.
+    """
+    ordered = scores.sort(dim=-1).values
+    below = torch.searchsorted(ordered, scores.contiguous(), right=False)
+    up_to = torch.searchsorted(ordered, scores.contiguous(), right=True)
+    rank = (below + up_to + 1).double() / 2  # average rank among ties, counted from 1
+    positives = positive.double().sum(dim=-1)
+    negatives = positive.shape[-1] - positives
+    rank_sum = (rank * positive).sum(dim=-1)
+    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
+    """AUC of the positive class; with more than two classes the mean of each class against the rest.
+
+    `proba` [..., rows, classes], `labels` [..., rows] -> [...]. Classes without a row are left out of the mean.
+    """
+    classes = proba.shape[-1]
+    if classes == 2:
+        return auc(proba[..., 1], labels == 1)
+    each = torch.stack([auc(proba[..., c], labels == c) for c in range(classes)], dim=-1)
+    return each.nanmean(dim=-1)
+
+
+def bag_means(proba: Tensor, index: Tensor) -> Tensor:
+    """Mean prediction of each bag: `proba` [members, rows, classes], `index` [members, bags, size] (-1: padding)."""
+    inside = (index >= 0).unsqueeze(-1)
+    members = torch.arange(len(proba), device=proba.device)[:, None, None]
+    return (proba[members, index.clamp(min=0)] * inside).sum(dim=-2) / inside.sum(dim=-2)
+
+
+def mpiou(predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean over bags of mean_c min(p, q) / max(p, q), over the classes where either is positive.
+
+    [..., bags, classes] -> [...]
+    """
+    larger = torch.maximum(predicted, target)
+    counted = larger > 0
+    ratio = torch.where(counted, torch.minimum(predicted, target) / larger.where(counted, torch.ones_like(larger)), 0.0)
+    return (ratio.sum(dim=-1) / counted.sum(dim=-1)).mean(dim=-1)
+
+
+def l1(predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean over bags of sum_c |p - q|, in [0, 2]."""
+    return (predicted - target).abs().sum(dim=-1).mean(dim=-1)
+
+
+def kl(predicted: Tensor, target: Tensor) -> Tensor:
+    """Mean over bags of KL(target || predicted)."""
+    tiny = torch.finfo(predicted.dtype).tiny  # a prediction that underflows is as wrong as can be, not NaN
+    return (torch.xlogy(target, target) - target * predicted.clamp(min=tiny).log()).sum(dim=-1).mean(dim=-1)
+
+
+def validation_criteria(proba: Tensor, labels: Tensor, index: Tensor, counts: Tensor) -> dict[str, Tensor]:
+    """Every criterion of `criteria.CRITERIA` for every member.
+
+    `proba` [members, rows, classes] float64, `labels` [members, rows], `index` [members, bags, size], `counts`
+    [members, bags, classes] -> name: [members] float64. The coarse ones read `counts` alone, never `labels`.
+    """
+    target = counts.double() / counts.sum(dim=-1, keepdim=True)
+    hard = torch.nn.functional.one_hot(proba.argmax(dim=-1), proba.shape[-1]).double()
+    soft_bags, hard_bags = bag_means(proba, index), bag_means(hard, index)
+    return {
+        "auc": macro_auc(proba, labels),
+        "accuracy": (proba.argmax(dim=-1) == labels).double().mean(dim=-1),
+        "mpiou": mpiou(soft_bags, target),
+        "mpiou-hard": mpiou(hard_bags, target),
+        "l1": l1(soft_bags, target),
+        "l1-hard": l1(hard_bags, target),
+        "kl": kl(soft_bags, target),
+    }
+
+
+def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
+    """The criteria of one set of predictions [rows, classes] on one holdout."""
+    tensors = (torch.from_numpy(np.asarray(part))[None] for part in (holdout.labels, holdout.index, holdout.counts))
+    values = validation_criteria(torch.from_numpy(proba.astype(np.float64))[None], *tensors)
+    return {name: float(value[0]) for name, value in values.items()}
+
+
+def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
+    """Every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows."""
+    from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score
+
+    labels, classes = holdout.labels, proba.shape[1]
+    values = holdout_criteria(proba, holdout)
+    predicted = proba.argmax(axis=1)
+    one_hot = np.eye(classes)[labels]
+    return {
+        "auc": values["auc"],
+        "accuracy": values["accuracy"],
+        "average-precision": float(
+            average_precision_score(labels, proba[:, 1])
+            if classes == 2
+            else average_precision_score(one_hot, proba, average="macro")
+        ),
+        "macro-f1": float(f1_score(labels, predicted, average="macro")),
+        "balanced-accuracy": float(balanced_accuracy_score(labels, predicted)),
+        "brier": float(((proba - one_hot) ** 2).sum(axis=1).mean()),
+        "ece": expected_calibration_error(proba, labels),
+        "mpiou": values["mpiou"],
+        "l1": values["l1"],
+    }
+
+
+def expected_calibration_error(proba: FloatArray, labels: IntArray, bins: int = 15) -> float:
+    """Mean over rows of |accuracy - confidence| within equal-width bins of the predicted class's probability."""
+    confidence, hit = proba.max(axis=1), proba.argmax(axis=1) == labels
+    bin_of_row = np.minimum((confidence * bins).astype(int), bins - 1)
+    size = np.bincount(bin_of_row, minlength=bins)
+    gap = np.abs(np.bincount(bin_of_row, hit - confidence, minlength=bins))
+    return float(gap[size > 0].sum() / len(labels))

@@ -1,0 +1,47 @@
+"""What is needed to trust a result and to repeat it: code, libraries, time."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llpbench
+
+LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
+
+
+@cache
+def software_facts() -> dict[str, Any]:
+    """`code` (version, commit, dirty) and `libraries`, as a record has them."""
+    libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    return {"code": code_facts(), "libraries": {"python": platform.python_version(), **libraries}}
+
+
+def code_facts() -> dict[str, Any]:
+    """Version, git commit and whether the code differs from it; commit null where it is not run from a checkout."""
+    root = Path(llpbench.__file__).resolve().parents[1]
+    facts: dict[str, Any] = {"version": llpbench.__version__, "commit": None, "dirty": None}
+    if (root / ".git").exists():
+        code = ("llpbench", "methods", "datasets")
+        commit, changes = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", *code)
+        if commit is not None:
+            facts |= {"commit": commit, "dirty": changes != ""}
+    return facts
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def utc_now() -> str:
+    """Now, in UTC, ISO 8601 to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

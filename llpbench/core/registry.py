@@ -1,0 +1,292 @@
+"""The registries: methods, datasets, baggings and encoders by name.
+
+Adding to the benchmark is a decorator on a class or function::
+
+    @register_method("mine", reference="Doe 2026")
+    class Mine(Method): ...
+
+Files in `llpbench.methods` and `llpbench.encoders` import torch, which takes seconds. They are therefore indexed from
+their source (decorator arguments and docstring, by `ast`) and imported only when one of them is used, so that
+`llpbench list methods` answers at once. `llpbench.datasets` needs no torch and is simply imported.
+
+Plugins outside this repository: an entry point in the group `llpbench.plugins` that names a module, or a file given
+with `--plugin file.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import fnmatch
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from llpbench.core.errors import LLPBenchError
+
+T = TypeVar("T")
+
+ENTRY_POINT_GROUP = "llpbench.plugins"
+
+
+@dataclass
+class Entry:
+    """One registered name: where it stands, what its decorator states, and the object once it is imported."""
+
+    kind: str
+    name: str
+    summary: str
+    """first line of the docstring"""
+    facts: Mapping[str, Any]
+    """keyword arguments of the decorator; those of a file not yet imported only where they are literals"""
+    where: str
+    """file:line"""
+    module: str
+    target: Any = None
+
+    def load(self) -> Any:
+        """The registered class or function; imports its module at first use."""
+        if self.target is None:
+            importlib.import_module(self.module)
+        if self.target is None:
+            raise LLPBenchError(f"importing {self.module} did not register {self.kind} {self.name!r} ({self.where})")
+        return self.target
+
+
+@dataclass
+class Registry:
+    """Everything of one kind, by name."""
+
+    kind: str
+    package: str
+    """the package whose files register the built-in entries"""
+    lazy: bool
+    """index the package's files from their source instead of importing them"""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """facts of an entry whose decorator does not state them"""
+    _entries: dict[str, Entry] = field(default_factory=dict)
+    _indexed: bool = False
+
+    def register(self, name: str, **facts: Any) -> Callable[[T], T]:
+        """Decorator: put a class or function under `name`. Raises if the name is taken, naming both places."""
+
+        def decorate(target: T) -> T:
+            entry = Entry(
+                kind=self.kind,
+                name=name,
+                summary=_first_line(target.__doc__),
+                facts={**self.defaults, **facts},
+                where=_place(target),
+                module=target.__module__,
+                target=target,
+            )
+            self._add(entry)
+            return target
+
+        return decorate
+
+    def names(self) -> list[str]:
+        """Every registered name, built-in ones first, in the order of their files."""
+        return list(self._index())
+
+    def entries(self) -> list[Entry]:
+        """Every entry, without importing what is indexed from source."""
+        return list(self._index().values())
+
+    def entry(self, name: str) -> Entry:
+        """The entry called `name`. Raises `LLPBenchError` with the nearest names if there is none."""
+        entries = self._index()
+        if name in entries:
+            return entries[name]
+        by_code = {str(e.facts["code"]).lower(): e for e in entries.values() if "code" in e.facts}
+        if name.lower() in by_code:
+            return by_code[name.lower()]
+        raise LLPBenchError(f"unknown {self.kind} {name!r}. {self._suggest(name)}")
+
+    def get(self, name: str) -> Any:
+        """The class or function registered as `name`."""
+        return self.entry(name).load()
+
+    def select(self, pattern: str | Iterable[str]) -> list[str]:
+        """Names chosen by `all`, comma lists and globs (`"dllp,tabllp-*"`), each once, in the order given."""
+        parts = pattern.split(",") if isinstance(pattern, str) else list(pattern)
+        chosen: dict[str, None] = {}
+        for part in (p.strip() for p in parts):
+            if not part:
+                continue
+            if part == "all":
+                found = self.names()
+            elif any(mark in part for mark in "*?["):
+                found = fnmatch.filter(self.names(), part)
+                if not found:
+                    raise LLPBenchError(f"no {self.kind} matches {part!r}. {self._suggest(part)}")
+            else:
+                found = [self.entry(part).name]
+            chosen.update(dict.fromkeys(found))
+        if not chosen:
+            raise LLPBenchError(f"no {self.kind} was named. {self._suggest('')}")
+        return list(chosen)
+
+    def _suggest(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.names(), n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(near)}? " if near else ""
+        return f"{hint}There are: {', '.join(self.names())} (llpbench list {self.kind}s)."
+
+    def _index(self) -> dict[str, Entry]:
+        if not self._indexed:
+            self._indexed = True
+            for module in _modules(self.package):
+                if self.lazy:
+                    for entry in _read_source(module, self.kind):
+                        entry.facts = {**self.defaults, **entry.facts}
+                        self._add(entry)
+                else:
+                    importlib.import_module(module)
+            # the order is that of the files, whichever was imported first; plugins come after
+            self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
+            load_entry_points()
+        return self._entries
+
+    def _rank(self, entry: Entry) -> tuple[bool, str]:
+        return (not self._is_builtin(entry), entry.module if self._is_builtin(entry) else "")
+
+    def _is_builtin(self, entry: Entry) -> bool:
+        return entry.module.startswith(self.package + ".")
+
+    def _add(self, entry: Entry) -> None:
+        if self.lazy and self._is_builtin(entry):
+            self._index()  # so that an imported file fills in its indexed entry
+        known = self._entries.get(entry.name)
+        if known is not None and (known.module != entry.module or known.target is not None):
+            raise LLPBenchError(
+                f"two {self.kind}s are called {entry.name!r}: {known.where} and {entry.where}. Rename one of them."
+            )
+        if known is None:
+            self._entries[entry.name] = entry
+        else:  # the file behind an indexed entry has been imported: now all facts are known
+            known.target, known.facts = entry.target, entry.facts
+
+
+METHODS = Registry(
+    "method",
+    "llpbench.methods",
+    lazy=True,
+    # kind: neural or direct; role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary
+    defaults={"kind": "neural", "role": "", "classes": "multi", "reference": ""},
+)
+ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)
+DATASETS = Registry("dataset", "llpbench.datasets", lazy=False)
+BAGGINGS = Registry("bagging", "llpbench.datasets", lazy=False)
+
+REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, BAGGINGS, ENCODERS)}
+
+register_method = METHODS.register
+register_encoder = ENCODERS.register
+register_dataset = DATASETS.register
+register_bagging = BAGGINGS.register
+
+_loaded_plugins: set[str] = set()
+
+
+def load_plugin(path: str | Path) -> None:
+    """Import a file that registers methods, datasets, baggings or encoders. Safe to call again with the same file."""
+    path = Path(path).resolve()
+    name = f"llpbench_plugin_{path.stem}"
+    if str(path) in _loaded_plugins:
+        return
+    if not path.is_file():
+        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file to --plugin.")
+    if name in sys.modules:
+        raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except LLPBenchError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise LLPBenchError(f"plugin {str(path)!r} failed on import: {_one_line(error)}. Mend the file.") from error
+    _loaded_plugins.add(str(path))
+
+
+def load_entry_points() -> None:
+    """Import the modules that installed packages name in the entry-point group `llpbench.plugins`."""
+    for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        if point.value in _loaded_plugins:
+            continue
+        _loaded_plugins.add(point.value)
+        try:
+            importlib.import_module(point.module)
+        except LLPBenchError:
+            raise
+        except Exception as error:
+            raise LLPBenchError(
+                f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {_one_line(error)}. "
+                "Mend or uninstall it."
+            ) from error
+
+
+def _modules(package: str) -> Iterator[str]:
+    """Dotted names of the modules of a package, in alphabetical order, private ones left out, none imported."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise LLPBenchError(f"package {package} is not installed completely. Reinstall llpbench.")
+    for folder in spec.submodule_search_locations:
+        for file in sorted(Path(folder).glob("*.py")):
+            if not file.stem.startswith("_"):
+                yield f"{package}.{file.stem}"
+
+
+def _read_source(module: str, kind: str) -> Iterator[Entry]:
+    """The entries that a module registers at its top level, read from its source."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            continue
+        for call in node.decorator_list:
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+                continue
+            if call.func.id != f"register_{kind}":
+                continue
+            yield Entry(
+                kind=kind,
+                name=ast.literal_eval(call.args[0]),
+                summary=_first_line(ast.get_docstring(node)),
+                facts=dict(_literals(call.keywords)),
+                where=f"{spec.origin}:{node.lineno}",
+                module=module,
+            )
+
+
+def _literals(keywords: list[ast.keyword]) -> Iterator[tuple[str, Any]]:
+    for keyword in keywords:
+        try:
+            yield str(keyword.arg), ast.literal_eval(keyword.value)
+        except ValueError:
+            continue
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").strip().split("\n")[0]
+
+
+def _place(target: Any) -> str:
+    code = getattr(target, "__code__", None)
+    file = getattr(sys.modules.get(target.__module__), "__file__", target.__module__)
+    return f"{file}:{code.co_firstlineno}" if code is not None else f"{file} ({target.__qualname__})"
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

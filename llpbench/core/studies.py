@@ -1,0 +1,341 @@
+"""The studies: every table and figure of the paper, as declarations.
+
+A study is a table whose rows are the combinations of its factors' levels, and whose columns are datasets. A level fixes
+parts of a cell (method, pretraining, bagging, bag size, encoder, hyperparameters) or says what is read off its runs
+(criterion, measure). From this follow both the cells that a study runs and the table that it makes of a journal, so
+what one study ran no other runs again.
+
+The labels are the paper's own (`report/paper/*.csv`). This module imports neither torch nor pandas: reports use it too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from llpbench.core.errors import LLPBenchError
+
+Level = Mapping[str, Any]
+"""What a level fixes: `method`, `pretraining` (a tuple: the best of them by validation), `bagging`, `bag_size`,
+`encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults), or what it reads off:
+`criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)"""
+
+View = Literal["scores", "robustness", "datasets"]
+
+ALL = "paper"
+"""the union of all studies"""
+
+_UNLESS_SAID: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
+
+_MERGED = ("params", "pretraining_params")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a study."""
+
+    labels: tuple[str, ...]
+    """one for each factor"""
+    fixed: Level
+
+    @property
+    def pretrainings(self) -> tuple[str, ...]:
+        """The pretrainings among which validation chooses; mostly one."""
+        chosen = self.fixed["pretraining"]
+        return (chosen,) if isinstance(chosen, str) else tuple(chosen)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure of the paper."""
+
+    name: str
+    title: str
+    question: str
+    """what it answers, in one line"""
+    factors: Mapping[str, Mapping[str, Level]] = field(default_factory=dict)
+    """by the heading of its column: levels by the label of their rows"""
+    reference: str = ""
+    """the paper's numbers: a file of `report/paper`; "" where the paper has a figure"""
+    view: View = "scores"
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Its rows."""
+        levels = [list(factor.items()) for factor in self.factors.values()]
+        combined = itertools.product(*levels) if levels else ()
+        return tuple(Line(tuple(label for label, _ in row), _merged([level for _, level in row])) for row in combined)
+
+
+def _merged(levels: list[Level]) -> Level:
+    fixed = dict(_UNLESS_SAID)
+    for level in levels:
+        fixed |= {key: {**fixed.get(key, {}), **value} if key in _MERGED else value for key, value in level.items()}
+    return fixed
+
+
+def _of(method: str, **fixed: Any) -> Level:
+    return {"method": method, **fixed}
+
+
+_BASELINES = {
+    "DLLP": _of("dllp"),
+    "LLP-GAN": _of("llp-gan"),
+    "LLP-VAT": _of("llp-vat"),
+    "SelfCLR-LLP": _of("selfclr-llp"),
+    "TabLLP-DEC": _of("tabllp-dec"),
+    "TabLLP-PSE": _of("tabllp-pse"),
+    "TabLLP-SELF": _of("tabllp-self"),
+}
+_BDC = {"TabLLP-BDC": _of("tabllp-bdc", pretraining="self+bag")}
+_OBJECTIVES = {
+    "DLLP": _of("dllp"),
+    "SelfCLR-LLP": _of("selfclr-llp"),
+    "TabLLP-SELF": _of("tabllp-self"),
+    "TabLLP-BDC": _of("tabllp-bdc"),
+}
+_PRETRAININGS = {
+    "No": {"pretraining": "none"},
+    "Self": {"pretraining": "self"},
+    "Bag": {"pretraining": "bag"},
+    "Self+Bag": {"pretraining": "self+bag"},
+}
+_BAG_SIZES = {str(size): {"bag_size": size} for size in (64, 128, 256, 512, 1024)}
+
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        Study(
+            "fine-grained",
+            "Fine-grained results",
+            "How good is each method when epochs are chosen by labels of validation rows?",
+            {"method": {"Supervised": _of("supervised"), **_BASELINES, **_BDC}},
+            "fine_grained",
+        ),
+        Study(
+            "coarse-grained",
+            "Coarse-grained results",
+            "And when they are chosen by proportions alone? The paper shows the better of two criteria; here both are.",
+            {
+                "method": {**_BASELINES, **_BDC},
+                "metric": {"mPIoU": {"criterion": "mpiou"}, "L1": {"criterion": "l1"}},
+            },
+            "coarse_grained",
+        ),
+        Study(
+            "class-awareness",
+            "Class awareness score",
+            "How well do row vectors tell classes apart?",
+            {
+                "method": {
+                    "DLLP": _of("dllp", measure="cas"),
+                    "SelfCLR-LLP": _of("selfclr-llp", measure="cas"),
+                    "TabLLP-SELF": _of("tabllp-self", measure="cas"),
+                    "TabLLP-BDC": _of("tabllp-bdc", pretraining="self+bag", measure="cas"),
+                }
+            },
+            "class_awareness",
+        ),
+        Study(
+            "pair-accuracy",
+            "Accuracy of pseudo-pairs",
+            "How many of the pairs that BDC takes to be of one class are?",
+            {
+                "validation": {
+                    "Fine-grained": _of("tabllp-bdc", pretraining="self+bag", measure="pair-accuracy"),
+                    "Coarse-grained": _of(
+                        "tabllp-bdc", pretraining="self+bag", measure="pair-accuracy", criterion="mpiou"
+                    ),
+                }
+            },
+            "pair_accuracy",
+        ),
+        Study(
+            "bag-size",
+            "Influence of the bag size",
+            "What do larger bags cost?",
+            {"method": {"Supervised": _of("supervised"), **_BASELINES, **_BDC}, "bag size": _BAG_SIZES},
+        ),
+        Study(
+            "accuracy-time",
+            "Accuracy versus time",
+            "What does a point of AUC cost in minutes of training?",
+            {
+                "method": {**_BASELINES, **_BDC},
+                "measure": {"AUC": {"measure": "auc"}, "minutes": {"measure": "minutes"}},
+            },
+        ),
+        Study(
+            "robustness",
+            "Robustness",
+            "How much does a method depend on the seed? Mean rank of its standard deviation.",
+            {"method": {**_BASELINES, **_BDC}},
+            "robustness",
+            view="robustness",
+        ),
+        Study(
+            "training-time",
+            "Training time in minutes",
+            "How long does a run take?",
+            {
+                "method": {
+                    **{name: {**level, "measure": "minutes"} for name, level in {**_BASELINES, **_BDC}.items()},
+                    "Pretrain": _of("tabllp-bdc", pretraining="self+bag", measure="pretraining minutes"),
+                }
+            },
+            "training_time",
+        ),
+        Study(
+            "pretraining",
+            "Pretraining",
+            "What does each pretraining task bring to each objective?",
+            {"pretraining": _PRETRAININGS, "method": _OBJECTIVES},
+            "pretraining",
+        ),
+        Study(
+            "bagging",
+            "Bagging strategies",
+            "Does it matter how rows become bags?",
+            {
+                "method": {"DLLP": _of("dllp"), **_BDC},
+                "bagging": {"Rand.": {"bagging": "random"}, "Ord.": {"bagging": "ordered"}},
+            },
+            "bagging",
+        ),
+        Study(
+            "encoder",
+            "Configuration of the encoder",
+            "Attention between columns alone, or between rows too?",
+            {"encoder": {"colrow-1": _of("dllp", encoder="saint-row"), "col-6": _of("dllp", encoder="saint")}},
+            "encoder",
+        ),
+        Study(
+            "downstream-objectives",
+            "Downstream objectives",
+            "Which objective is best without pretraining, and which with the pretraining that validation prefers?",
+            {
+                "pretraining": {
+                    "No": {"pretraining": "none"},
+                    "Optimal": {"pretraining": ("self", "bag", "self+bag")},
+                },
+                "method": _OBJECTIVES,
+            },
+            "downstream_objectives",
+        ),
+        Study(
+            "pair-generator",
+            "Generator of pseudo-pairs",
+            "Assignment, or the most similar pair first?",
+            {
+                "generator": {
+                    "Greedy": _of("tabllp-bdc", pretraining="self+bag", params={"generator": "greedy"}),
+                    "Linear": _of("tabllp-bdc", pretraining="self+bag", params={"generator": "linear"}),
+                }
+            },
+            "pair_generator",
+        ),
+        Study(
+            "difference-loss",
+            "Difference-contrastive loss",
+            "InfoNCE or cosine embedding?",
+            {
+                "loss": {
+                    "CosineEmbedding": _of(
+                        "tabllp-bdc", pretraining="self+bag", params={"objective": "cosine-embedding"}
+                    ),
+                    "SupInfoNCE": _of("tabllp-bdc", pretraining="self+bag", params={"objective": "sup-info-nce"}),
+                }
+            },
+            "difference_loss",
+        ),
+        Study(
+            "augmentation",
+            "Augmentation in pretraining",
+            "Feature mixup, or separated representations?",
+            {
+                "method": {
+                    "DLLP": _of("dllp", pretraining="self"),
+                    "TabLLP-BDC": _of("tabllp-bdc", pretraining="self"),
+                },
+                "augmentation": {
+                    "FM": {"pretraining_params": {"view": "mixup"}},
+                    "SR": {"pretraining_params": {"view": "separated"}},
+                },
+            },
+            "augmentation",
+        ),
+        Study(
+            "aggregation",
+            "Aggregation of rows in pretraining",
+            "How do rows become a bag vector?",
+            {
+                "method": _BDC,
+                "aggregator": {
+                    name: {"pretraining_params": {"aggregator": aggregator, "projection": projection}}
+                    for name, aggregator, projection in (
+                        ("WS", "weighted-sum", False),
+                        ("IA", "attention", False),
+                        ("WS-Proj", "weighted-sum", True),
+                        ("IA-Proj", "attention", True),
+                    )
+                },
+            },
+            "aggregation",
+        ),
+        Study(
+            "early-stopping-metric",
+            "Metric of early stopping",
+            "L1 or mPIoU?",
+            {
+                "method": {
+                    "DLLP (no pretraining)": _of("dllp"),
+                    "DLLP": _of("dllp", pretraining="self+bag"),
+                    "TabLLP-SELF": _of("tabllp-self", pretraining="self+bag"),
+                    "TabLLP-BDC": _of("tabllp-bdc", pretraining="self+bag"),
+                },
+                "metric": {"L1": {"criterion": "l1"}, "mPIoU": {"criterion": "mpiou"}},
+            },
+            "early_stopping_metric",
+        ),
+        Study(
+            "mpiou-auc",
+            "mPIoU versus AUC",
+            "Do good proportions mean good predictions?",
+            {
+                "method": {
+                    "Supervised": _of("supervised"),
+                    "DLLP": _of("dllp", criterion="mpiou"),
+                    "TabLLP-BDC": _of("tabllp-bdc", pretraining="self+bag", criterion="mpiou"),
+                },
+                "metric": {"mPIoU": {"measure": "mpiou"}, "AUC": {"measure": "auc"}},
+            },
+            "mpiou_vs_auc",
+        ),
+        Study(
+            "datasets",
+            "Datasets",
+            "What is trained on?",
+            reference="datasets",
+            view="datasets",
+        ),
+    )
+}
+
+
+def select(pattern: str) -> list[Study]:
+    """Studies chosen by `paper` or `all`, comma lists and globs. Raises `LLPBenchError` with the nearest names."""
+    chosen: dict[str, Study] = {}
+    for part in filter(None, (part.strip() for part in pattern.split(","))):
+        names = list(STUDIES) if part in (ALL, "all") else fnmatch.filter(STUDIES, part)
+        if not names:
+            near = difflib.get_close_matches(part, STUDIES, n=3, cutoff=0.5)
+            hint = f"Did you mean {' or '.join(near)}? " if near else ""
+            raise LLPBenchError(f"unknown study {part!r}. {hint}There are: {ALL}, {', '.join(STUDIES)}.")
+        chosen.update({name: STUDIES[name] for name in names})
+    if not chosen:
+        raise LLPBenchError(f"no study was named. There are: {ALL}, {', '.join(STUDIES)}.")
+    return list(chosen.values())

@@ -1,0 +1,81 @@
+"""Whole datasets, before any method sees them: a table with its labels, a split of its rows, rows assigned to bags."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench.core.bags import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A whole dataset: rows, features and labels, before any split."""
+
+    name: str
+    numeric: FloatArray
+    """[rows, numeric features] float64, NaN where missing"""
+    categorical: IntArray
+    """[rows, categorical features] int64, index into `categories`, -1 where missing"""
+    labels: IntArray
+    """[rows] int64, index into `classes`; in binary data 1 is the positive class"""
+    numeric_names: tuple[str, ...]
+    categorical_names: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+    """the categories of each categorical column, in ascending order of their strings"""
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of names, categories and all values: two tables that agree on it are the same data."""
+        names = repr((self.numeric_names, self.categorical_names, self.categories, self.classes))
+        return digest([self.numeric, self.categorical, self.labels], names)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of one table, in three disjoint parts that cover it."""
+
+    train: IntArray
+    validation: IntArray
+    test: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Which row is in which bag: the bag manifest of one (dataset, bagging, bag size, seed).
+
+    It depends on nothing else, so every method and every criterion sees the same bags. Bags are row numbers of the
+    table, `[bags, size]`, padded with -1 where bags differ in size.
+    """
+
+    split: Split
+    train: IntArray
+    validation: IntArray
+    test: IntArray
+
+    @cached_property
+    def manifest(self) -> str:
+        """SHA-256 of every split and bag."""
+        split = self.split
+        return digest([split.train, split.validation, split.test, self.train, self.validation, self.test])
+
+
+def digest(arrays: Iterable[NDArray[Any]], *texts: str) -> str:
+    """SHA-256 of arrays (shape, type and values) and texts."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(f"{array.dtype.str}{array.shape}".encode())
+        sha.update(np.ascontiguousarray(array).tobytes())
+    for text in texts:
+        sha.update(text.encode())
+    return sha.hexdigest()

@@ -1,0 +1,39 @@
+"""Words that every part of the house puts the same way: numbers of things, hints at what was meant, one line of much."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 run`, `2,000 runs`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def hint(name: str, known: Iterable[str], most: int = 3) -> str:
+    """`Did you mean dllp or llp-gan? ` (with a space behind it), or "" if nothing known resembles `name`."""
+    near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
+    return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+def one_line(text: object, most: int = 300) -> str:
+    """A text, or an exception with its type, on one line of at most so many characters."""
+    words = " ".join(str(text).split())
+    if isinstance(text, BaseException):
+        words = f"{type(text).__name__}: {words}" if words else type(text).__name__
+    return words[:most]
+
+
+def raised_at(error: BaseException) -> str:
+    """` (method.py:12)`, where an exception was raised; "" if that is not known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+
+
+def slug(text: str, most: int = 60) -> str:
+    """A text from outside as part of a file's name: lower-case letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:most].strip("-") or "unnamed"

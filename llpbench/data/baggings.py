@@ -1,0 +1,76 @@
+"""Baggings by their text: how `ordered:columns=age+workclass` becomes a function and its options.
+
+A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` of row numbers under
+`@register_bagging(name)`; the package's own stand in `bagging_*.py`. Its keyword-only parameters are its options. In a
+text they follow the name as `:option=value`, and several values of one option are joined by `+`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from llpbench.core.bags import IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import BAGGINGS
+
+
+def shuffled(rows: IntArray, rng: Generator) -> IntArray:
+    """`rows` in random order."""
+    # From the raw bits: numpy promises them for all its releases, but not what Generator.permutation makes of them.
+    return rows[np.argsort(rng.bit_generator.random_raw(len(rows)), kind="stable")]
+
+
+def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
+    """`"ordered:columns=age+workclass"` as `("ordered", {"columns": ("age", "workclass")})`.
+
+    Raises `LLPBenchError` for an unknown bagging or option and for a value that is not of the option's type.
+    """
+    name, *parts = text.strip().split(":")
+    entry = BAGGINGS.entry(name.strip())
+    known = {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(entry.load()).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    options: dict[str, Any] = {}
+    for part in parts:
+        option, equals, value = (piece.strip() for piece in part.partition("="))
+        if option not in known:
+            has = f"It has: {', '.join(known)}." if known else "It has none."
+            raise LLPBenchError(f"bagging {entry.name!r} has no option {option!r} (in {text!r}). {has}")
+        if not equals or not value:
+            raise LLPBenchError(f"option {option!r} in {text!r} has no value. Write {entry.name}:{option}=VALUE.")
+        if option in options:
+            raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
+        options[option] = _convert(value, known[option], option, text)
+    return entry.name, options
+
+
+def format_bagging(name: str, options: Mapping[str, Any]) -> str:
+    """The one canonical text of a bagging, which `parse_bagging` reads back; options in alphabetical order."""
+    parts = [name]
+    for option, value in sorted(options.items()):
+        values = value if isinstance(value, tuple) else (value,)
+        parts.append(f"{option}={'+'.join(map(str, values))}")
+    return ":".join(parts)
+
+
+def _convert(value: str, default: object, option: str, text: str) -> Any:
+    """`value` as the type of the option's default."""
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in value.split("+"))
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            raise LLPBenchError(f"option {option!r} in {text!r} must be true or false, however: {value!r}. Mend it.")
+        return value.lower() == "true"
+    kind = type(default) if isinstance(default, int | float) else str
+    try:
+        return kind(value)
+    except ValueError:
+        expected = f"must be of type {kind.__name__}, however: {value!r}"
+        raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Mend it.") from None

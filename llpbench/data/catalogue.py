@@ -1,0 +1,134 @@
+"""What there is and where it stands: the answers of `llpbench list datasets` and `llpbench data`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from llpbench.core.errors import DataError
+from llpbench.data.loading import Location, absence, download_dataset, locate, read_table
+from llpbench.data.sources import Parquet
+from llpbench.data.specs import dataset_spec, dataset_specs
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogueEntry:
+    """One dataset as a line of a list. Counts are None where they are not declared."""
+
+    name: str
+    code: str
+    summary: str
+    rows: int | None
+    numeric: int | None
+    categorical: int | None
+    classes: int | None
+    licence: str
+    redistributable: bool
+    reference: str
+    source: str
+    """in a few words; "" if only the data directory can hold it"""
+    found: str
+    """`data-dir`, `cache`, `embedded`, `file`, `to download` or `missing`"""
+    path: Path | None
+    """the local file"""
+
+    @property
+    def features(self) -> int | None:
+        """Number of features of both kinds."""
+        return None if self.numeric is None or self.categorical is None else self.numeric + self.categorical
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What `verify` found of one dataset; all but the name is empty where there is a problem before it."""
+
+    name: str
+    found: str = ""
+    """`data-dir`, `cache`, `embedded` or `file`"""
+    path: Path | None = None
+    sha256: str = ""
+    """of the file"""
+    fingerprint: str = ""
+    """of the table: the same for two files that hold the same data"""
+    rows: int = 0
+    numeric: int = 0
+    categorical: int = 0
+    balance: Mapping[str, int] | None = None
+    problem: str = ""
+    """the one line of what is wrong; "" if nothing is"""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the dataset is there and agrees with its declaration."""
+        return not self.problem
+
+
+def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
+    """Every registered dataset and where it would be read from. Reads no data."""
+    entries = []
+    for spec in dataset_specs():
+        place = locate(spec, data_dir)
+        downloadable = spec.source is not None and not isinstance(spec.source, Parquet)
+        entries.append(
+            CatalogueEntry(
+                name=spec.name,
+                code=spec.code,
+                summary=spec.summary,
+                rows=spec.rows,
+                numeric=spec.numeric,
+                categorical=spec.categorical,
+                classes=spec.classes,
+                licence=spec.licence,
+                redistributable=spec.redistributable,
+                reference=spec.reference,
+                source=spec.source.describe() if spec.source else "",
+                found=place.kind if place else "to download" if downloadable else "missing",
+                path=place.path if place else None,
+            )
+        )
+    return entries
+
+
+def fetch(name: str, data_dir: str | Path | None = None) -> Location:
+    """Make sure that a dataset is on this machine, and say where. Raises `DataError` if it cannot be had."""
+    spec = dataset_spec(name)
+    place = locate(spec, data_dir)
+    if place is not None:
+        return place
+    if spec.source is None or isinstance(spec.source, Parquet):
+        raise DataError(absence(spec))
+    return Location("cache", download_dataset(spec))
+
+
+def verify(name: str, data_dir: str | Path | None = None) -> Findings:
+    """Read the local copy of a dataset and check it against its declaration. Downloads nothing.
+
+    What is wrong with the data is a finding; only an unknown name or data directory raises.
+    """
+    spec = dataset_spec(name)
+    place = locate(spec, data_dir)
+    if place is None:
+        return Findings(name=spec.name, problem=absence(spec))
+    sha256 = ""
+    try:
+        with place.path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        table = read_table(spec, place)
+    except (DataError, OSError) as error:
+        return Findings(name=spec.name, found=place.kind, path=place.path, sha256=sha256, problem=str(error))
+    counts = np.bincount(table.labels, minlength=len(table.classes))
+    return Findings(
+        name=spec.name,
+        found=place.kind,
+        path=place.path,
+        sha256=sha256,
+        fingerprint=table.fingerprint,
+        rows=len(table),
+        numeric=len(table.numeric_names),
+        categorical=len(table.categorical_names),
+        balance={label: int(count) for label, count in zip(table.classes, counts, strict=True)},
+    )

@@ -1,0 +1,185 @@
+"""From a data frame, whatever its origin, to a `Table`: text is categorical, numbers are numeric, labels are classes.
+
+Whatever does not fit is refused with one line that names the column.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.errors import DataError
+from llpbench.core.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
+"""what an object column may hold, to be read as text"""
+
+
+def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str | None = None) -> Table:
+    """The table of a frame: `target` holds the labels, every other column is a feature, in the frame's order.
+
+    String, object, category and bool columns are categorical, numbers are numeric, nulls are missing. Whole numbers
+    read as categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive` (default: the later in
+    string order) gets label 1; otherwise classes stand in string order.
+
+    Raises `DataError` for: a repeated column name, no rows, no features, an absent target, nulls or fewer than two
+    classes in it, numbers that are no class names, an infinite or wholly missing column, an unsupported type.
+    """
+    columns = [str(column) for column in frame.columns]
+    repeated = sorted({column for column in columns if columns.count(column) > 1})
+    if repeated:
+        raise DataError(f"dataset {name!r} has two columns called {repeated[0]!r}. Rename one of them.")
+    if target not in columns:
+        raise DataError(f"dataset {name!r} has no target column {target!r}. Its columns are: {', '.join(columns)}.")
+    if len(frame) == 0:
+        raise DataError(f"dataset {name!r} has no rows. Give a file with data.")
+    if len(columns) == 1:
+        raise DataError(f"dataset {name!r} has no features, only its target {target!r}. Add feature columns.")
+    labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
+    numeric: dict[str, FloatArray] = {}
+    categorical: dict[str, tuple[IntArray, tuple[str, ...]]] = {}
+    for position, column in enumerate(columns):
+        if column == target:
+            continue
+        series = frame.iloc[:, position]
+        if series.isna().all():
+            raise DataError(f"dataset {name!r}: column {column!r} holds nothing but missing values. Leave it out.")
+        if _is_numeric(series, name):
+            numeric[column] = _numbers(series, name)
+        else:
+            categorical[column] = _encode(series, name)
+    return Table(
+        name=name,
+        numeric=_stack(list(numeric.values()), len(frame), np.float64),
+        categorical=_stack([codes for codes, _ in categorical.values()], len(frame), np.int64),
+        labels=_frozen(labels),
+        numeric_names=tuple(numeric),
+        categorical_names=tuple(categorical),
+        categories=tuple(names for _, names in categorical.values()),
+        classes=classes,
+    )
+
+
+def read_parquet(path: Path) -> DataFrame:
+    """The frame in a parquet file. Raises `DataError` if it is absent, foreign, truncated or has repeated columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            repeated = sorted({column for column in names if names.count(column) > 1})
+            if repeated:
+                raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
+            return file.read().to_pandas()
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+        # pyarrow raises anything from ArrowInvalid to plain OSError for a file that is cut off
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
+
+
+def as_text(series: Series) -> Series:
+    """A column as text, so that it becomes categorical; missing stays missing. Whole numbers lose their decimals."""
+    import pandas as pd
+
+    codes, names = _factorize(series)
+    texts = np.array([*names, None], dtype=object)
+    return pd.Series(texts[codes], index=series.index, name=series.name, dtype=object)
+
+
+def _labels(series: Series, name: str, target: str, positive: str | None) -> tuple[IntArray, tuple[str, ...]]:
+    missing = int(series.isna().sum())
+    if missing:
+        raise DataError(f"dataset {name!r}: {missing:,} of {len(series):,} targets ({target!r}) are null. Drop them.")
+    if _is_numeric(series, name):
+        values = series.to_numpy(dtype=np.float64)
+        broken = values[values != np.floor(values)]
+        if len(broken) or np.isinf(values).any():
+            example = broken[0] if len(broken) else values[np.isinf(values)][0]
+            raise DataError(
+                f"dataset {name!r}: target {target!r} holds {example:g}, not a class. Turn it into classes."
+            )
+    labels, classes = _encode(series, name)
+    if len(classes) < 2:
+        raise DataError(f"dataset {name!r}: every target ({target!r}) is {classes[0]!r}. There must be two classes.")
+    if positive is None:
+        return labels, classes
+    if len(classes) > 2 or positive not in classes:
+        few = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
+        raise DataError(f"dataset {name!r}: {positive!r} is not one of two classes of {target!r}, which are: {few}.")
+    if classes[0] == positive:
+        return 1 - labels, (classes[1], classes[0])
+    return labels, classes
+
+
+def _is_numeric(series: Series, name: str) -> bool:
+    """Whether a column holds numbers rather than categories. Raises `DataError` if it holds neither."""
+    import pandas as pd
+    from pandas.api import types
+
+    dtype = series.dtype
+    if types.is_bool_dtype(dtype) or isinstance(dtype, pd.CategoricalDtype | pd.StringDtype):
+        return False
+    if types.is_float_dtype(dtype) or types.is_integer_dtype(dtype):
+        return True
+    found = str(dtype)
+    if types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
+        foreign = {type(value).__name__ for value in series.dropna() if not isinstance(value, TEXT_TYPES)}
+        if not foreign:
+            return False
+        found = " or ".join(sorted(foreign))
+    raise DataError(
+        f"dataset {name!r}: column {str(series.name)!r} is of type {found}, which is not supported. "
+        "Turn it into numbers or text, or leave it out."
+    )
+
+
+def _numbers(series: Series, name: str) -> FloatArray:
+    """`[rows]` float64, NaN where missing."""
+    values: FloatArray = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise DataError(
+            f"dataset {name!r}: column {str(series.name)!r} holds an infinite value, first in row {infinite[0]} "
+            "(counted from 0). Replace it by a number or a null."
+        )
+    return values
+
+
+def _encode(series: Series, name: str) -> tuple[IntArray, tuple[str, ...]]:
+    """`[rows]` codes, -1 where missing, and the categories in ascending order of their strings."""
+    _is_numeric(series, name)
+    codes, names = _factorize(series)
+    order = sorted(set(names))
+    rank = {text: index for index, text in enumerate(order)}
+    # one string can stand for several values (1 and "1"); code -1 meets the last entry
+    lookup = np.array([*(rank[text] for text in names), -1], dtype=np.int64)
+    return lookup[codes], tuple(order)
+
+
+def _factorize(series: Series) -> tuple[IntArray, list[str]]:
+    """`[rows]` index into the distinct values' strings, -1 where missing."""
+    codes, values = series.factorize(use_na_sentinel=True)
+    return codes.astype(np.int64), [_text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _stack(columns: list[Any], rows: int, dtype: type) -> Any:
+    return _frozen(np.column_stack(columns) if columns else np.empty((rows, 0), dtype))
+
+
+def _frozen(array: Any) -> Any:
+    """Read-only: a table is shared by every cell of a process."""
+    array.setflags(write=False)
+    return array

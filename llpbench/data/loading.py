@@ -1,0 +1,162 @@
+"""Find a dataset, read it, check it, and keep what was downloaded.
+
+The order of look-up: the data directory (argument, else `LLPBENCH_DATA`), the user's cache, what the package embeds,
+the source. The cache is `LLPBENCH_CACHE`, else `XDG_CACHE_HOME/llpbench`, else `~/.cache/llpbench`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llpbench.core.errors import DataError
+from llpbench.core.tables import Table
+from llpbench.data.frames import read_parquet
+from llpbench.data.sources import Parquet
+from llpbench.data.specs import DatasetSpec, dataset_spec
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+EMBEDDED = Path(str(files("llpbench.datasets"))) / "embedded"
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a dataset was found."""
+
+    kind: str
+    """`data-dir`, `cache`, `embedded` or `file` (of a `Parquet` source)"""
+    path: Path
+
+
+_tables: dict[tuple[object, ...], Table] = {}
+
+
+def load_table(name: str, data_dir: str | Path | None = None, download: bool = True) -> Table:
+    """The dataset called `name`, checked against its declaration; in memory after the first call.
+
+    Raises `DataError` if it cannot be had or is not what it should be, and, without `download`, if it is nowhere local.
+    """
+    spec = dataset_spec(name)
+    place = locate(spec, data_dir)
+    if place is None:
+        if not download or spec.source is None or isinstance(spec.source, Parquet):
+            raise DataError(absence(spec))
+        place = Location("cache", download_dataset(spec))
+    stat = place.path.stat()
+    key = (spec.name, spec.prepare, str(place.path), stat.st_mtime_ns, stat.st_size)
+    if key not in _tables:
+        _tables[key] = read_table(spec, place)
+    return _tables[key]
+
+
+def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
+    """The local file that `load_table` would read, or None if it would download."""
+    place = locate(dataset_spec(name), data_dir)
+    return None if place is None else place.path
+
+
+def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | None:
+    """The first local place that holds the dataset. Raises `DataError` if the data directory given does not exist."""
+    folder = data_directory(data_dir)
+    places: list[Location] = []
+    if folder is not None:
+        places.append(Location("data-dir", folder / f"{spec.name}.parquet"))
+        if spec.source is not None and not isinstance(spec.source, Parquet) and spec.source.archive:
+            places.append(Location("data-dir", folder / spec.source.archive))
+    if isinstance(spec.source, Parquet):
+        places.append(Location("file", spec.folder / Path(spec.source.path).expanduser()))
+    else:
+        places.append(Location("cache", cache_path(spec.name)))
+        places.append(Location("embedded", EMBEDDED / f"{spec.name}.parquet"))
+    return next((place for place in places if place.path.exists()), None)
+
+
+def data_directory(data_dir: str | Path | None = None) -> Path | None:
+    """`data_dir`, else what `LLPBENCH_DATA` names, else None. Raises `DataError` if that is no directory."""
+    given = data_dir or os.environ.get("LLPBENCH_DATA")
+    if not given:
+        return None
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
+        origin = "--data-dir" if data_dir else "LLPBENCH_DATA"
+        raise DataError(f"data directory {str(folder)!r} ({origin}) does not exist. Create it or name another.")
+    return folder
+
+
+def cache_directory() -> Path:
+    """Where downloads are kept; it need not exist yet."""
+    if own := os.environ.get("LLPBENCH_CACHE"):
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "llpbench"
+
+
+def cache_path(name: str) -> Path:
+    """The file that holds dataset `name` once it has been downloaded."""
+    return cache_directory() / "datasets" / f"{name}.parquet"
+
+
+def read_table(spec: DatasetSpec, place: Location) -> Table:
+    """The table that stands at a place, checked. Raises `DataError`."""
+    try:
+        if place.path.suffix == ".parquet" or spec.source is None or isinstance(spec.source, Parquet):
+            raw = read_parquet(place.path)
+        else:
+            raw = spec.source.read(place.path)
+        return spec.table(raw, repr(str(place.path)))
+    except DataError as error:
+        if place.kind != "cache":
+            raise
+        raise DataError(f"{error} Or delete {str(place.path)!r}, and it is downloaded again.") from error
+
+
+def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
+    """Download, check and cache a dataset; with `again`, even if it is cached. Returns the cached file.
+
+    Processes take turns, and the file appears whole or not at all.
+    """
+    from filelock import FileLock
+
+    assert spec.source is not None
+    assert not isinstance(spec.source, Parquet)
+    path = cache_path(spec.name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_suffix(".lock")):
+            if again or not path.exists():
+                origin = spec.source.describe()
+                frame = spec.frame(spec.source.download(), origin)
+                spec.tabulate(frame, origin)
+                _write(frame, path)
+    except OSError as error:
+        raise DataError(
+            f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
+            "Set LLPBENCH_CACHE to a folder that can."
+        ) from error
+    return path
+
+
+def absence(spec: DatasetSpec) -> str:
+    """The one line for a dataset that is nowhere."""
+    if isinstance(spec.source, Parquet):
+        path = spec.folder / Path(spec.source.path).expanduser()
+        return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Mend the path in its declaration."
+    else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
+    return (
+        f"dataset {spec.name!r} is not on this machine. "
+        f"Point --data-dir or LLPBENCH_DATA to a folder with {spec.name}.parquet{else_download}."
+    )
+
+
+def _write(frame: DataFrame, path: Path) -> None:
+    part = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        frame.to_parquet(part, index=False, compression="zstd")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,158 @@
+"""What is known of each dataset before it is loaded: origin, size, licence; and the check against it.
+
+A dataset is a function under `@register_dataset(name, ...)` that takes the frame as its source, or a user's parquet
+file, gives it and returns features and target. It must give back unchanged what it once returned. The decorator's
+keywords are the fields of `DatasetSpec`; only `target` is needed, and `source` unless the data always stand in the data
+directory.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.registry import DATASETS, Entry
+from llpbench.core.tables import Table
+from llpbench.data.frames import table_from_frame
+from llpbench.data.sources import Parquet, Source
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec:
+    """The declaration of one dataset. Counts left out are not checked."""
+
+    name: str
+    summary: str
+    """first line of the function's docstring"""
+    prepare: Callable[[DataFrame], DataFrame]
+    """the registered function"""
+    folder: Path
+    """of the file that registers the dataset; a relative `Parquet` path starts there"""
+    target: str
+    """column that holds the labels"""
+    source: Source | Parquet | None = None
+    """where it is downloaded from, or one's own file; None: only the data directory holds it"""
+    code: str = ""
+    """the paper's abbreviation"""
+    positive: str | None = None
+    """in binary data, the class with label 1; default: the later in string order"""
+    rows: int | None = None
+    numeric: int | None = None
+    """number of numeric features"""
+    categorical: int | None = None
+    """number of categorical features"""
+    columns: tuple[str, ...] = ()
+    """names of the features in dataset order, which decides ordered bags; a file may hold them in any order"""
+    balance: Mapping[str, int] = field(default_factory=dict)
+    """number of rows of each class"""
+    licence: str = "not stated"
+    redistributable: bool = False
+    """whether the package may ship the data"""
+    reference: str = ""
+
+    @property
+    def classes(self) -> int | None:
+        """Number of classes, if declared."""
+        return len(self.balance) or None
+
+    def table(self, raw: DataFrame, origin: str) -> Table:
+        """The table made from a raw frame, once it agrees with the declaration. `origin` names the frame in errors."""
+        return self.tabulate(self.frame(raw, origin), origin)
+
+    def frame(self, raw: DataFrame, origin: str) -> DataFrame:
+        """Features and target of a raw frame, columns in dataset order."""
+        try:
+            frame = self.prepare(raw)
+        except LLPBenchError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise DataError(f"dataset {self.name!r} cannot be made from {origin} ({reason}). {self._remedy}") from error
+        if not hasattr(frame, "columns"):
+            kind = type(frame).__name__
+            raise DataError(
+                f"the function of dataset {self.name!r} returned {kind}, not a data frame. Let it return one."
+            )
+        if not self.columns:
+            return frame
+        found = [str(column) for column in frame.columns]
+        wanted = (*self.columns, self.target)
+        missing = [column for column in wanted if column not in found]
+        foreign = [column for column in found if column not in wanted]
+        if missing or foreign:
+            parts = [f"no {', '.join(missing)}"] * bool(missing) + [f"also {', '.join(foreign)}"] * bool(foreign)
+            self._refuse(origin, "columns", str(len(wanted)), f"{len(found)} ({'; '.join(parts)})")
+        return frame if tuple(found) == wanted or len(set(found)) < len(found) else frame[list(wanted)]
+
+    def tabulate(self, frame: DataFrame, origin: str) -> Table:
+        """The table of a prepared frame, checked: rows, features of each kind and rows of each class."""
+        table = table_from_frame(frame, name=self.name, target=self.target, positive=self.positive)
+        counts = np.bincount(table.labels, minlength=len(table.classes))
+        balance = {name: int(count) for name, count in zip(table.classes, counts, strict=True)}
+        facts = (
+            ("rows", self.rows, len(table)),
+            ("numeric features", self.numeric, len(table.numeric_names)),
+            ("categorical features", self.categorical, len(table.categorical_names)),
+        )
+        for fact, expected, found in facts:
+            if expected is not None and expected != found:
+                self._refuse(origin, fact, f"{expected:,}", f"{found:,}")
+        if self.balance and dict(self.balance) != balance:
+            self._refuse(origin, "rows of each class", _counts(self.balance), _counts(balance))
+        return table
+
+    @property
+    def _remedy(self) -> str:
+        return f"Point --data-dir or LLPBENCH_DATA to a folder with a right {self.name}.parquet."
+
+    def _refuse(self, origin: str, fact: str, expected: str, found: str) -> None:
+        what = f"dataset {self.name!r} from {origin} has the wrong {fact}"
+        raise DataError(f"{what}: expected {expected}, found {found}. {self._remedy}")
+
+
+def dataset_spec(name: str) -> DatasetSpec:
+    """The declaration of dataset `name` (or of its code). Raises `LLPBenchError` if it is unknown or badly declared."""
+    return _spec(DATASETS.entry(name))
+
+
+def dataset_specs() -> list[DatasetSpec]:
+    """The declarations of every dataset, in the registry's order."""
+    return [_spec(entry) for entry in DATASETS.entries()]
+
+
+def _spec(entry: Entry) -> DatasetSpec:
+    prepare = entry.load()
+    given: dict[str, Any] = dict(entry.facts)
+    own = {"name", "summary", "prepare", "folder"}
+    known = [item.name for item in fields(DatasetSpec) if item.name not in own]
+    for fact in given:
+        if fact not in known:
+            near = difflib.get_close_matches(fact, known, n=1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
+            raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) declares an unknown {fact!r}. {hint}")
+    needed = [item.name for item in fields(DatasetSpec) if item.name in known and item.default is MISSING]
+    absent = [fact for fact in needed if fact not in given and fact != "balance"]
+    if absent:
+        raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) does not declare its {absent[0]!r}. Add it.")
+    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
+
+
+def _folder(function: Callable[..., Any]) -> Path:
+    """The folder of a function's file; the working directory for one typed into a prompt or a notebook."""
+    folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
+    return folder if folder.is_dir() else Path.cwd()
+
+
+def _counts(balance: Mapping[str, int]) -> str:
+    shown = [f"{name} {count:,}" for name, count in sorted(balance.items())]
+    return ", ".join(shown[:10]) + (", ..." if len(shown) > 10 else "")

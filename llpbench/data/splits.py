@@ -1,0 +1,116 @@
+"""Splits and bags: which row is in which part, and in which bag, for one (dataset, bagging, bag size, seed).
+
+Nothing here depends on a method, a criterion or a library's version: results of different machines and years can be
+compared by the hash of their assignment (`Assignment.manifest`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llpbench.core.bags import IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import BAGGINGS
+from llpbench.core.seeding import generator
+from llpbench.core.tables import Assignment, Split, Table
+from llpbench.data.baggings import format_bagging, parse_bagging, shuffled
+
+PARTS = ("train", "validation", "test")
+
+
+def split_rows(labels: IntArray, seed: int, name: str) -> Split:
+    """Split the rows of dataset `name` 80/10/10 into train, test and validation, stratified by class.
+
+    `labels` is `[rows]`. Rows stand in random order inside each part. The sizes, of each part and of each class in it,
+    are the same for every seed. Validation and test hold `rows // 10` rows each.
+    """
+    # Written out rather than taken from a library: the manifest of a published result must stay the same when
+    # scikit-learn changes how it draws.
+    rng = generator(seed, "split", name)
+    part_size = len(labels) // 10
+    counts = np.bincount(labels).astype(np.int64)
+    test_counts = _apportion(counts, part_size)
+    validation_counts = _apportion(counts - test_counts, part_size)
+    train, validation, test = [], [], []
+    for label, (for_test, for_validation) in enumerate(zip(test_counts, validation_counts, strict=True)):
+        rows = shuffled(np.flatnonzero(labels == label), rng)
+        end = for_test + for_validation
+        test.append(rows[:for_test])
+        validation.append(rows[for_test:end])
+        train.append(rows[end:])
+    return Split(*(shuffled(np.concatenate(part), rng) for part in (train, validation, test)))
+
+
+def assign_bags(table: Table, bagging: str, bag_size: int, seed: int) -> Assignment:
+    """Split `table` and put the rows of each part into bags of `bag_size`, each part on its own.
+
+    `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Of each part, the rows that
+    fill no bag (rows mod size) are left out at random, before any sorting: else the same extreme of the sort order
+    would always be lost.
+
+    Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`.
+    """
+    name, options = parse_bagging(bagging)
+    _require_bag_size(bag_size, table)
+    split = split_rows(table.labels, seed, table.name)
+    function = BAGGINGS.get(name)
+    bags = {}
+    for part in PARTS:
+        rows = getattr(split, part)
+        rng = generator(seed, "bags", table.name, format_bagging(name, options), int(bag_size), part)
+        kept = shuffled(rows, rng)[: len(rows) - len(rows) % bag_size]
+        bags[part] = _checked(function(table, kept, int(bag_size), rng, **options), kept, name)
+    return Assignment(split, bags["train"], bags["validation"], bags["test"])
+
+
+def largest_bag_size(rows: int) -> int:
+    """The largest bag size of a dataset of so many rows: 2 training bags, 1 validation and 1 test bag must be filled.
+
+    0 if there are too few rows for any bag. It needs no data, so that a planner can leave out impossible cells.
+    """
+    return rows // 10  # validation and test; training rows are eight times as many and always fill two bags
+
+
+def _require_bag_size(bag_size: int, table: Table) -> None:
+    if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
+        raise LLPBenchError(f"bag size must be a positive integer, however: {bag_size!r}. Choose one, such as 256.")
+    largest = largest_bag_size(len(table))
+    if largest == 0:
+        raise LLPBenchError(
+            f"dataset {table.name!r} has {len(table)} rows, too few to split 80/10/10 into bags. Give 10 rows or more."
+        )
+    if bag_size > largest:
+        raise LLPBenchError(
+            f"bag size {bag_size} is larger than the {largest:,} validation rows of {table.name!r}. "
+            f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
+        )
+
+
+def _apportion(counts: IntArray, total: int) -> IntArray:
+    """Take `total` of `counts.sum()` items in proportion to `counts`, by largest remainders, ties in order."""
+    whole = counts * total
+    share: IntArray = whole // counts.sum()
+    by_remainder = np.argsort(-(whole % counts.sum()), kind="stable")
+    share[by_remainder[: total - share.sum()]] += 1
+    return share
+
+
+def _checked(bags: NDArray[Any], rows: IntArray, bagging: str) -> IntArray:
+    """What a bagging gave, if it is row numbers `[bags, size]` of `rows`, none twice, padded with -1."""
+    place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
+    if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
+        found = f"{bags.dtype} {bags.shape}" if isinstance(bags, np.ndarray) else type(bags).__name__
+        raise LLPBenchError(f"{place} must return integers [bags, size], however: {found}. Mend it.")
+    inside = bags[bags >= 0]
+    unique = np.unique(inside)
+    if len(unique) < len(inside):
+        raise LLPBenchError(f"{place} put {len(inside) - len(unique)} rows into more than one bag. Mend it.")
+    if not np.isin(unique, rows).all():
+        raise LLPBenchError(f"{place} returned rows that it was not given. Mend it.")
+    if not (bags >= 0).any(axis=1).all() or len(bags) == 0:
+        raise LLPBenchError(f"{place} returned an empty bag, or none at all. Mend it.")
+    return bags.astype(np.int64)

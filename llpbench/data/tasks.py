@@ -1,0 +1,98 @@
+"""From a table and an assignment of its rows to bags to a task: the only place where labels meet training rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llpbench.core.bags import BaggedRows, Holdout, IntArray, Rows, Schema, Supervision, Task
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.tables import Assignment, Table
+
+
+def build_task(
+    table: Table, assignment: Assignment, *, supervision: Supervision = "bags", bags_per_step: int = 2
+) -> Task:
+    """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
+
+    With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
+    as every other. This function is the only place where labels meet training rows.
+    """
+    train_rows = assignment.train[assignment.train >= 0]
+    scaler = _Scaler(table, train_rows)
+    classes = len(table.classes)
+    counts = count_labels(table.labels, assignment.train, classes)
+    prior = counts.sum(axis=0) / counts.sum()
+    proportions = counts / counts.sum(axis=1, keepdims=True)
+    train_bags = assignment.train if supervision == "bags" else train_rows[:, None]
+    if supervision == "instances":
+        counts = count_labels(table.labels, train_bags, classes)
+    elif supervision != "bags":
+        raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
+    return Task(
+        schema=Schema(
+            numeric=len(table.numeric_names),
+            cardinalities=tuple(len(names) + 1 for names in table.categories),
+            classes=classes,
+            prior=tuple(float(p) for p in prior),
+            rows_per_step=bags_per_step * assignment.train.shape[1],
+        ),
+        train=BaggedRows(scaler(train_rows), _positions(train_bags, train_rows, len(table)), counts),
+        validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
+        test=_holdout(table, scaler, assignment.split.test, assignment.test),
+        train_labels=table.labels[train_rows],
+        bag_proportions=proportions,
+        manifest=assignment.manifest,
+        fingerprint=table.fingerprint,
+    )
+
+
+class _Scaler:
+    """z-scores and category vocabularies, from the training rows alone."""
+
+    def __init__(self, table: Table, train_rows: IntArray) -> None:
+        self.table = table
+        numeric = table.numeric[train_rows]
+        present = ~np.isnan(numeric)
+        number = np.maximum(present.sum(axis=0), 1)
+        self.mean = np.where(present, numeric, 0.0).sum(axis=0) / number
+        self.std = np.sqrt(np.where(present, (numeric - self.mean) ** 2, 0.0).sum(axis=0) / number)
+        self.std[self.std == 0.0] = 1.0  # a constant column carries nothing: it becomes 0
+        self.seen = [
+            np.isin(np.arange(len(names)), table.categorical[train_rows, column])
+            for column, names in enumerate(table.categories)
+        ]
+
+    def __call__(self, rows: IntArray) -> Rows:
+        numeric = (self.table.numeric[rows] - self.mean) / self.std
+        missing = np.isnan(numeric)
+        codes = self.table.categorical[rows]
+        categorical = np.zeros(codes.shape, dtype=np.int64)
+        for column, seen in enumerate(self.seen):
+            code = codes[:, column]
+            known = (code >= 0) & np.append(seen, False)[code]  # code -1 meets the appended False
+            categorical[known, column] = code[known] + 1
+        return Rows(np.where(missing, 0.0, numeric).astype(np.float32), categorical, missing)
+
+
+def _holdout(table: Table, scaler: _Scaler, rows: IntArray, bags: IntArray) -> Holdout:
+    return Holdout(
+        rows=scaler(rows),
+        labels=table.labels[rows],
+        index=_positions(bags, rows, len(table)),
+        counts=count_labels(table.labels, bags, len(table.classes)),
+    )
+
+
+def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
+    """Rewrite row numbers of the table as positions in `rows`."""
+    position = np.full(total + 1, -1, dtype=np.int64)  # the last entry, reached by -1, keeps padding at -1
+    position[rows] = np.arange(len(rows))
+    return position[bags]
+
+
+def count_labels(labels: IntArray, bags: IntArray, classes: int) -> IntArray:
+    """Class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]`."""
+    inside = bags >= 0
+    counts = np.zeros((len(bags), classes), dtype=np.int64)
+    np.add.at(counts, (np.nonzero(inside)[0], labels[bags[inside]]), 1)
+    return counts

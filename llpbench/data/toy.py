@@ -1,0 +1,116 @@
+"""Small tables and tasks, for tests and `llpbench check`: Gaussians with numbers, categories and missing values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from llpbench.core.bags import IntArray, Task
+from llpbench.core.tables import Assignment, Split, Table
+from llpbench.data.tasks import build_task
+
+
+def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: int = 0) -> Table:
+    """Classes that three numbers and a category tell apart."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(rows) % classes)
+    numeric = rng.normal(size=(rows, 3)) + 2.0 * np.eye(classes, 3)[labels]
+    numeric[rng.random(numeric.shape) < missing] = np.nan
+    categorical = np.stack([(labels + (rng.random(rows) < 0.3)) % 4, rng.integers(0, 3, rows)], axis=1)
+    categorical[rng.random(categorical.shape) < missing] = -1
+    return Table(
+        name="toy",
+        numeric=numeric,
+        categorical=categorical.astype(np.int64),
+        labels=labels.astype(np.int64),
+        numeric_names=("a", "b", "c"),
+        categorical_names=("d", "e"),
+        categories=(("0", "1", "2", "3"), ("0", "1", "2")),
+        classes=tuple(map(str, range(classes))),
+    )
+
+
+def toy_assignment(rows: int = 400, size: int = 16, seed: int = 0, unequal: bool = False) -> Assignment:
+    """Random bags of `size`; `unequal`: every second bag lacks half of its rows."""
+    order = np.random.default_rng(seed).permutation(rows)
+    parts = np.split(order, [int(0.6 * rows), int(0.8 * rows)])
+    bags = [part[: len(part) // size * size].reshape(-1, size) for part in parts]
+    if unequal:
+        bags[0] = bags[0].copy()
+        bags[0][::2, size // 2 :] = -1
+    return Assignment(Split(parts[0], parts[1], parts[2]), *bags)
+
+
+def toy_task(
+    seed: int = 0, classes: int = 2, supervision: str = "bags", size: int = 16, unequal: bool = False, rows: int = 400
+) -> Task:
+    """A task on the toy table, its bags drawn with `seed`."""
+    table = toy_table(rows=rows, classes=classes)
+    return build_task(table, toy_assignment(rows, size, seed, unequal), supervision=supervision)
+
+
+def permuted_within(table: Table, bags: IntArray) -> Table:
+    """The table with the labels of each bag's rows shuffled among them: to a learner from bags it is the same."""
+    labels, rng = table.labels.copy(), np.random.default_rng(1)
+    for bag in bags:
+        rows = bag[bag >= 0]
+        labels[rows] = rng.permutation(labels[rows])
+    assert (labels != table.labels).any()
+    return replace(table, labels=labels)
+
+
+def pure_bags(classes: int) -> tuple[Table, Assignment]:
+    """Well-separated Gaussians in bags of one class each: everything can be learned."""
+    rng, rows, size = np.random.default_rng(0), 480, 8
+    labels = np.sort(np.arange(rows) % classes)
+    table = Table(
+        name="pure",
+        numeric=rng.normal(size=(rows, 3)) + 4.0 * np.eye(classes, 3)[labels],
+        categorical=np.zeros((rows, 0), np.int64),
+        labels=labels,
+        numeric_names=("a", "b", "c"),
+        categorical_names=(),
+        categories=(),
+        classes=tuple(map(str, range(classes))),
+    )
+    bags = rng.permutation(np.arange(rows).reshape(-1, size))
+    return table, _cut(bags, [40, 50])
+
+
+def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
+    """Every bag is half of one class and half of the other: the proportions say nothing."""
+    table, rng = toy_table(missing=0.0), np.random.default_rng(0)
+    by_class = [rng.permutation(np.flatnonzero(table.labels == c)) for c in (0, 1)]
+    bags = np.column_stack([rows[: len(rows) // size * size].reshape(-1, size // 2) for rows in by_class])
+    return table, _cut(bags, [12, 18])
+
+
+def awkward_tables() -> dict[str, tuple[Table, Assignment]]:
+    """Tables with what real ones have and tidy ones lack, by description."""
+    table, assignment = toy_table(missing=0.2), toy_assignment()
+    rows, rng = len(table), np.random.default_rng(0)
+    numeric = table.numeric.copy()
+    numeric[assignment.train.ravel(), 1] = np.nan
+    numeric[:, 2] = 3.0
+    categorical = np.column_stack([table.categorical, np.full(rows, -1), rng.integers(0, 10_000, rows)])
+    categorical[assignment.train.ravel(), 1] = 0  # its other categories are unseen in training
+    full = replace(
+        table,
+        numeric=numeric,
+        categorical=categorical.astype(np.int64),
+        categorical_names=("d", "e", "f", "g"),
+        categories=(*table.categories, ("0",), tuple(map(str, range(10_000)))),
+    )
+    numbers = replace(table, categorical=table.categorical[:, :0], categorical_names=(), categories=())
+    return {
+        "missing, constant and unseen values": (full, assignment),
+        "numbers alone": (numbers, assignment),
+        "categories alone": (replace(table, numeric=table.numeric[:, :0], numeric_names=()), assignment),
+    }
+
+
+def _cut(bags: IntArray, borders: list[int]) -> Assignment:
+    """Train, validate and test on the bags before, between and after the borders."""
+    parts = np.split(bags, borders)
+    return Assignment(Split(*(part.ravel() for part in parts)), *parts)

@@ -1,0 +1,87 @@
+"""One's own results beside the published ones: the same leaderboards, and whether shared runs were repeated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from llpbench.core.record import Record
+from llpbench.report.boards import HEADLINE, Leaderboards
+from llpbench.report.tabulate import tabulate
+from llpbench.report.text import counted, protocol_text
+from llpbench.results.journal import keep
+
+Place = tuple[str, str, int]
+"""dataset, bagging, bag size"""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Own and published results together."""
+
+    leaderboards: Leaderboards
+    """of every place where one's own journal has runs"""
+    own: frozenset[str]
+    """ids of one's own cells"""
+    remarks: tuple[str, ...]
+    """what became of runs that both have, and what keeps boards apart; one line each"""
+
+
+def compare(own: Mapping[str, Record], published: Mapping[str, Record]) -> Comparison:
+    """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes."""
+    places = {_place(record) for record in own.values()}
+    near = {run: record for run, record in published.items() if _place(record) in places}
+    remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
+    kept = {run: keep([near[run]] if run in near else [], record)[-1] for run, record in own.items()}
+    leaderboards = tabulate([*{**near, **kept}.values()])
+    return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
+
+
+def _place(record: Record) -> Place:
+    spec = record["spec"]
+    return spec["dataset"], spec["bagging"], spec["bag_size"]
+
+
+def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:
+    """What became of the runs that both have."""
+    both = [run for run in own if run in published and own[run]["status"] == published[run]["status"] == "ok"]
+    failed = [run for run in own if run in published and own[run]["status"] != "ok" == published[run]["status"]]
+    lines = [f"{counted(len(failed), 'run')} failed here that succeeded when published: the published ones are shown."]
+    lines = lines if failed else []
+    if not both:
+        return lines
+    gaps = {run: abs(_auc(own[run]) - _auc(published[run])) for run in both}
+    same = [run for run in both if own[run]["results"] == published[run]["results"]]
+    worst = max(both, key=lambda run: gaps[run])
+    line = f"{counted(len(both), 'run')} in both journals: {len(same)} with identical results"
+    if len(same) < len(both):
+        spec = own[worst]["spec"]
+        where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {own[worst]['seed']}"
+        line += f"; the largest difference is {100 * gaps[worst]:.2f} points of AUC ({where})"
+    return [*lines, line + "."]
+
+
+def _apart(own: Iterable[Record], published: Iterable[Record]) -> list[str]:
+    """Protocols of one's own that nothing published has: those results stand in boards of their own."""
+    published = list(published)
+    if not published:
+        return ["Nothing is published for these datasets, baggings and bag sizes."]
+    theirs = {_protocol(record) for record in published} - {"null"}
+    mine = {_protocol(record) for record in own} - {"null"}
+    return [
+        f"Nothing published was trained with your protocol ({protocol_text(json.loads(protocol))}), but with "
+        f"{' and '.join(protocol_text(json.loads(other)) for other in sorted(theirs))}: "
+        "use that to stand in one leaderboard."
+        for protocol in sorted(mine - theirs)
+        if theirs
+    ]
+
+
+def _protocol(record: Record) -> str:
+    return json.dumps(record["spec"]["protocol"], sort_keys=True)
+
+
+def _auc(record: Record) -> float:
+    value = record["results"]["auc"]["test"].get(HEADLINE)
+    return float("nan") if value is None else value

@@ -1,0 +1,1 @@
+"""The journal: what is known, merged from several machines."""

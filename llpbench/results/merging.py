@@ -1,0 +1,123 @@
+"""Several journals as one: the work of several machines, or one's own beside what is published.
+
+A run that is in several journals with the same results is kept once; with different results all of its records are
+kept, and reports flag it. A failure gives way to a success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import llpbench
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, Journal, keep, read, to_line
+
+PUBLISHED = "published"
+"""names the journal that ships with the package"""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Several journals, read as one."""
+
+    kept: dict[str, list[Record]]
+    """by run id: what is kept of it, that which counts last"""
+    warnings: tuple[str, ...]
+    """one line for each line of a journal that had to be left out"""
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """The record of each run that counts."""
+        return {run: records[-1] for run, records in self.kept.items()}
+
+    @property
+    def disputed(self) -> list[str]:
+        """One line for each run that has different results."""
+        return disputes(records for _, records in sorted(self.kept.items()) if len(records) > 1)
+
+
+def journal_path(name: str) -> Path:
+    """A journal's file, from its own name, its folder's, or `published`. Raises `LLPBenchError` if there is none."""
+    if name == PUBLISHED:
+        return published()
+    path = Path(name).expanduser()
+    found = path / FILE if path.is_dir() else path
+    if not found.is_file():
+        raise LLPBenchError(f"there is no journal {str(found)!r}. Give the --out of a run, a {FILE}, or {PUBLISHED}.")
+    return found
+
+
+def published() -> Path:
+    """The journal that ships with the package: inside it where it is installed, beside it in a checkout."""
+    package = Path(llpbench.__file__).resolve().parent
+    for folder in (package, package.parent):
+        if (path := folder / "leaderboards" / FILE).is_file():
+            return path
+    raise LLPBenchError("this installation has no published journal. Reinstall llpbench.")
+
+
+def merge(journals: Iterable[Path]) -> Merged:
+    """Read journals as one (`journal.keep`), whatever their order: of different results the newest counts.
+
+    Raises `LLPBenchError` as `journal.read` does.
+    """
+    kept: dict[str, list[Record]] = {}
+    warnings: list[str] = []
+    for contents in map(read, journals):
+        warnings += contents.warnings
+        for run, last in contents.records.items():
+            for record in contents.disputed.get(run, (last,)):
+                kept[run] = keep(kept.get(run, ()), record)
+    newest_last = {run: sorted(records, key=lambda record: record["finished"]) for run, records in kept.items()}
+    return Merged(newest_last, tuple(warnings))
+
+
+def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
+    """Merge journals into that of `folder`, written as a whole and sorted by what its runs are of.
+
+    A journal that is there already is replaced only if it is one of those merged; nobody else can write to it
+    meanwhile. Raises `LLPBenchError` otherwise, and if it cannot be written.
+    """
+    path = folder / FILE
+    if path.exists() and not any(path.samefile(journal) for journal in journals):
+        raise LLPBenchError(
+            f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
+        )
+    with Journal(folder):
+        merged = merge(journals)
+        records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
+        try:
+            replace_file(path, b"".join(map(to_line, records)))
+        except OSError as error:
+            raise LLPBenchError(
+                f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
+            ) from error
+    return merged
+
+
+def _place(record: Record) -> tuple[str, ...]:
+    """Where a record stands among others: by what it is of, then by when it was made."""
+    spec = record["spec"]
+    parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
+    return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}", record["finished"])
+
+
+def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
+    """One line for each run, given as all its records, the one that counts last."""
+    return [_dispute(records) for records in runs]
+
+
+def _dispute(records: Sequence[Record]) -> str:
+    spec, seed = records[-1]["spec"], records[-1]["seed"]
+    chosen = [record["results"]["auc"]["test"] if "auc" in record["results"] else {} for record in records]
+    values = [test.get("auc") for test in chosen]
+    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in values)
+    return (
+        f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
+        f"test AUC {shown}; the last one counts"
+    )

@@ -1,0 +1,1 @@
+"""A run: settings, plan, schedule, executors, progress. It ends at the journal."""

@@ -1,0 +1,209 @@
+"""What a run shows while it works: a live display in a terminal, a few plain lines anywhere else.
+
+It goes to standard error; standard output is for the leaderboards.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from llpbench.core.cell import Epoch
+from llpbench.core.record import Record
+from llpbench.running.schedule import Job, plural
+
+_MOST_RUNNING = 12
+"""lines of running cells"""
+
+
+class Display(Protocol):
+    """Shows a run. A context manager, so that a live display is always taken down."""
+
+    def __enter__(self) -> Display: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def begin(self, runs: int) -> None:
+        """So many runs are to do."""
+        ...
+
+    def estimate(self, seconds: float | None) -> None:
+        """They will still take about so long; None: unknown."""
+        ...
+
+    def say(self, text: str, *, warning: bool = False) -> None:
+        """A line that stays."""
+        ...
+
+    def started(self, job: Job) -> None: ...
+
+    def progressed(self, job: Job, epoch: Epoch) -> None: ...
+
+    def finished(self, job: Job, records: Sequence[Record]) -> None: ...
+
+
+def make_display() -> Display:
+    """The live display in a terminal; plain lines otherwise, or if NO_COLOR asks for no decoration."""
+    console = Console(stderr=True, highlight=False)
+    return LiveDisplay(console) if console.is_terminal and not os.environ.get("NO_COLOR") else PlainDisplay(console)
+
+
+class PlainDisplay:
+    """A line for the start and the end of each cell."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._runs = 0
+        self._finished = 0
+        self._since: dict[str, float] = {}
+
+    def __enter__(self) -> PlainDisplay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        pass
+
+    def begin(self, runs: int) -> None:
+        self._runs = runs
+
+    def estimate(self, seconds: float | None) -> None:
+        """Nothing: plain lines do not change."""
+
+    def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def started(self, job: Job) -> None:
+        self._since[job.cell.id] = time.monotonic()
+        self.say(f"started {job}")
+
+    def progressed(self, job: Job, epoch: Epoch) -> None:
+        """Nothing: a line for each epoch would be too many."""
+
+    def finished(self, job: Job, records: Sequence[Record]) -> None:
+        self._finished += len(records)
+        took = duration(time.monotonic() - self._since.pop(job.cell.id))
+        verdict, reason = in_short(records)
+        self.say(f"{verdict} {job} in {took}, {self._finished}/{self._runs} runs{reason and f': {reason}'}")
+
+
+@dataclass
+class _Running:
+    """A job that is being computed."""
+
+    job: Job
+    since: float = field(default_factory=time.monotonic)
+    epoch: Epoch | None = None
+
+
+class LiveDisplay:
+    """An overall bar with the time that remains, the running cells with epoch and criterion, failures as they come."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._runs = 0
+        self._finished = 0
+        self._failed = 0
+        self._end: float | None = None
+        self._running: dict[str, _Running] = {}
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> LiveDisplay:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def begin(self, runs: int) -> None:
+        self._runs = runs
+
+    def estimate(self, seconds: float | None) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def say(self, text: str, *, warning: bool = False) -> None:
+        self._console.print(escape(text), style="yellow" if warning else "")
+
+    def started(self, job: Job) -> None:
+        self._running[job.cell.id] = _Running(job)
+
+    def progressed(self, job: Job, epoch: Epoch) -> None:
+        self._running[job.cell.id].epoch = epoch
+
+    def finished(self, job: Job, records: Sequence[Record]) -> None:
+        self._running.pop(job.cell.id)
+        self._finished += len(records)
+        verdict, reason = in_short(records)
+        if reason:
+            self._failed += sum(record["status"] != "ok" for record in records)
+            self._console.print(f"[red]{verdict}[/] {escape(str(job))}: {escape(reason)}")
+
+    def _render(self) -> RenderableType:
+        if not self._runs:
+            return Text("")
+        # The display's thread draws while the run goes on: it must work on a copy.
+        running = list(self._running.values())
+        return Group(self._overall(), self._table(running[:_MOST_RUNNING]), _more(len(running) - _MOST_RUNNING))
+
+    def _overall(self) -> Table:
+        end = self._end
+        line = Table.grid(padding=(0, 1))
+        failed = Text(f"{self._failed} failed", style="red") if self._failed else Text("")
+        line.add_row(
+            ProgressBar(total=max(self._runs, 1), completed=self._finished, width=40),
+            Text(f"{self._finished}/{plural(self._runs, 'run')}"),
+            failed,
+            Text("" if end is None else f"about {duration(max(end - time.monotonic(), 0))} left", style="cyan"),
+        )
+        return line
+
+    def _table(self, running: Sequence[_Running]) -> Table:
+        table = Table.grid(padding=(0, 2))
+        for one in running:
+            epoch = one.epoch
+            table.add_row(
+                Text(str(one.job)),
+                Text("" if epoch is None else f"epoch {epoch.epoch + 1}/{epoch.epochs}", style="dim"),
+                Text("" if epoch is None else f"{epoch.criterion} {epoch.value:.3f}", style="dim"),
+                Text(duration(time.monotonic() - one.since), style="dim"),
+            )
+        return table
+
+
+def in_short(records: Sequence[Record]) -> tuple[str, str]:
+    """`ok` and "", or the first failure's status and reason, with the number of seeds that failed."""
+    if not records:
+        return "put back", ""
+    failed = [record for record in records if record["status"] != "ok"]
+    if not failed:
+        return "ok", ""
+    some = "" if len(failed) == len(records) else f" ({plural(len(failed), 'seed')} of {len(records)})"
+    return failed[0]["status"], f"{failed[0]['reason']}{some}"
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `3 min`, `2 h 05 min`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _more(number: int) -> Text:
+    return Text(f"and {number} more" if number > 0 else "", style="dim")

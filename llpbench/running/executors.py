@@ -1,0 +1,103 @@
+"""Executors: what computes the jobs of a schedule. `Inline` does so in this process; Ray: `ray_executor.py`.
+
+Both call `attempt`, with the same number of threads, so both give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from llpbench.core.cell import Cell, Environment, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import SCHEMA, Record
+from llpbench.core.registry import METHODS
+from llpbench.running.schedule import Job, Schedule
+
+RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
+
+
+class Listener(Protocol):
+    """Hears what happens to jobs, in the driver's process."""
+
+    def started(self, job: Job) -> None: ...
+
+    def progressed(self, job: Job, epoch: Epoch) -> None: ...
+
+    def finished(self, job: Job, records: list[Record]) -> None:
+        """May put the job back on the schedule."""
+        ...
+
+
+class Executor(Protocol):
+    """Empties a schedule."""
+
+    name: str
+    slots: int
+    """jobs at a time, at most"""
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        """Return when nothing is left to start and nothing runs. `KeyboardInterrupt` passes and leaves no process."""
+        ...
+
+
+class Inline:
+    """One job after the other, in this process."""
+
+    name = "inline"
+    slots = 1
+
+    def __init__(self, environment: Environment, run: RunCell | None = None) -> None:
+        self._environment = environment
+        self._run = run
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        while (job := schedule.next()) is not None:
+            listener.started(job)
+            records = attempt(job, self._environment, partial(listener.progressed, job), self._run)
+            listener.finished(job, records)
+
+
+def attempt(
+    job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
+) -> list[Record]:
+    """The records of a job, whatever goes wrong with it. `run`: None for `compute.run_cell`."""
+    from llpbench.training.cells import run_cell  # torch: only where something is computed
+
+    try:
+        return (run or run_cell)(job.cell, job.seeds, environment, on_epoch)
+    except LLPBenchError as error:
+        return failures(job, str(error))
+    except Exception as error:  # a fault of the engine's own must not end a run of many hours either
+        return failures(job, f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def failures(job: Job, reason: str) -> list[Record]:
+    """Records of a job that did not live to make its own."""
+    from llpbench.core.provenance import software_facts, utc_now  # torch
+
+    facts = METHODS.entry(job.cell.method).facts
+    return [
+        Record(
+            schema=SCHEMA,
+            run=job.cell.run_id(seed),
+            cell=job.cell.id,
+            seed=seed,
+            spec=job.cell.spec,
+            method={name: facts.get(name, "") for name in ("kind", "role", "reference")},
+            status="failed",
+            reason=reason,
+            results={},
+            epochs=0,
+            parameters=0,
+            times={},
+            memory_mb=0.0,
+            members=0,
+            data={},
+            hardware={},
+            finished=utc_now(),
+            **software_facts(),  # type: ignore[typeddict-item]
+        )
+        for seed in job.seeds
+    ]

@@ -1,0 +1,247 @@
+"""A benchmark run: plan, make the data local, compute what is missing, journal each result, write the leaderboards.
+
+Everything that is finished is in the journal, so a run can be stopped at any moment and repeated: it does what is
+missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from llpbench.core.cell import Cell, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, Journal, read
+from llpbench.results.merging import disputes
+from llpbench.running.display import Display, duration
+from llpbench.running.estimates import Estimator
+from llpbench.running.executors import Executor, Inline
+from llpbench.running.planning import FindObstacle, Plan, expand, make_plan, obstacles
+from llpbench.running.resources import Resources, available
+from llpbench.running.schedule import Deadline, Job, Schedule, plural
+from llpbench.running.settings import PLOTS, PRETRAINED, Settings
+
+if TYPE_CHECKING:
+    from llpbench.report import Leaderboards
+
+_SECONDS_WORTH_RAY = 30.0
+"""of work: Ray takes about ten to start and to stop"""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """How a run ended."""
+
+    plan: Plan
+    """as it stands after the run"""
+    left: int
+    """runs that were not started because the time budget was over"""
+    leaderboards: Leaderboards
+    records: list[Record]
+    """everything in the journal"""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something failed or some data could not be had; the impossible, or what is left, is no failure."""
+        cells = self.plan.cells
+        unlucky = any(cell.state == "impossible" and cell.obstacle and not cell.obstacle.lasting for cell in cells)
+        return unlucky or any(cell.failed for cell in cells)
+
+
+def preview(settings: Settings) -> tuple[Plan, float | None]:
+    """The plan of a run, and the seconds of work in it (None: unknown). Computes, downloads and writes nothing.
+
+    Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
+    """
+    cells = expand(settings)
+    records = read(settings.out / FILE).records
+    plan = _plan(settings, cells, records, obstacles(settings.data_dir, load=False))
+    gpu = available(settings.device).gpus > 0
+    return plan, Estimator(records.values(), gpu=gpu).total(plan.jobs)
+
+
+def run(settings: Settings, display: Display) -> RunSummary:
+    """Do what is missing, then write the report of everything in the journal into `settings.out`.
+
+    Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, `KeyboardInterrupt` on
+    SIGINT and SIGTERM. In every case what was finished is in the journal.
+    """
+    from llpbench.report import make_report, write_report
+
+    deadline = Deadline.after(settings.time_budget)
+    cells = expand(settings)
+    find = obstacles(settings.data_dir, load=True)
+    with _interruptible(), Journal(settings.out) as journal:
+        records = journal.contents.records
+        with display:
+            for warning in journal.contents.warnings:
+                display.say(warning, warning=True)
+            _announce_downloads(_plan(settings, cells, records, lambda _: None), settings.data_dir, display)
+            plan = _plan(settings, cells, records, find)
+            for reason in plan.reasons:
+                display.say(f"impossible: {reason}", warning=True)
+            left = _execute(settings, plan, journal, display, deadline)
+        plan = make_plan(cells, settings.seeds, records, find_obstacle=find)
+        found = list(records.values())
+        report = make_report(
+            found, warnings=[*journal.contents.warnings, *disputes(journal.contents.disputed.values())]
+        )
+        # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
+        write_report(report, settings.out, plots=settings.out / PLOTS if settings.study else None)
+        return RunSummary(plan, left, report.leaderboards, found)
+
+
+def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
+    """Compute what is to run; returns the number of runs that were left for want of time."""
+    jobs = plan.jobs
+    if not jobs:
+        display.say(f"nothing to run: {counts(plan)}")
+        return 0
+    _require_device(settings)
+    if any(job.cell.pretraining != "none" for job in jobs):
+        from llpbench.training.pretrained import require_folder  # torch
+
+        require_folder(settings.out / PRETRAINED)
+    resources = available(settings.device)
+    estimator = Estimator(journal.contents.records.values(), gpu=resources.gpus > 0)
+    executor, note = choose(settings, jobs, resources, estimator)
+    schedule = Schedule(jobs, estimator.seconds, deadline)
+    work = _Work(journal, estimator, schedule, display, executor.slots)
+    if note:
+        display.say(note)
+    display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
+    display.begin(sum(len(job.seeds) for job in jobs))
+    display.estimate(work.remaining)
+    executor.run(schedule, work)
+    left = sum(len(job.seeds) for job in schedule.left)
+    if left:
+        display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to go on.", warning=True)
+    return left
+
+
+class _Work:
+    """Hears what an executor does: journals it, learns from it, shows it, puts back what ran out of memory."""
+
+    def __init__(
+        self, journal: Journal, estimator: Estimator, schedule: Schedule, display: Display, slots: int
+    ) -> None:
+        self._journal = journal
+        self._estimator = estimator
+        self._schedule = schedule
+        self._display = display
+        self._slots = slots
+        self._running: dict[str, Job] = {}
+
+    @property
+    def remaining(self) -> float | None:
+        """Estimated seconds until all is done, None if unknown."""
+        jobs = [*self._running.values(), *self._schedule.waiting]
+        total = self._estimator.total(jobs)
+        return None if total is None else total / min(self._slots, max(len(jobs), 1))
+
+    def started(self, job: Job) -> None:
+        self._running[job.cell.id] = job
+        self._display.started(job)
+
+    def progressed(self, job: Job, epoch: Epoch) -> None:
+        self._display.progressed(job, epoch)
+
+    def finished(self, job: Job, records: list[Record]) -> None:
+        del self._running[job.cell.id]
+        for record in records:
+            self._journal.append(record)
+            self._estimator.learn(record)
+        crowded = self._slots > 1 and not job.alone
+        again = tuple(record["seed"] for record in records if crowded and record["status"] == "out-of-memory")
+        if again:
+            self._schedule.put(Job(job.cell, again, alone=True))
+            self._display.say(f"{job}: out of memory beside others, will be tried alone", warning=True)
+        self._display.finished(job, [record for record in records if record["seed"] not in again])
+        self._display.estimate(self.remaining)
+
+
+def counts(plan: Plan) -> str:
+    """`12 runs to do in 4 cells, 3 done, 1 failed, 6 impossible`."""
+    jobs = plan.jobs
+    runs = sum(len(job.seeds) for job in jobs)
+    others = {
+        "done": sum(len(cell.done) for cell in plan.cells),
+        "failed": sum(len(cell.failed) for cell in plan.cells),
+        "impossible": sum(len(cell.missing) for cell in plan.of("impossible")),
+    }
+    rest = "".join(f", {number:,} {state}" for state, number in others.items() if number)
+    return f"{plural(runs, 'run')} to do in {plural(len(jobs), 'cell')}{rest}"
+
+
+def about(seconds: float | None) -> str:
+    """`about 3 min`, or that the time is unknown."""
+    return "time unknown" if seconds is None else f"about {duration(seconds)}"
+
+
+def _plan(settings: Settings, cells: list[Cell], records: Mapping[str, Record], find: FindObstacle) -> Plan:
+    plan = make_plan(cells, settings.seeds, records, retry_failed=settings.retry == "failed", find_obstacle=find)
+    return plan.require_possible()
+
+
+def _announce_downloads(plan: Plan, data_dir: str | None, display: Display) -> None:
+    from llpbench.data.catalogue import catalogue
+
+    wanted = {job.cell.dataset for job in plan.jobs}
+    for entry in catalogue(data_dir) if wanted else ():
+        if entry.name in wanted and entry.found == "to download":
+            display.say(f"downloading {entry.name} from {entry.source}")
+
+
+def _require_device(settings: Settings) -> None:
+    """Raise here for a device or precision that is not to be had, rather than in every cell."""
+    from llpbench.training.device import pick_device, pick_precision  # torch
+
+    pick_precision(settings.precision, pick_device(settings.device))
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn SIGTERM, too, into `KeyboardInterrupt`, and hear SIGINT even where a shell has it ignored."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # where Python cannot set handlers
+        yield
+        return
+    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:
+    """The executor that the settings ask for, and a line to show ("" mostly).
+
+    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start. Raises
+    `LLPBenchError` if Ray is asked for but cannot be had.
+    """
+    installed = importlib.util.find_spec("ray") is not None
+    numbered = settings.device.startswith("cuda:")
+    if settings.executor == "ray" and not installed:
+        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
+    if settings.executor == "ray" and numbered:
+        raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
+    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
+    seconds = estimator.total(jobs)
+    worth = several and (seconds is None or seconds > _SECONDS_WORTH_RAY)
+    if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
+        from llpbench.running.ray_executor import RayExecutor
+
+        return RayExecutor(settings.environment, resources, estimator.megabytes), ""
+    missed = settings.executor == "auto" and worth
+    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

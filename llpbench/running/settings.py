@@ -1,0 +1,222 @@
+"""What a benchmark run is told: presets, a TOML file and flags become one `Settings` value.
+
+Flags override the file, the file overrides the preset. Flags and keys of the file have the same names and are read by
+the same functions, listed in `OPTIONS`; the command line takes its help texts from there too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.running import flags as reading
+from llpbench.running.flags import Reader
+
+if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
+    from llpbench.core.cell import Environment, Protocol
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {
+        "methods": "all",
+        "datasets": "adult",
+        "baggings": "ordered",
+        "encoders": "mlp",
+        "pretraining": "none",
+        "bag-sizes": 256,
+        "seeds": 3,
+        "epochs": 30,
+        "patience": 5,
+    },
+    "paper": {
+        "methods": "all",
+        "datasets": "adult,bank_marketing,california,credit,electricity,road_safety",
+        "baggings": "ordered",
+        "encoders": "saint",
+        "pretraining": "none,self+bag",
+        "bag-sizes": 256,
+        "seeds": 10,
+    },
+}
+DEFAULT_PRESET = "quick"
+
+PRETRAININGS = ("none", "self", "bag", "self+bag")
+"""what an encoder may start from: nothing, or weights pretrained on these tasks (`pretraining.py`)"""
+PRETRAINED = "pretrained"
+"""folder of pretrained encoders inside an output folder"""
+PLOTS = "plots"
+"""folder of plots inside an output folder, unless another is named"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything a run is told. Names stand as they were given; `planning.expand` looks them up."""
+
+    methods: str
+    datasets: str
+    baggings: str
+    encoders: str
+    pretraining: tuple[str, ...]
+    bag_sizes: tuple[int, ...]
+    seeds: tuple[int, ...]
+    study: str | None = None
+    """studies whose cells are run instead of all combinations (`planning.study_cells`)"""
+    narrowed: frozenset[str] = frozenset()
+    """options that flags or the file name: of what a study names itself, they choose a part"""
+    epochs: int | None = None
+    """None: the paper's, as `Protocol` has them"""
+    patience: int | None = None
+    set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """hyperparameters that differ from their defaults, by method; those of `pretraining` likewise"""
+    out: Path = Path("results")
+    device: str = "auto"
+    threads: int = 1
+    compile: bool | None = None
+    precision: str = "float32"
+    executor: Literal["auto", "inline", "ray"] = "auto"
+    retry: Literal["failed"] | None = None
+    time_budget: float | None = None
+    """seconds after which no new work is started"""
+    data_dir: str | None = None
+    plugin: tuple[str, ...] = ()
+
+    @property
+    def protocol(self) -> Protocol:
+        """How long a neural method trains."""
+        from llpbench.core.cell import Protocol
+
+        given = {"epochs": self.epochs, "patience": self.patience}
+        return Protocol(**{name: number for name, number in given.items() if number is not None})
+
+    @property
+    def environment(self) -> Environment:
+        """Where and how cells are computed."""
+        from llpbench.core.cell import Environment
+
+        return Environment(
+            device=self.device,
+            threads=self.threads,
+            compile=self.compile,
+            precision=self.precision,
+            data_dir=self.data_dir,
+            pretrained=str((self.out / PRETRAINED).absolute()),
+            plugins=self.plugin,
+        )
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing a run can be told."""
+
+    name: str
+    """as the flag (`--name`) and the key of the configuration file are written"""
+    read: Reader
+    help: str
+    form: Literal["value", "switch", "many"] = "value"
+    """`switch`: --name/--no-name; `many`: may be repeated, and adds to what the file says"""
+    metavar: str = "TEXT"
+
+
+_names = partial(Option, read=reading.names, metavar="NAMES")
+
+OPTIONS: dict[str, Option] = {
+    option.name: option
+    for option in (
+        Option(
+            "study", reading.names, "Studies of the paper, or paper for all (llpbench list studies).", metavar="NAMES"
+        ),
+        _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
+        _names("datasets", help="Datasets: all, comma lists and globs."),
+        _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
+        _names("encoders", help="Encoders of the neural methods."),
+        Option("pretraining", reading.some_of(*PRETRAININGS), "What encoders start from.", metavar="NAMES"),
+        Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
+        Option("seeds", reading.seeds, "10 for seeds 0 to 9, 0,3,7 or 4-6.", metavar="SEEDS"),
+        Option("epochs", reading.count, "Most epochs of a training.", metavar="N"),
+        Option("patience", reading.count, "Epochs without improvement that settle a criterion.", metavar="N"),
+        Option(
+            "set",
+            reading.params,
+            "A hyperparameter: METHOD.PARAM=VALUE, or pretraining.PARAM=VALUE.",
+            form="many",
+            metavar="M.P=V",
+        ),
+        Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
+        Option("device", reading.device, "auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
+        Option("threads", reading.count, "CPU threads of one cell.", metavar="N"),
+        Option("compile", reading.switch, "Compile training steps (default: on a GPU only).", form="switch"),
+        Option("precision", reading.one_of("float32", "bfloat16"), "float32, or bfloat16 on a GPU.", metavar="TYPE"),
+        Option("executor", reading.one_of("auto", "inline", "ray"), "auto, inline or ray.", metavar="NAME"),
+        Option("retry", reading.one_of("failed"), "failed: run again what has failed.", metavar="WHAT"),
+        Option("time-budget", reading.duration, "Start no new work after this time: 540s, 9m, 1.5h.", metavar="TIME"),
+        Option("data-dir", reading.folder, "Folder with NAME.parquet, looked at first.", metavar="DIR"),
+        Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
+    )
+}
+
+
+def default(name: str) -> Any:
+    """What holds for an option that neither flags nor a file name; None if that is nothing, or is decided later."""
+    if name in PRESETS[DEFAULT_PRESET]:
+        return PRESETS[DEFAULT_PRESET][name]
+    value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]
+    return None if value is MISSING or value == () else value
+
+
+def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path | None = None) -> Settings:
+    """One `Settings` from flags (by name, only those given), a configuration file and a preset.
+
+    Raises `LLPBenchError` for an unknown name, a value that cannot be read, and a file that cannot.
+    """
+    told = _load(config) if config is not None else {}
+    usual = "paper" if "study" in {**told, **flags} else DEFAULT_PRESET
+    from_file = told.pop("preset", usual)
+    values = _read(_preset(from_file if preset is None else preset), "preset {}")
+    for layer in (_read(told, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
+        values = _over(values, layer)
+    narrowed = frozenset({*told, *flags})
+    return Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+
+
+def _preset(name: Any) -> dict[str, Any]:
+    if not isinstance(name, str) or name not in PRESETS:
+        raise LLPBenchError(f"unknown preset {name!r}. There are: {', '.join(PRESETS)}.")
+    return PRESETS[name]
+
+
+def _load(config: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(config.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Mend the path.") from error
+    except ValueError as error:  # of TOML and of UTF-8
+        raise LLPBenchError(f"--config {str(config)!r} is not TOML: {error}. Mend the file.") from error
+
+
+def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Every value of a layer in its final type. `where` says what to call a name in an error."""
+    values = {}
+    for name, value in layer.items():
+        if name not in OPTIONS:
+            known = [*OPTIONS, "preset"]
+            near = difflib.get_close_matches(name, known, n=2)
+            hint = f"Did you mean {' or '.join(near)}? " if near else ""
+            raise LLPBenchError(f"unknown name {where.format(name)}. {hint}There are: {', '.join(known)}.")
+        values[name] = OPTIONS[name].read(value, where.format(name))
+    return values
+
+
+def _over(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
+    """`high` over `low`; options that may be repeated add up."""
+    merged = {**low, **high}
+    if "plugin" in low and "plugin" in high:
+        merged["plugin"] = tuple(dict.fromkeys((*low["plugin"], *high["plugin"])))
+    if "set" in low and "set" in high:
+        methods = dict.fromkeys((*low["set"], *high["set"]))
+        merged["set"] = {name: {**low["set"].get(name, {}), **high["set"].get(name, {})} for name in methods}
+    return merged

@@ -1,0 +1,1 @@
+"""A cell becomes records: populations of members, early stopping, judging, pretrained weights."""

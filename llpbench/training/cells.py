@@ -1,0 +1,326 @@
+"""From a cell to records: load the data, train or fit, judge on the test rows, and write down everything that counts.
+
+The test split is touched here alone, after all training, once for each selected epoch.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from llpbench.core.bags import FloatArray, Task
+from llpbench.core.cell import Cell, Environment, Epoch
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import DirectMethod, Method
+from llpbench.core.metrics import holdout_criteria, test_metrics
+from llpbench.core.provenance import software_facts, utc_now
+from llpbench.core.ranges import read_params
+from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
+from llpbench.core.registry import METHODS, load_plugin
+from llpbench.core.seeding import generator
+from llpbench.data.tasks import build_task
+from llpbench.training.device import (
+    hardware_facts,
+    is_out_of_memory,
+    peak_memory_mb,
+    pick_device,
+    pick_precision,
+    reset_peak_memory,
+)
+from llpbench.training.judging import judge
+from llpbench.training.members import Machine, Trainee, encoder_factory, shape_of
+from llpbench.training.population import Population
+from llpbench.training.pretrained import Pretrained, Pretrainer
+from llpbench.training.specification import changed
+
+OnEpoch = Callable[[Epoch], None] | None
+Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
+
+
+@dataclass
+class SeedResult:
+    """What became of one seed, before it is written down."""
+
+    seed: int
+    status: Status = "ok"
+    reason: str = ""
+    results: dict[str, CriterionResult] = field(default_factory=dict)
+    curves: dict[str, list[float | None]] = field(default_factory=dict)
+    epochs: int = 0
+    parameters: int = 0
+    members: int = 1
+    times: dict[str, float] = field(default_factory=dict)
+    memory_mb: float = 0.0
+
+
+def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
+    """Train all seeds of a cell as one population (or fit them one by one) and judge them: one record a seed.
+
+    What goes wrong in a method is a record with status `failed` or `out-of-memory`, never an exception; only
+    `KeyboardInterrupt` and `LLPBenchError` (bad input) pass.
+    """
+    for plugin in environment.plugins:
+        load_plugin(plugin)
+    device = pick_device(environment.device)
+    machine = Machine(
+        device=device,
+        compiled=device.type == "cuda" if environment.compile is None else environment.compile,
+        precision=pick_precision(environment.precision, device),
+    )
+    declared = METHODS.get(cell.method)
+    method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+    with _threads(environment.threads):
+        return _compute(cell, seeds, environment, method, machine, on_epoch)
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Limit torch and the libraries under numpy and scikit-learn to some threads, so that executors agree."""
+    import sklearn.ensemble  # noqa: F401  (only what is loaded can be limited)
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        with threadpool_limits(limits=number):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _compute(
+    cell: Cell,
+    seeds: Sequence[int],
+    environment: Environment,
+    method: Method | DirectMethod,
+    machine: Machine,
+    on_epoch: OnEpoch,
+) -> list[Record]:
+    clock = time.perf_counter()
+    tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
+    data_seconds = (time.perf_counter() - clock) / len(tasks)
+    if isinstance(method, DirectMethod):
+        results = [fit_direct(method, seed, task) for seed, task in tasks.items()]
+    else:
+        results = []
+        most = environment.members if method.stackable else 1
+        pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
+        for group in populations(tasks, most):
+            results += train_population(cell, method, group, machine, on_epoch, pretrain)
+    shared = {
+        "method": {name: METHODS.entry(cell.method).facts.get(name, "") for name in ("kind", "role", "reference")}
+        | {"changed": changed(cell)},
+        **software_facts(),
+        "hardware": hardware_facts(machine.device, environment.threads, machine.compiled, environment.precision),
+    }
+    return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
+
+
+def _pretrainer(
+    cell: Cell,
+    tasks: dict[int, Task],
+    supervision: str,
+    environment: Environment,
+    machine: Machine,
+    on_epoch: OnEpoch,
+) -> Pretrainer | None:
+    """What gives the encoders of a cell their weights; None where they start from random ones."""
+    if cell.pretraining == "none":
+        return None
+    if supervision != "bags":  # pretraining sees bags, whatever the method sees
+        tasks = {seed: make_task(cell, seed, "bags", environment.data_dir) for seed in tasks}
+    folder = Path(environment.pretrained) if environment.pretrained else None
+    return Pretrainer(cell, tasks, folder, machine, on_epoch)
+
+
+def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
+    """The data of one seed of a cell."""
+    from llpbench.data.loading import load_table
+    from llpbench.data.splits import assign_bags
+
+    table = load_table(cell.dataset, data_dir)
+    assignment = assign_bags(table, cell.bagging, cell.bag_size, seed)
+    bags_per_step = cell.protocol.bags_per_step if cell.protocol else 2
+    return build_task(table, assignment, supervision=supervision, bags_per_step=bags_per_step)
+
+
+def populations(tasks: dict[int, Task], most: int | None) -> list[dict[int, Task]]:
+    """Seeds that can train together: tasks of equal shape, at most `most` at once."""
+    shapes: dict[Any, list[int]] = {}
+    for seed, task in tasks.items():
+        shapes.setdefault(shape_of(task), []).append(seed)
+    size = most or len(tasks)
+    groups = [seeds[i : i + size] for seeds in shapes.values() for i in range(0, len(seeds), size)]
+    return [{seed: tasks[seed] for seed in group} for group in groups]
+
+
+def train_population(
+    cell: Cell,
+    method: Method,
+    tasks: dict[int, Task],
+    machine: Machine,
+    on_epoch: OnEpoch,
+    pretrain: Pretrain | None = None,
+) -> list[SeedResult]:
+    """Train some seeds together and judge each.
+
+    Out of memory: the same with half as many at once, down to one. Any other error: each alone, so that it costs only
+    the seed that caused it.
+    """
+    try:
+        return _train_together(cell, method, tasks, machine, on_epoch, pretrain)
+    except LLPBenchError:
+        raise
+    except Exception as error:
+        memory = is_out_of_memory(error)
+        if len(tasks) == 1:
+            status: Status = "out-of-memory" if memory else "failed"
+            reason = f"out of memory with one member alone: {one_line(error)}" if memory else one_line(error)
+            return [SeedResult(seed, status, reason) for seed in tasks]
+    # outside the handler, so that the traceback no longer holds the tensors
+    if machine.device.type == "cuda":
+        torch.cuda.empty_cache()
+    smaller = populations(tasks, most=(len(tasks) + 1) // 2 if memory else 1)
+    return [result for part in smaller for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
+
+
+def _train_together(
+    cell: Cell,
+    method: Method,
+    tasks: dict[int, Task],
+    machine: Machine,
+    on_epoch: OnEpoch,
+    pretrain: Pretrain | None,
+) -> list[SeedResult]:
+    assert cell.protocol is not None
+    if method.params.learning_rate is None:  # else make_cell fills in the encoder's own
+        raise ValueError("a method without an encoder needs a learning rate of its own: give it a default")
+    if not method.stages or not method.stages[-1].judged:
+        raise ValueError("the last stage must be judged: nothing else selects an epoch")
+    started = pretrain(list(tasks)) if pretrain else {}
+    reset_peak_memory(machine.device)
+    clock = time.perf_counter()
+    members = [
+        Trainee(seed, method, task, method.params.learning_rate, started[seed].weights if started else None)
+        for seed, task in tasks.items()
+    ]
+    population = Population(members, encoder_factory(cell, method.params.dropout), cell.protocol, machine)
+    outcomes = population.train(on_epoch)
+    results = []
+    for number, (seed, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
+        result = SeedResult(seed, epochs=outcome.epochs, parameters=population.stack.theta.shape[1], members=len(tasks))
+        if started:
+            result.times["pretraining"] = started[seed].seconds
+        if outcome.failure:
+            result.status, result.reason = "failed", outcome.failure
+        else:
+            start = time.perf_counter()
+            result.results = judge(population, number)
+            result.curves = {name: rounded(outcome.selected[name].curve) for name in BOARD_CRITERIA}
+            result.times["test"] = time.perf_counter() - start
+        results.append(result)
+    shared = population.seconds | {"total": time.perf_counter() - clock}
+    for result in results:
+        result.times |= {name: seconds / len(tasks) for name, seconds in shared.items()}
+        result.memory_mb = peak_memory_mb(machine.device)
+    return results
+
+
+def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
+    """Fit a direct method and judge it. It has no epochs, so every criterion selects the same."""
+    reset_peak_memory(torch.device("cpu"))
+    clock = time.perf_counter()
+    try:
+        predictor = method.fit(task.train, task.schema, generator(seed, "training"))
+        fitted = time.perf_counter()
+        proba = [_checked(predictor(task.validation.rows), len(task.validation.labels), task)]
+        judged = time.perf_counter()
+        proba.append(_checked(predictor(task.test.rows), len(task.test.labels), task))
+        predicted = time.perf_counter()
+    except LLPBenchError:
+        raise
+    except Exception as error:
+        status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
+        return SeedResult(seed, status, one_line(error), times={"total": time.perf_counter() - clock})
+    validation = holdout_criteria(proba[0], task.validation)
+    test = test_metrics(proba[1], task.test)
+    end = time.perf_counter()
+    return SeedResult(
+        seed,
+        results={
+            name: CriterionResult(epoch=None, validation=validation[name], test=dict(test), diagnostics={})
+            for name in CRITERIA
+        },
+        times={
+            "train": fitted - clock,
+            "predict": predicted - judged,
+            "test": end - fitted,
+            "total": end - clock,
+        },
+        memory_mb=peak_memory_mb(torch.device("cpu")),
+    )
+
+
+def _checked(proba: FloatArray, rows: int, task: Task) -> FloatArray:
+    expected = (rows, task.schema.classes)
+    if proba.shape != expected or not np.isfinite(proba).all():
+        raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
+    return proba
+
+
+def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, shared: dict[str, Any]) -> Record:
+    """The journal's line of one run."""
+    record: Record = {
+        "schema": SCHEMA,
+        "run": cell.run_id(result.seed),
+        "cell": cell.id,
+        "seed": result.seed,
+        "spec": cell.spec,
+        "status": result.status,
+        "reason": result.reason,
+        "results": result.results if result.status == "ok" else {},
+        "curves": result.curves,
+        "epochs": result.epochs,
+        "parameters": result.parameters,
+        "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
+        "memory_mb": round(result.memory_mb, 1),
+        "members": result.members,
+        "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
+        "bags": bag_facts(task),
+        "finished": utc_now(),
+        **shared,  # type: ignore[typeddict-item]
+    }
+    return record
+
+
+def rounded(curve: FloatArray) -> list[float | None]:
+    """Values as the journal holds them: to four digits, None where there is no number."""
+    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
+
+
+def bag_facts(task: Task) -> dict[str, Any]:
+    """How many training bags there are, and how the proportion of each class is distributed over them."""
+    bins = np.minimum((task.bag_proportions * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
+    histograms = [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T]
+    return {"number": len(task.bag_proportions), "histograms": histograms}
+
+
+def one_line(error: Exception) -> str:
+    """An exception as one line, with the place where a method's author finds it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if "vmap" in str(error) and "random" in str(error):
+        return "RuntimeError: torch's own random functions cannot be used in a method. Use model.random instead."
+    where = f" ({trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno})" if trace else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}{where}"

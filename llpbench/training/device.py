@@ -1,0 +1,102 @@
+"""What a device is and what it allows: choice, precision, memory, and what a record says of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llpbench.core.errors import LLPBenchError
+
+_CONTEXT_BYTES = 1.5 * 2**30
+"""more than a process takes of a GPU beside its tensors"""
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one. Raises if a device is asked for that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise LLPBenchError(f"unknown device {name!r}. Choose --device auto, cpu, cuda or cuda:N.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise LLPBenchError(f"device {name!r} is not supported. Choose --device auto, cpu, cuda or cuda:N.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise LLPBenchError(
+            f"device {name!r} is not there, torch sees {torch.cuda.device_count()} GPUs. Use --device cpu."
+        )
+    return device
+
+
+def pick_precision(name: str, device: torch.device) -> torch.dtype:
+    """The precision of the encoder. bfloat16 is for GPUs: on a CPU it would only be slow and inexact."""
+    if name == "float32":
+        return torch.float32
+    if name != "bfloat16":
+        raise LLPBenchError(f"precision must be float32 or bfloat16, however: {name!r}")
+    if device.type != "cuda":
+        raise LLPBenchError("precision bfloat16 needs a GPU. Use --precision float32 on a CPU.")
+    return torch.bfloat16
+
+
+def hardware_facts(device: torch.device, threads: int, compiled: bool, precision: str) -> dict[str, Any]:
+    """`hardware`, as a record has it: no host name."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    return {
+        "device": device.type,
+        "name": name,
+        "threads": threads,
+        "compiled": compiled,
+        "precision": precision,
+        "shared": is_shared(device, threads),
+    }
+
+
+def is_shared(device: torch.device, threads: int) -> bool:
+    """Whether others use the device now, so that times are upper bounds.
+
+    A GPU: somebody else holds memory of it. A CPU: the load of the last minute is that of more than `threads`.
+    """
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        return total - free - torch.cuda.memory_reserved(device) > _CONTEXT_BYTES
+    return os.getloadavg()[0] > threads + 0.5
+
+
+@cache
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Start measuring the peak anew (GPU only: a process's own peak cannot be reset)."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """Peak memory in MB since the reset on a GPU; on a CPU the process's, since it started."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1024 if platform.system() != "Darwin" else peak / 2**20
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an exception says that the GPU's or the machine's memory did not suffice."""
+    text = str(error)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError)
+        and ("not enough memory" in text or "out of memory" in text or "can't allocate memory" in text)
+    )

@@ -1,0 +1,176 @@
+"""Pretrained encoders: computed once, kept beside the journal, shared by every method that starts from them.
+
+A file's name is the hash of everything that decides its content: data, bags, seed, encoder, tasks and hyperparameters;
+never the method. It begins with a checksum: a torn or damaged file is computed anew, never half-read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from torch import Tensor
+
+from llpbench.blocks.pretraining import Pretraining, PretrainingParams
+from llpbench.core.bags import Task
+from llpbench.core.cell import Cell, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.ranges import read_params
+from llpbench.training.members import Machine, Trainee, encoder_factory, shape_of
+from llpbench.training.population import Population
+
+PURPOSE = "pretraining"
+"""of its random streams: none is shared with the training that follows"""
+VERSION = 1
+"""of what pretraining computes; raised when the same specification would give other weights"""
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What pretraining made of an encoder."""
+
+    weights: Mapping[str, Tensor]
+    """by name within a network: `encoder....`"""
+    seconds: float
+    """that it took, when it was computed"""
+
+
+Compute = Callable[[dict[int, Task]], dict[int, Pretrained]]
+
+
+@dataclass(frozen=True)
+class Pretrainer:
+    """Gives the encoders of a cell their weights: from the folder, or by pretraining them now."""
+
+    cell: Cell
+    tasks: dict[int, Task]
+    """with bags, whatever supervision the cell's method has"""
+    folder: Path | None
+    machine: Machine
+    on_epoch: Callable[[Epoch], None] | None = None
+
+    def __call__(self, seeds: Sequence[int]) -> dict[int, Pretrained]:
+        """The pretrained encoder of each seed. Raises `RuntimeError` if pretraining diverges."""
+        return load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
+
+    def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
+        """Pretrain some seeds: those with as many rows and bags as one population."""
+        groups: dict[Any, dict[int, Task]] = {}
+        for seed, task in tasks.items():
+            groups.setdefault(shape_of(task), {})[seed] = task
+        return {seed: weights for group in groups.values() for seed, weights in self._together(group).items()}
+
+    def _together(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
+        assert self.cell.protocol is not None
+        named: Any = self.cell.pretraining
+        params = read_params(PretrainingParams, self.cell.pretraining_params, owner="pretraining")
+        method, rate = Pretraining(named, params), float(params.learning_rate or 0)
+        clock = time.perf_counter()
+        members = [Trainee(seed, method, task, rate) for seed, task in tasks.items()]
+        encoder = encoder_factory(self.cell, params.dropout)
+        population = Population(members, encoder, self.cell.protocol, self.machine, PURPOSE)
+        for seed, outcome in zip(tasks, population.train(self.on_epoch), strict=True):
+            if outcome.failure:
+                raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
+        seconds = (time.perf_counter() - clock) / len(tasks)
+        parameters = population.stack.parameters(population.weights)
+        kept = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
+        return {
+            seed: Pretrained({name: value[number].clone() for name, value in kept.items()}, seconds)
+            for number, seed in enumerate(tasks)
+        }
+
+
+def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: Compute) -> dict[int, Pretrained]:
+    """The pretrained encoder of every seed; `compute` is called for those that `folder` lacks (None: all)."""
+    keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}
+    if folder is None:
+        return compute(tasks)
+    with _refused(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        # cells that start from the same weights wait here for the first of them
+        lock = FileLock(folder / f"{min(keys.values())}.lock")
+        lock.acquire()
+    try:
+        with _refused(folder):
+            found = {seed: read(folder / f"{name}.pt") for seed, name in keys.items()}
+        missing = {seed: tasks[seed] for seed, weights in found.items() if weights is None}
+        computed = compute(missing) if missing else {}
+        with _refused(folder):
+            for seed, weights in computed.items():
+                write(folder / f"{keys[seed]}.pt", weights)
+    finally:
+        lock.release()
+    return {seed: weights for seed, weights in (found | computed).items() if weights is not None}
+
+
+@contextmanager
+def _refused(folder: Path) -> Iterator[None]:
+    """What the system refuses, as one line."""
+    try:
+        yield
+    except OSError as error:
+        raise LLPBenchError(
+            f"pretrained weights cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
+        ) from error
+
+
+def require_folder(folder: Path) -> None:
+    """Raise `LLPBenchError` if nothing can be kept in a folder."""
+    with _refused(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+
+
+def key(cell: Cell, seed: int, task: Task) -> str:
+    """32 hexadecimal digits: the content hash of the pretraining of one seed."""
+    assert cell.protocol is not None
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "seed": seed,
+        "data": task.fingerprint,
+        "bags": task.manifest,
+        "bags_per_step": cell.protocol.bags_per_step,
+        "encoder": cell.encoder,
+        "encoder_params": dict(cell.encoder_params),
+        "tasks": cell.pretraining,
+        "params": dict(cell.pretraining_params),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def write(path: Path, pretrained: Pretrained) -> None:
+    """Write a file whole or not at all."""
+    buffer = io.BytesIO()
+    torch.save({"weights": dict(pretrained.weights), "seconds": pretrained.seconds}, buffer)
+    payload = buffer.getvalue()
+    replace_file(path, hashlib.sha256(payload).digest() + payload)
+
+
+def read(path: Path) -> Pretrained | None:
+    """What a file holds; None if there is none or it is damaged."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    checksum, payload = content[:32], content[32:]
+    if hashlib.sha256(payload).digest() != checksum:
+        return None
+    try:
+        stored = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+        return Pretrained(stored["weights"], stored["seconds"])
+    except (pickle.UnpicklingError, RuntimeError, KeyError, TypeError):
+        return None  # whole, but not ours

@@ -1,0 +1,92 @@
+"""Early stopping with several criteria at once.
+
+Every criterion watches the same run and keeps its own best epoch, the weights of that epoch and its patience: what it
+selects is what a run with this criterion alone would have selected. A run ends when all have settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llpbench.core.bags import FloatArray
+from llpbench.core.criteria import CRITERIA, Regime
+
+HANDOVER: dict[Regime, str] = {"fine": "auc", "coarse": "kl"}
+"""Whose weights the next stage starts from, under each validation regime: what follows is then trained once for either,
+so that no coarse-grained result has seen an instance label, and no fine-grained one does without."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What one criterion selected for one member."""
+
+    epoch: int
+    value: float
+    """the criterion there; NaN if it was never a number"""
+    weights: Tensor
+    """[parameters]"""
+    curve: FloatArray
+    """[epochs] the criterion after each epoch of that training"""
+    training: str = ""
+    """which training this epoch is of, where stages are run for each validation regime"""
+
+
+class Selection:
+    """The best epochs and weights of several members, by criterion."""
+
+    def __init__(self, members: int, patience: int, theta: Tensor) -> None:
+        """`theta` [members, parameters]: kept by a criterion that is never a number."""
+        self.patience = patience
+        shape = (len(CRITERIA), members)
+        self.epoch = np.zeros(shape, dtype=np.int64)
+        self.value = np.full(shape, np.nan)
+        self.settled = np.zeros(shape, dtype=bool)
+        self.weights = theta.detach().repeat(len(CRITERIA), 1, 1)
+        self.curves = np.empty((0, *shape))
+
+    @property
+    def done(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """[members] whether all criteria of a member have settled"""
+        return np.asarray(self.settled.all(axis=0))
+
+    def give_up(self, member: int) -> None:
+        """Watch a member no longer."""
+        self.settled[:, member] = True
+
+    def observe(self, epoch: int, criteria: dict[str, FloatArray], theta: Tensor) -> None:
+        """Take in an epoch: `criteria` by name [members], `theta` [members, parameters]."""
+        now = np.stack([criteria[name] for name in CRITERIA])
+        self.curves = np.concatenate([self.curves, now[None]])
+        improved = np.zeros_like(self.settled)
+        for row, criterion in enumerate(CRITERIA.values()):
+            for member, value in enumerate(now[row]):
+                best = float(self.value[row, member])
+                improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
+        self.value[improved] = now[improved]
+        self.epoch[improved] = epoch
+        self.settled |= epoch - self.epoch >= self.patience
+        if improved.any():
+            where = torch.from_numpy(improved).to(theta.device).unsqueeze(-1)
+            self.weights = torch.where(where, theta.detach(), self.weights)
+
+    def selected(self, member: int) -> dict[str, Selected]:
+        """What each criterion selected for a member."""
+        return {
+            name: Selected(
+                epoch=int(self.epoch[row, member]),
+                value=float(self.value[row, member]),
+                weights=self.weights[row, member],
+                curve=self.curves[:, row, member],
+            )
+            for row, name in enumerate(CRITERIA)
+        }
+
+    def keep(self, positions: list[int]) -> None:
+        """Keep some members only."""
+        self.epoch, self.value = self.epoch[:, positions], self.value[:, positions]
+        self.settled, self.weights = self.settled[:, positions], self.weights[:, positions]
+        self.curves = self.curves[:, :, positions]

@@ -1,0 +1,93 @@
+"""Cells with every hyperparameter filled in, from the declarations of methods, encoders and pretraining."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from llpbench.blocks.pretraining import PretrainingParams
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import DirectMethod, hyperparameters
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import ENCODERS, METHODS
+
+
+def make_cell(
+    method: str,
+    dataset: str,
+    *,
+    bag_size: int,
+    bagging: str = "ordered",
+    encoder: str = "saint",
+    protocol: Protocol | None = None,
+    params: Mapping[str, Any] | None = None,
+    pretraining: str = "none",
+    pretraining_params: Mapping[str, Any] | None = None,
+) -> Cell:
+    """A cell with every hyperparameter filled in from the method's and the encoder's declarations.
+
+    `params`: hyperparameters that differ from the defaults, as values or texts; raises `LLPBenchError` on unknown names
+    and impossible values; `pretraining_params` likewise. Direct methods ignore `protocol`, and they and methods that
+    bring their own network ignore `encoder` and pretraining.
+    """
+    entry = METHODS.entry(method)
+    declared = entry.load()
+    values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
+    direct = issubclass(declared, DirectMethod)
+    if direct != (entry.facts["kind"] == "direct"):
+        kinds = ("a DirectMethod", "direct") if direct else ("a Method", "neural")
+        raise LLPBenchError(
+            f"method {entry.name!r} is {kinds[0]}, but registered as {entry.facts['kind']!r} ({entry.where}). "
+            f'Register it with kind="{kinds[1]}".'
+        )
+    if direct:
+        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None)
+    if not declared.takes_encoder:
+        protocol = protocol or Protocol()
+        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol)
+    network = ENCODERS.entry(encoder)
+    own = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
+    return Cell(
+        method=entry.name,
+        dataset=dataset,
+        bagging=bagging,
+        bag_size=bag_size,
+        encoder=network.name,
+        params=values | own,
+        encoder_params=asdict(network.load().Params()),
+        pretraining=pretraining,
+        pretraining_params={}
+        if pretraining == "none"
+        else _pretraining_params(pretraining_params or {}, network.facts),
+        protocol=protocol or Protocol(),
+    )
+
+
+def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Every hyperparameter of a pretraining; those that are the encoder's own from its `facts`."""
+    params = hyperparameters(read_params(PretrainingParams, values, owner="pretraining"))
+    return {name: facts.get(name) if value is None else value for name, value in params.items()}
+
+
+def changed(cell: Cell) -> dict[str, Any]:
+    """The hyperparameters in which a cell differs from its default configuration, by name.
+
+    Those of pretraining and encoder as `pretraining.NAME` and `encoder.NAME`.
+    """
+    usual = make_cell(
+        cell.method,
+        cell.dataset,
+        bag_size=cell.bag_size,
+        bagging=cell.bagging,
+        encoder=cell.encoder or "mlp",
+        pretraining=cell.pretraining,
+    )
+    parts = {"": "params", "pretraining.": "pretraining_params", "encoder.": "encoder_params"}
+    return {
+        prefix + name: value
+        for prefix, part in parts.items()
+        for name, value in cell.spec[part].items()
+        if value != usual.spec[part].get(name)
+    }

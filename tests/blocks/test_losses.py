@@ -1,0 +1,196 @@
+"""Known answers of the bag losses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from llpbench.blocks.losses import (
+    bag_contrast,
+    bag_log_proba,
+    cosine_embedding,
+    difference_contrast,
+    info_nce,
+    instance_contrast,
+    proportion_loss,
+    ramp_up,
+)
+from llpbench.core.bags import Bags, Rows
+from llpbench.core.method import Pairs
+
+
+def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
+    """Bags of which a loss sees only mask and proportions."""
+    shape = (len(mask), len(mask[0]))
+    rows = Rows(torch.zeros(*shape, 1), torch.zeros(*shape, 0).long(), torch.zeros(*shape, 1, dtype=torch.bool))
+    target = torch.tensor(proportions)
+    return Bags(rows, torch.tensor(mask), target.long(), target)
+
+
+def test_kl_of_quarters_and_halves() -> None:
+    log_proba = torch.log(torch.tensor([[[0.5, 0.5], [0.5, 0.5]]]))
+    assert float(proportion_loss(log_proba, bags([[True, True]], [[0.25, 0.75]]))) == pytest.approx(0.130812, abs=1e-6)
+
+
+def test_it_is_the_log_of_the_mean_not_the_mean_of_the_logs() -> None:
+    log_proba = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]]]))
+    two = bags([[True, True]], [[0.5, 0.5]])
+    assert float(proportion_loss(log_proba, two)) == pytest.approx(0, abs=1e-6)
+    single = bags([[True], [True]], [[0.5, 0.5], [0.5, 0.5]])
+    mean_log = proportion_loss(log_proba[0][:, None], single) + math.log(2)  # cross-entropy = KL + entropy
+    assert float(mean_log) == pytest.approx(1.203973, abs=1e-6)
+
+
+def test_no_gradient_where_the_proportions_agree() -> None:
+    logits = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])).requires_grad_()
+    proportion_loss(logits.log_softmax(-1), bags([[True, True]], [[0.5, 0.5]])).backward()
+    assert logits.grad is not None
+    assert float(logits.grad.abs().max()) < 1e-7
+
+
+def test_gradient_of_a_bag_of_identical_rows() -> None:
+    logits = torch.tensor([[[0.3, -0.2]] * 4], requires_grad=True)
+    proportion_loss(logits.log_softmax(-1), bags([[True] * 4], [[0.25, 0.75]])).backward()
+    expected = (torch.tensor([0.3, -0.2]).softmax(-1) - torch.tensor([0.25, 0.75])) / 4
+    assert logits.grad is not None
+    assert torch.allclose(logits.grad, expected.expand(1, 4, 2), atol=1e-6)
+
+
+def test_absent_classes_and_extreme_predictions_stay_finite() -> None:
+    logits = torch.tensor([[[60.0, -60.0], [60.0, -60.0]]], requires_grad=True)
+    loss = proportion_loss(logits.log_softmax(-1), bags([[True, True]], [[0.0, 1.0]]))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(120, rel=1e-5)
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+
+
+def test_padding_is_as_if_it_were_not_there() -> None:
+    torch.manual_seed(0)
+    long, short = torch.randn(5, 3).log_softmax(-1), torch.randn(2, 3).log_softmax(-1)
+    padded = torch.stack([long, torch.cat([short, torch.full((3, 3), 7.0)])])
+    targets = [[0.2, 0.2, 0.6], [0.5, 0.5, 0.0]]
+    together = proportion_loss(padded, bags([[True] * 5, [True] * 2 + [False] * 3], targets))
+    alone = [
+        proportion_loss(part[None], bags([[True] * len(part)], [target]))
+        for part, target in zip((long, short), targets, strict=True)
+    ]
+    assert float(together) == pytest.approx(float(sum(alone) / 2), abs=1e-6)
+
+
+def test_order_inside_a_bag_and_of_bags_does_not_matter() -> None:
+    torch.manual_seed(1)
+    log_proba = torch.randn(3, 6, 2).log_softmax(-1)
+    targets = [[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]]
+    loss = proportion_loss(log_proba, bags([[True] * 6] * 3, targets))
+    shuffled = proportion_loss(
+        log_proba[[2, 0, 1]][:, torch.randperm(6)], bags([[True] * 6] * 3, [targets[i] for i in (2, 0, 1)])
+    )
+    assert float(loss) == pytest.approx(float(shuffled), abs=1e-6)
+
+
+def test_bag_log_proba_is_the_log_of_the_masked_mean() -> None:
+    torch.manual_seed(2)
+    log_proba = torch.randn(2, 4, 3).log_softmax(-1)
+    mask = torch.tensor([[True, True, True, False], [True, False, False, False]])
+    expected = torch.stack([log_proba[0, :3].exp().mean(0).log(), log_proba[1, 0]])
+    assert torch.allclose(bag_log_proba(log_proba, mask), expected, atol=1e-6)
+
+
+def pairs(*partners: int, positive: list[bool] | None = None) -> Pairs:
+    partner = torch.tensor(partners)
+    return Pairs(partner, torch.tensor(positive) if positive else partner >= 0)
+
+
+def everything(n: int) -> torch.Tensor:
+    return torch.ones(n, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(("temperature", "expected"), [(1.0, 0.313262), (0.5, 0.126928)])
+def test_difference_contrast_of_orthonormal_rows(temperature: float, expected: float) -> None:
+    similarity = torch.eye(2) / temperature
+    for both in (True, False):
+        loss = difference_contrast(similarity, pairs(0, 1), everything(2), everything(2), both)
+        assert float(loss) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("m", [2, 7])
+def test_difference_contrast_of_identical_rows_is_log_m(m: int) -> None:
+    loss = difference_contrast(torch.ones(m, m), pairs(*range(m)), everything(m), everything(m))
+    assert float(loss) == pytest.approx(math.log(m), abs=1e-6)
+
+
+def test_difference_contrast_without_positive_pairs_is_0_and_has_a_gradient() -> None:
+    similarity = torch.rand(3, 3, requires_grad=True)
+    nothing = pairs(0, 1, 2, positive=[False] * 3)
+    loss = difference_contrast(similarity, nothing, everything(3), everything(3))
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert float(loss.detach()) == 0
+    assert similarity.grad is not None
+    assert torch.equal(similarity.grad, torch.zeros(3, 3))
+
+
+def test_difference_contrast_ignores_padding() -> None:
+    torch.manual_seed(0)
+    similarity = torch.rand(4, 5)
+    inside = difference_contrast(similarity, pairs(3, 0, 4, 1), everything(4), everything(5))
+    padded = torch.full((6, 7), 50.0)
+    padded[:4, :5] = similarity
+    mask = torch.arange(7) < 5
+    loss = difference_contrast(padded, pairs(3, 0, 4, 1, -1, -1), torch.arange(6) < 4, mask)
+    assert torch.allclose(loss, inside)
+
+
+def test_difference_contrast_against_a_loop() -> None:
+    torch.manual_seed(1)
+    similarity = torch.randn(4, 4)
+    found = pairs(2, 0, 3, 1, positive=[True, False, True, True])
+    terms = []
+    for i, j in [(0, 2), (2, 3), (3, 1)]:
+        terms.append(-float(similarity[i].log_softmax(0)[j] + similarity[:, j].log_softmax(0)[i]) / 2)
+    loss = difference_contrast(similarity, found, everything(4), everything(4))
+    assert float(loss) == pytest.approx(sum(terms) / 3, abs=1e-6)
+
+
+def test_cosine_embedding_is_torchs() -> None:
+    torch.manual_seed(0)
+    a, b = torch.randn(5, 3), torch.randn(5, 3)
+    found = pairs(4, 2, 0, 1, 3, positive=[True, False, True, False, True])
+    cosine = torch.nn.functional.normalize(a, dim=1) @ torch.nn.functional.normalize(b, dim=1).T
+    target = torch.where(found.positive, 1.0, -1.0)
+    expected = torch.nn.functional.cosine_embedding_loss(a, b[found.partner], target, margin=0.1)
+    assert torch.allclose(cosine_embedding(cosine, found, 0.1), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "similarity", "margin", "expected"), [(1.0, 0.0, 0.0, 1.0), (-1.0, 1.0, 0.0, 2.0), (0.5, 0.5, 0.2, 0.4)]
+)
+def test_bag_contrast(cosine: float, similarity: float, margin: float, expected: float) -> None:
+    loss = bag_contrast(torch.tensor(cosine), torch.tensor(similarity), margin)
+    assert float(loss) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(torch.eye(4), 0.743668), (torch.ones(4, 1), 1.386294)])
+def test_instance_contrast_and_info_nce_of_a_view_with_itself(rows: torch.Tensor, expected: float) -> None:
+    assert float(instance_contrast(rows @ rows.T, everything(4))) == pytest.approx(expected, abs=1e-6)
+    assert float(info_nce(rows, rows, everything(4), 1.0)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_info_nce_is_cross_entropy_in_both_directions_and_ignores_padding() -> None:
+    torch.manual_seed(0)
+    a, b = torch.nn.functional.normalize(torch.randn(2, 6, 4), dim=-1)
+    logits, itself = a[:5] @ b[:5].T / 0.7, torch.arange(5)
+    cross_entropy = torch.nn.functional.cross_entropy
+    expected = (cross_entropy(logits, itself) + cross_entropy(logits.T, itself)) / 2
+    assert torch.allclose(info_nce(a, b, torch.arange(6) < 5, 0.7), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(0, 0.0067), (100, 0.108), (150, 0.287), (200, 0.574), (299, 0.99994)])
+def test_ramp_up(epoch: int, expected: float) -> None:
+    assert float(ramp_up(torch.tensor(float(epoch)), 300)) == pytest.approx(expected, rel=6e-3)
+
+
+def test_ramp_up_stays_at_1() -> None:
+    assert float(ramp_up(torch.tensor(400.0), 300)) == 1.0

@@ -1,0 +1,119 @@
+"""Pseudo-pairs: against brute force, under vmap, with padding, with NaN."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch.func import vmap
+
+from llpbench.blocks.pairing import assign_rows, pseudo_pairs
+
+
+def everything(n: int) -> torch.Tensor:
+    return torch.ones(n, dtype=torch.bool)
+
+
+def solve(similarity: torch.Tensor, generator: str = "linear") -> list[int]:
+    n, m = similarity.shape
+    return assign_rows(similarity, everything(n), everything(m), generator == "greedy").tolist()  # type: ignore[no-any-return]
+
+
+def test_linear_and_greedy_differ_where_they_must() -> None:
+    similarity = torch.tensor([[0.9, 0.8], [0.85, 0.1]])
+    assert solve(similarity) == [1, 0]  # 1.65
+    assert solve(similarity, "greedy") == [0, 1]  # 1.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_linear_is_as_good_as_brute_force(seed: int) -> None:
+    n = 2 + seed % 5
+    similarity = torch.from_numpy(np.random.default_rng(seed).normal(size=(n, n))).float()
+    best = max(float(similarity[range(n), list(order)].sum()) for order in itertools.permutations(range(n)))
+    assert float(similarity[range(n), solve(similarity)].sum()) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_greedy_is_a_scan_of_the_sorted_similarities(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(1, 12, size=2)
+    similarity = rng.normal(size=shape)
+    if seed % 2:
+        similarity = similarity.round()  # ties: the scan takes the first
+    expected = np.full(shape[0], -1)
+    taken: set[int] = set()
+    for position in np.argsort(-similarity, axis=None, kind="stable"):
+        row, column = divmod(int(position), int(shape[1]))
+        if expected[row] < 0 and column not in taken:
+            expected[row] = column
+            taken.add(column)
+    found = solve(torch.from_numpy(similarity).float(), "greedy")
+    assert (np.array(found) >= 0).sum() == min(shape)
+    if seed % 2:
+        total = sum(similarity[row, column] for row, column in enumerate(found) if column >= 0)
+        assert total == sum(similarity[row, column] for row, column in enumerate(expected) if column >= 0)
+    else:
+        assert found == expected.tolist()
+
+
+def test_padding_takes_no_part() -> None:
+    similarity = torch.rand(5, 6)
+    similarity[1] = similarity[:, 2] = 100.0  # padding, however alike
+    rows, columns = everything(5), everything(6)
+    rows[1] = columns[2] = False
+    partner = assign_rows(similarity, rows, columns, False)
+    assert partner[1] == -1
+    assert 2 not in partner
+    kept = [0, 2, 3, 4]
+    inside = solve(similarity[kept][:, [0, 1, 3, 4, 5]])
+    assert partner[kept].tolist() == [[0, 1, 3, 4, 5][column] for column in inside]
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_a_population_gets_what_each_member_gets_alone(greedy: bool) -> None:
+    similarity = torch.rand(3, 7, 9)
+    mask = torch.rand(3, 7) > 0.2
+    columns = everything(9)
+    together = vmap(lambda s, r: assign_rows(s, r, columns, greedy))(similarity, mask)
+    alone = [assign_rows(s, r, columns, greedy) for s, r in zip(similarity, mask, strict=True)]
+    assert torch.equal(together, torch.stack(alone))
+    flipped = vmap(lambda s, r: assign_rows(s, r, columns, greedy), in_dims=(2, 0))(similarity.movedim(0, 2), mask)
+    assert torch.equal(flipped, together)
+
+
+def test_the_operator_is_declared_rightly() -> None:
+    torch.library.opcheck(assign_rows, (torch.rand(2, 4, 5), torch.ones(2, 4).bool(), torch.ones(2, 5).bool(), False))
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+@pytest.mark.parametrize("greedy", [False, True])
+def test_similarities_that_are_not_finite_are_a_clear_error(wrong: float, greedy: bool) -> None:
+    similarity = torch.rand(4, 4)
+    similarity[2, 1] = wrong
+    with pytest.raises(ValueError, match=r"not finite.*learning rate"):
+        assign_rows(similarity, everything(4), everything(4), greedy)
+
+
+def test_as_many_pairs_are_positive_as_must_be_of_one_class() -> None:
+    similarity = torch.diag(torch.tensor([0.9, 0.1, 0.8, 0.7]))
+    counts = torch.tensor([[2, 2], [1, 3]])
+    pairs = pseudo_pairs(similarity, everything(4), everything(4), counts, "linear")
+    assert pairs.partner.tolist() == [0, 1, 2, 3]
+    assert pairs.positive.tolist() == [True, False, True, True]  # 1 + 2 = 3 of them, the most similar
+
+
+def test_bags_without_a_common_class_have_no_positive_pair_and_equal_bags_only_such() -> None:
+    similarity = torch.rand(4, 4)
+    apart = pseudo_pairs(similarity, everything(4), everything(4), torch.tensor([[4, 0], [0, 4]]), "linear")
+    equal = pseudo_pairs(similarity, everything(4), everything(4), torch.tensor([[3, 1], [3, 1]]), "linear")
+    assert not apart.positive.any()
+    assert equal.positive.all()
+
+
+def test_rows_left_over_in_a_larger_bag_are_never_positive() -> None:
+    similarity = torch.rand(5, 3)
+    pairs = pseudo_pairs(similarity, everything(5), everything(3), torch.tensor([[5, 0], [3, 0]]), "greedy")
+    assert pairs.positive.sum() == 3
+    assert (pairs.partner[pairs.positive] >= 0).all()

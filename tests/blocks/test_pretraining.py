@@ -1,0 +1,317 @@
+"""Pretraining: its losses with known answers, its components, its cache, and what methods start from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from test_views import SCHEMA, random, small_encoder, some_bags
+
+from llpbench.blocks.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
+from llpbench.core import files as writing
+from llpbench.core.bags import Bags, Task
+from llpbench.core.cell import Cell, Environment, Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Progress
+from llpbench.core.model import Encoding, Model
+from llpbench.core.ranges import ranges
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import toy_assignment, toy_table, toy_task
+from llpbench.running.settings import PRETRAININGS
+from llpbench.training.cells import run_cell
+from llpbench.training.members import Machine, Trainee
+from llpbench.training.population import Population
+from llpbench.training.pretrained import Pretrained, Pretrainer, key, read, write
+from llpbench.training.specification import make_cell
+
+NOW = Progress(*torch.zeros(4))
+SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
+
+
+def everything(n: int) -> torch.Tensor:
+    return torch.ones(n, dtype=torch.bool)
+
+
+# -- aggregators -------------------------------------------------------------------------------------------------------
+
+
+def test_a_weighted_sum_of_equal_similarities_is_the_mean() -> None:
+    torch.manual_seed(0)
+    z, aggregator = torch.randn(5, 4), WeightedSum(4)
+    with torch.no_grad():
+        aggregator.scale.zero_()
+    assert torch.allclose(aggregator(z, everything(5)), z.mean(dim=0), atol=1e-6)
+
+
+def test_a_weighted_sum_against_a_loop() -> None:
+    torch.manual_seed(0)
+    z, aggregator = torch.randn(5, 4), WeightedSum(4)
+    unit = torch.nn.functional.normalize(z, dim=1)
+    weights = sum((unit @ unit[i] * 10).softmax(0) for i in range(5)) / 5  # W = I, s = 10
+    assert torch.allclose(aggregator(z, everything(5)), weights @ z, atol=1e-5)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("kind", [WeightedSum, IntersampleAttention])
+def test_aggregators_know_neither_order_nor_padding(kind: Any) -> None:
+    torch.manual_seed(0)
+    z, aggregator = torch.randn(6, 4), kind(4)
+    expected = aggregator(z, everything(6))
+    assert torch.allclose(aggregator(z[[3, 1, 5, 0, 4, 2]], everything(6)), expected, atol=1e-5)
+    padded = torch.cat([z[:3], torch.full((2, 4), 50.0), z[3:]])
+    mask = torch.tensor([True] * 3 + [False] * 2 + [True] * 3)
+    assert torch.allclose(aggregator(padded, mask), expected, atol=1e-5)
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+
+
+def made(tasks: Any, **params: Any) -> tuple[Pretraining, Any]:
+    torch.manual_seed(0)
+    method = Pretraining(tasks, replace(SHORT, **params))
+    return method, method.build(small_encoder("saint"), SCHEMA)
+
+
+def with_proportions(bags: Bags, first: list[float], second: list[float]) -> Bags:
+    return bags._replace(proportions=torch.tensor([first, second]))
+
+
+@pytest.mark.parametrize(
+    ("similarity", "expected"),
+    [("mpiou", 7 / 12), ("l1", 0.75)],  # of (.5, .5) and (.25, .75): L1 is .5
+)
+def test_bags_are_alike_as_their_proportions_are(similarity: str, expected: float) -> None:
+    method, _ = made("bag", similarity=similarity)
+    likeness = method.likeness(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]]))
+    assert float(likeness) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_bag_loss_of_bags_with_the_same_rows() -> None:
+    """Their vectors are equal (cosine 1), so the loss is 1 - M."""
+    method, network = made("bag")
+    bags = some_bags()
+    twice = Bags(
+        type(bags.rows)(*(torch.stack([v[0], v[0]]) for v in bags.rows)), *(torch.stack([v[0]] * 2) for v in bags[1:])
+    )
+    model = Model(network)
+    for first, second, expected in (([1.0, 0.0], [0.0, 1.0], 1.0), ([0.5, 0.5], [0.5, 0.5], 0.0)):
+        given = with_proportions(twice, first, second)
+        assert float(method.bag_loss(model, model.encode(given), given).detach()) == pytest.approx(expected, abs=1e-5)
+
+
+def test_proportions_get_no_say_where_there_is_no_bag_task() -> None:
+    bags, (method, network) = some_bags(), made("self")
+    losses = [
+        method.loss(Model(network, random()), with_proportions(bags, [p, 1 - p], [1 - p, p]), NOW) for p in (0.1, 0.4)
+    ]
+    assert torch.equal(*losses)
+
+
+def test_a_perfect_reconstruction_costs_nothing_and_missing_numbers_count_for_nothing() -> None:
+    bags = some_bags(unequal=True)
+    decoder = Decoder(small_encoder("saint"), SCHEMA)
+    encoding = Encoding(torch.zeros(2, 16, 8), torch.zeros(2, 16, SCHEMA.features, 8))
+    with torch.no_grad():
+        for parameter in decoder.parameters():
+            parameter.zero_()
+    uniform = sum(torch.tensor(float(c)).log() for c in SCHEMA.cardinalities)
+    known = bags.mask[..., None] & ~bags.rows.missing
+    squares = (bags.rows.numeric**2)[known].mean()
+    assert bags.rows.missing.any()
+    loss = decoder(encoding, bags.rows, bags.mask, 10.0)
+    assert float(loss.detach()) == pytest.approx(float(uniform + 10 * squares), rel=1e-5)
+    with torch.no_grad():
+        decoder.number_bias.fill_(2.0)
+    rows = bags.rows._replace(numeric=torch.where(bags.rows.missing, 0.0, 2.0))
+    assert float(decoder(encoding, rows, bags.mask, 10.0).detach()) == pytest.approx(float(uniform), rel=1e-5)
+
+
+COMPONENTS = [
+    {name: value} for name, search in ranges(PretrainingParams).items() if hasattr(search, "values")
+    for value in search.values if name not in ("dropout", "hidden")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", COMPONENTS, ids=str)
+def test_every_component_trains_and_ignores_padding(changes: dict[str, Any]) -> None:
+    method, network = made("self+bag", **changes)
+    bags = some_bags(unequal=True)
+    garbage = bags._replace(rows=bags.rows._replace(numeric=torch.where(bags.mask[..., None], bags.rows.numeric, 30.0)))
+    first, second = (method.loss(Model(network, random()), each, NOW) for each in (bags, garbage))
+    assert torch.isfinite(first)
+    assert torch.allclose(first, second, rtol=1e-5)
+    gradients = torch.autograd.grad(first, list(network.encoder.parameters()))
+    assert any(bool((gradient != 0).any()) for gradient in gradients)
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def cell(pretraining: str = "self+bag", method: str = "dllp", **params: Any) -> Cell:
+    protocol = Protocol(epochs=2, patience=2)
+    given = {"epochs": 2, **params}
+    return make_cell(
+        method,
+        "adult",
+        bag_size=1024,
+        encoder="mlp",
+        protocol=protocol,
+        pretraining=pretraining,
+        pretraining_params=given,
+    )
+
+
+def weights_of(task: Task, seeds: list[int], tasks: Any = "self+bag") -> list[torch.Tensor]:
+    members = [Trainee(seed, Pretraining(tasks, SHORT), task, 0.01) for seed in seeds]
+    population = Population(members, lambda _: small_encoder("mlp"), Protocol(), Machine(), "pretraining")
+    assert not any(outcome.failure for outcome in population.train())
+    return list(population.weights)
+
+
+def test_members_together_are_members_alone() -> None:
+    together = weights_of(toy_task(0, unequal=True), [0, 1])
+    (alone,) = weights_of(toy_task(0, unequal=True), [1])
+    assert torch.allclose(together[1], alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("tasks", [name for name in PRETRAININGS if name != "none"])
+def test_it_never_sees_a_label(tasks: str) -> None:
+    table, assignment = toy_table(), toy_assignment()
+    labels = table.labels.copy()
+    for bag in assignment.train:
+        labels[bag] = labels[bag[::-1]]
+    before, after = (build_task(each, assignment) for each in (table, replace(table, labels=labels)))
+    assert (before.train_labels != after.train_labels).any()
+    assert torch.equal(weights_of(before, [0], tasks)[0], weights_of(after, [0], tasks)[0])
+
+
+@pytest.mark.parametrize("method", ["dllp", "supervised", "bag-soft-label"])
+def test_a_method_starts_from_the_pretrained_encoder(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    original = Population.train
+
+    def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
+        if "head.0.weight" in self.stack.names:
+            started.append(self.stack.write_out(0, self.theta[0]).state_dict()["encoder.first.weight"].clone())
+        return original(self, on_epoch)
+
+    monkeypatch.setattr(Population, "train", train)
+    kept: dict[int, Pretrained] = {}
+    compute = Pretrainer.compute
+    monkeypatch.setattr(Pretrainer, "compute", lambda self, tasks: kept.update(compute(self, tasks)) or kept)
+    (record,) = run_cell(cell(method=method), [0], Environment(device="cpu"))
+    assert record["status"] == "ok", record["reason"]
+    assert record["times"]["pretraining"] > 0
+    assert torch.equal(started[0], kept[0].weights["encoder.first.weight"])
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The seeds of every computation."""
+    calls: list[list[int]] = []
+    compute = Pretrainer.compute
+
+    def counting(self: Pretrainer, tasks: dict[int, Task]) -> dict[int, Pretrained]:
+        calls.append(list(tasks))
+        return compute(self, tasks)
+
+    monkeypatch.setattr(Pretrainer, "compute", counting)
+    return calls
+
+
+def test_methods_share_it_and_only_missing_seeds_are_computed(tmp_path: Path, counted: list[list[int]]) -> None:
+    environment = Environment(device="cpu", pretrained=str(tmp_path))
+    first = run_cell(cell(), [0], environment)
+    run_cell(cell(method="supervised"), [0], environment)
+    assert counted == [[0]]
+    run_cell(cell(method="bag-soft-label"), [0, 1], environment)
+    assert counted == [[0], [1]]
+    run_cell(cell("bag"), [0], environment)
+    assert counted == [[0], [1], [0]]
+    without = run_cell(cell(), [0], Environment(device="cpu"))
+    for one, other in ((first, without), (first, run_cell(cell(), [0], environment))):
+        assert one[0]["results"] == other[0]["results"]
+
+
+def test_the_key_holds_everything_but_the_method() -> None:
+    task = toy_task(0)
+    base = cell()
+    assert key(base, 0, task) == key(cell(method="supervised"), 0, task)
+    different = [
+        key(base, 1, task),
+        key(cell("self"), 0, task),
+        key(cell(margin=0.3), 0, task),
+        key(cell(dropout=0.0), 0, task),
+        key(replace(base, encoder_params={**base.encoder_params, "dim": 32}), 0, task),
+        key(base, 0, replace(task, manifest="other bags")),
+        key(base, 0, replace(task, fingerprint="other data")),
+    ]
+    assert len({key(base, 0, task), *different}) == len(different) + 1
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "empty", "stranger"])
+def test_a_damaged_file_is_computed_anew(damage: str, tmp_path: Path, counted: list[list[int]]) -> None:
+    environment = Environment(device="cpu", pretrained=str(tmp_path))
+    first = run_cell(cell(), [0], environment)
+    (file,) = tmp_path.glob("*.pt")
+    content = file.read_bytes()
+    broken = {
+        "torn": content[: len(content) // 2],
+        "flipped": content[:5000] + bytes([content[5000] ^ 1]) + content[5001:],
+        "empty": b"",
+        "stranger": b"not a file of ours",
+    }[damage]
+    file.write_bytes(broken)
+    second = run_cell(cell(), [0], environment)
+    assert counted == [[0], [0]]
+    assert file.read_bytes()[32:36] == content[32:36]
+    assert first[0]["results"] == second[0]["results"]
+    assert read(file) is not None
+
+
+def test_nothing_half_written_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing.os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        write(tmp_path / "a.pt", Pretrained({"encoder.x": torch.zeros(2)}, 1.0))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LLPBenchError, match="Choose another --out"):
+        run_cell(cell(), [0], Environment(device="cpu", pretrained=str(tmp_path / "file")))
+
+
+def test_pretraining_that_diverges_is_a_failed_record() -> None:
+    (record,) = run_cell(cell(learning_rate=1e30), [0], Environment(device="cpu"))
+    assert record["status"] == "failed"
+    assert "pretraining of seed 0: the loss was not finite" in record["reason"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"view": "full"}, r"pretraining\.view must be one of mixup, separated"),
+        ({"agregator": "attention"}, "Did you mean aggregator"),
+        ({"epochs": 0}, "at least 1"),
+    ],
+)
+def test_impossible_hyperparameters(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message):
+        cell(**params)
+
+
+def test_seeds_with_other_numbers_of_bags_are_pretrained_apart() -> None:
+    small, large = toy_task(0), toy_task(1, size=8)
+    found = Pretrainer(cell(), {0: small, 1: large}, None, Machine())([0, 1])
+    alone = Pretrainer(cell(), {1: large}, None, Machine())([1])
+    name = "encoder.first.weight"
+    assert torch.allclose(found[1].weights[name], alone[1].weights[name], atol=1e-4)

@@ -1,0 +1,275 @@
+"""The command line: quick where it answers from lists, and one clear line for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from bench import LLPBench, Result, arguments, dedent, make_cell_of, make_record, start
+
+from llpbench import __version__
+from llpbench.cli.main import main
+from llpbench.results.journal import FILE, Journal, read, to_line
+from llpbench.running.settings import OPTIONS
+
+HEAVY = {"torch", "ray", "pandas", "sklearn", "seaborn", "scipy", "optuna", "openml", "matplotlib"}
+
+
+def one_line(result: Result) -> str:
+    """The message of a command that could not be understood."""
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("llpbench: ")
+    assert result.err.count("\n") == 1
+    return result.err
+
+
+# Quick answers
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["--version"],
+        *(["list", kind] for kind in ("methods", "datasets", "baggings", "encoders", "studies")),
+    ],
+)
+def test_lists_and_help_import_nothing_heavy(words: list[str]) -> None:
+    code = """
+        import sys
+        try:
+            from llpbench.cli.main import main
+            main()
+        finally:
+            print(*sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(code), *words], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "llpbench.cli.main" in loaded
+    assert not loaded & HEAVY
+
+
+def test_help_answers_in_half_a_second() -> None:
+    def seconds() -> float:
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "llpbench", "--help"], capture_output=True, check=True)
+        return time.perf_counter() - begin
+
+    assert min(seconds() for _ in range(5)) < 0.5
+
+
+def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
+    result = llpbench("run", "--help")
+    text = " ".join(result.out.split())
+    assert result.code == 0
+    assert all(f"--{name}" in text for name in OPTIONS)
+    assert "--bag-sizes SIZES Rows in a bag, such as 64,256,1024. [default: 256]" in text
+
+
+def test_version(llpbench: LLPBench) -> None:
+    assert llpbench("--version").out == f"llpbench {__version__}\n"
+
+
+def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> None:
+    out = llpbench("list", "methods", "--plugin", str(plugin)).out
+    assert "dllp" in out
+    assert "Ardehaly & Culotta 2017" in out
+    assert "quick-b" in out
+    assert "floor" in out
+    assert "tiny" in llpbench("list", "datasets", "--plugin", str(plugin)).out
+    assert "ordered" in llpbench("list", "baggings").out
+    assert "saint" in llpbench("list", "encoders").out
+
+
+# Runs
+
+
+def test_run_prints_leaderboards_and_says_where_they_are(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    result = llpbench(*arguments(plugin, tmp_path))
+    assert result.code == 0
+    assert "quick-a" in result.out
+    assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
+    assert "8/8 runs" in result.err
+    assert result.err.endswith(f"journal and leaderboards: {tmp_path}\n")
+
+
+def test_failures_are_told_with_their_reason_and_exit_1(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    result = llpbench(*arguments(plugin, tmp_path, "--methods", "quick-a,broken"))
+    assert result.code == 1
+    assert "failed broken on tiny ordered 8 (2 seeds)" in result.err
+    assert "ValueError: no luck" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_dry_run_is_the_plan_and_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = arguments(plugin, out, "--bag-sizes", "8,41")
+    dry = llpbench(*words, "--dry-run")
+    assert dry.code == 0
+    assert "quick-a on tiny ordered 8 " in dry.out
+    assert "impossible: bag size 41 is larger than the 40 validation rows of 'tiny'." in dry.out
+    assert dry.out.endswith("4 runs to do in 2 cells, 4 impossible; time unknown one after the other\n")
+    assert llpbench("plan", *words[1:]).out == dry.out
+    assert not out.exists()
+
+
+def test_a_config_file_stands_for_flags(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    config = tmp_path / "bench.toml"
+    config.write_text(
+        f'plugin = "{plugin}"\nout = "{tmp_path}/out"\ndatasets = "tiny"\nmethods = "quick-a"\n'
+        'bag-sizes = [8, 16]\nseeds = 2\nexecutor = "inline"\nset.quick-a.seconds = 0.01\n'
+    )
+    assert llpbench("run", "--config", str(config), "--seeds", "1").code == 0
+    records = read(tmp_path / "out" / FILE).records.values()
+    assert {(record["seed"], record["spec"]["params"]["seconds"]) for record in records} == {(0, 0.01)}
+
+
+def test_report_rebuilds_what_a_run_wrote(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    written = llpbench(*arguments(plugin, tmp_path))
+    page = (tmp_path / "fine.md").read_text()
+    (tmp_path / "fine.md").unlink()
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b'{"schema":1,"ru')
+    result = llpbench("report", "--no-plots", "--out", str(tmp_path))
+    assert result.code == 0
+    assert result.out == written.out
+    assert "the last line of" in result.err
+    parts = (tmp_path / "fine.md").read_text().split("\n\n")
+    assert "\n\n".join(part for part in parts if not part.startswith("**Mind.** The last line of")) == page
+
+
+def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
+    from_plugin = ("--plugin", str(plugin))
+    listed = llpbench("data", "list", *from_plugin)
+    assert listed.code == 0
+    assert "tiny" in listed.out
+    fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
+    assert fetched.code == 1
+    assert "tiny: " in fetched.out
+    assert fetched.err.startswith("llpbench: dataset 'absent' is not there")
+    verified = llpbench("data", "verify", "tiny", *from_plugin)
+    assert verified.code == 0
+    assert "ok" in verified.out
+    assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
+
+
+# Bad input: the readers' own cases stand in test_settings.py, names in test_planning.py, files in test_journal.py
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
+        (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
+        (["run", "--bag-sizes", "0"], "--bag-sizes must be positive whole numbers"),
+        (["run", "--bag-sizes", "-64"], "--bag-sizes must be positive whole numbers"),
+        (["run", "--bag-sizes", "many"], "--bag-sizes must be positive whole numbers"),
+        (
+            ["plan", "--bag-sizes", "4885", "--methods", "dllp"],
+            "bag size 4885 is larger than the 4,884 validation rows",
+        ),
+        (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
+        (["run", "--preset", "slow"], "unknown preset 'slow'"),
+        (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
+        (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
+        (["run", "--nonsense"], "--nonsense"),
+        (["run", "more"], "Got unexpected extra argument (more)"),
+        (["rnu"], "No such command 'rnu'"),
+        (["list", "colours"], "'colours' is not one of"),
+        (["report", "--out", "/none"], "there is no journal '/none'. Give the --out of a run"),
+        (["data", "verify", "adlut"], "unknown dataset 'adlut'"),
+        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(llpbench: LLPBench, words: list[str], message: str) -> None:
+    assert message in one_line(llpbench(*words))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("raise RuntimeError('two\\nlines')", "failed on import: RuntimeError: two lines"),
+        ("import nothing_of_that_name", "failed on import: ModuleNotFoundError"),
+        ("def (", "failed on import: SyntaxError"),
+        (
+            "from llpbench.core.registry import register_bagging\n@register_bagging('random')\ndef mine(): ...",
+            "two baggings are called 'random'",
+        ),
+    ],
+)
+def test_a_bad_plugin_is_one_line(llpbench: LLPBench, tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad_plugin.py"
+    path.write_text(text)
+    for words in (["run"], ["plan"], ["list", "methods"], ["data", "list"]):
+        assert message in one_line(llpbench(*words, "--plugin", str(path)))
+
+
+def test_a_strangers_journal_is_one_line(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("name,age\n")
+    for words in (
+        arguments(plugin, tmp_path),
+        ["plan", *arguments(plugin, tmp_path)[1:]],
+        ["report", "--out", str(tmp_path)],
+    ):
+        assert "is not a journal of llpbench" in one_line(llpbench(*words))
+
+
+def test_two_runs_on_one_folder_do_not_mix(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    with Journal(tmp_path):
+        assert "another llpbench is writing to" in one_line(llpbench(*arguments(plugin, tmp_path)))
+    assert llpbench(*arguments(plugin, tmp_path)).code == 0
+
+
+def test_an_error_of_ours_keeps_its_traceback(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llpbench.cli.main.resolve", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main_with(monkeypatch, "run")
+    assert llpbench
+
+
+def main_with(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["llpbench", *words])
+    main()
+
+
+# Processes
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_exits_130_and_says_how_to_go_on(plugin: Path, tmp_path: Path, number: signal.Signals) -> None:
+    process = start(arguments(plugin, tmp_path, "--set", "quick-a.seconds=0.3", "--set", "quick-b.seconds=0.3"))
+    while process.poll() is None and not read(tmp_path / FILE).records:
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == (
+        "llpbench: interrupted. What is finished is safe; run the same command again to go on."
+    )
+    assert "Traceback" not in err
+    assert out == ""
+    assert 0 < len(read(tmp_path / FILE).records) < 8
+
+
+def test_a_reader_that_stops_reading_sees_no_traceback(tmp_path: Path) -> None:
+    lines = [to_line(make_record(make_cell_of(f"method-{n}"))) for n in range(2000)]
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    process = start(["report", "--no-plots", "--out", str(tmp_path)])
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert "Traceback" not in process.stderr.read()
+    assert process.wait(timeout=60) == 1
+
+
+def test_the_journal_is_json_lines(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    llpbench(*arguments(plugin, tmp_path))
+    lines = (tmp_path / FILE).read_text().splitlines()
+    assert [json.loads(line)["schema"] for line in lines] == [1] * 8

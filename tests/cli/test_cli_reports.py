@@ -1,0 +1,152 @@
+"""The commands that only read journals: report, merge, compare; and running a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench import LLPBench
+from report_factory import PROTOCOL, failed, record, runs
+
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, Journal, read
+from llpbench.results.merging import published
+
+
+def journal(folder: Path, *records: Record) -> Path:
+    with Journal(folder) as opened:
+        for each in records:
+            opened.append(each)
+    return folder
+
+
+def test_studies_are_listed(llpbench: LLPBench) -> None:
+    listed = llpbench("list", "studies")
+    assert listed.code == 0
+    assert "fine-grained" in listed.out
+    assert "What do larger bags cost?" in listed.out
+
+
+def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench, tmp_path: Path) -> None:
+    words = "run --study fine-grained --methods supervised,dllp --encoders mlp --datasets adult --bag-sizes 1024"
+    words += " --seeds 1 --epochs 1 --executor inline --out"
+    done = llpbench(*words.split(), str(tmp_path))
+    assert done.code == 0
+    assert "Fine-grained results: ordered · bags of 1024 · encoder mlp · at most 1 epochs" in done.out
+    methods = [run["spec"]["method"] for run in read(tmp_path / FILE).records.values()]
+    assert sorted(methods) == ["dllp", "supervised"]
+    again = llpbench(*words.replace("fine-grained", "robustness").split(), str(tmp_path))
+    assert (
+        "nothing to run: 0 runs to do in 0 cells, 1 done" in again.err + again.out
+    )  # what one study ran, no other runs
+    shown = llpbench("report", "--no-plots", "--study", "pretraining,encoder", "--out", str(tmp_path))
+    assert "Pretraining: ordered · bags of 1024" in shown.out
+    assert (
+        "Configuration of the encoder: Nothing of this study has run yet. Run it with: llpbench run --study"
+        in " ".join(shown.out.split())
+    )
+
+
+def test_the_study_of_datasets_needs_no_run(llpbench: LLPBench, tmp_path: Path) -> None:
+    done = llpbench("run", "--study", "datasets", "--out", str(tmp_path))
+    assert done.code == 0
+    assert "48,842" in done.out
+
+
+def test_a_report_of_several_journals_goes_where_it_is_told(llpbench: LLPBench, tmp_path: Path) -> None:
+    first = journal(tmp_path / "a", *runs("dllp", 0.8, 0.82))
+    second = journal(tmp_path / "b", *runs("mine", 0.9, 0.88))
+    out, plots = tmp_path / "out", tmp_path / "pictures"
+    words = ["report", "--journal", str(first), "--journal", str(second), "--out", str(out), "--plots", str(plots)]
+    done = llpbench(*words)
+    assert done.code == 0
+    assert "mine" in done.out
+    assert "dllp" in (out / "index.html").read_text()
+    assert not (out / FILE).exists()
+    assert {path.suffix for path in plots.glob("[!.]*")} == {".svg", ".png"}
+
+
+def test_common_runs_alone_may_be_shown(llpbench: LLPBench, tmp_path: Path) -> None:
+    folder = journal(tmp_path, *runs("dllp", 0.8, 0.7, 0.6), *runs("mine", 0.9))
+    every, common = (llpbench("report", "--no-plots", "--out", str(folder), *more).out for more in ((), ("--common",)))
+    assert "70.00 ± 10.00 (3)" in every
+    assert "80.00 ± – (1)" in common
+    assert "only runs that all rows have completed" in " ".join(common.split())
+
+
+def test_where_no_run_is_common_that_is_said(llpbench: LLPBench, tmp_path: Path) -> None:
+    folder = journal(tmp_path, record("dllp", 0.8, seed=0), record("mine", 0.7, seed=1), failed("mine", seed=2))
+    done = llpbench("report", "--no-plots", "--common", "--out", str(folder))
+    assert done.code == 0
+    assert "no run that all rows have completed" in " ".join(done.out.split())
+    assert "loss became NaN" in done.out
+
+
+def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Path) -> None:
+    folder = journal(tmp_path, *runs("dllp", 0.8, 0.7), *runs("mine", 0.6, 0.7))
+    assert llpbench("report", "--out", str(folder)).code == 0
+    for own in (tmp_path / "tables" / "mine.tex", tmp_path / "plots" / "mine.png"):
+        own.write_text("mine")
+    (tmp_path / FILE).unlink()
+    journal(tmp_path, *runs("dllp", 0.8, 0.7, bagging="random"), *runs("mine", 0.6, 0.7, bagging="random"))
+    assert llpbench("report", "--out", str(folder)).code == 0
+    names = {path.name for part in ("tables", "plots") for path in (tmp_path / part).iterdir()}
+    assert {"mine.tex", "mine.png", "fine-random-overall.csv", "heat-map-fine-random.png"} <= names
+    assert not any("ordered" in name for name in names)
+
+
+def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench: LLPBench, tmp_path: Path) -> None:
+    first, second = journal(tmp_path / "a", record("dllp", 0.8)), journal(tmp_path / "b", record("dllp", 0.7))
+    merged = llpbench("merge", str(first), str(second), "--out", str(tmp_path / "both"))
+    assert merged.code == 0
+    assert merged.out.startswith("1 runs, of which 1 with different results")
+    done = llpbench("report", "--no-plots", "--out", str(tmp_path / "both"))
+    flag = "dllp on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; the last one counts"
+    assert flag in done.err
+    assert flag in (tmp_path / "both" / "index.html").read_text()
+    assert f"**Mind.** D{flag[1:]}." in (tmp_path / "both" / "fine.md").read_text()
+
+
+def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
+    there = next(run for run in read(published()).records.values() if run["spec"]["method"] == "dllp")
+    spec = there["spec"]
+    mine = record(
+        "mine",
+        0.5,
+        dataset=spec["dataset"],
+        bag_size=spec["bag_size"],
+        protocol=spec["protocol"],
+    )
+    done = llpbench("compare", "--out", str(journal(tmp_path, mine)))
+    assert done.code == 0
+    assert "yours" in done.out
+    assert "tabllp-bdc" in done.out
+    other = llpbench("compare", "--out", str(journal(tmp_path / "b", record("mine", protocol=PROTOCOL))))
+    assert "published" in other.out
+
+
+def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
+    folder = journal(tmp_path, *runs("dllp", 0.88, 0.86, bag_size=256, encoder="saint"))
+    done = llpbench("compare", "--against", "paper", "--out", str(folder))
+    assert done.code == 0
+    assert "paper 87.61 ± 0.21" in done.out
+    assert "87.00 ± 1.41 (2)" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report", "--journal", "/none"], "there is no journal '/none'"),
+        (["merge", "/none"], "there is no journal '/none'"),
+        (["merge"], "Missing argument 'JOURNAL...'"),
+        (["compare", "--against", "moon"], "'moon' is not one of 'published', 'paper'"),
+        (["run", "--study", "tables"], "unknown study 'tables'"),
+        (["report", "--study", "tables"], "unknown study 'tables'"),
+        (["plan", "--study", "encoder", "--encoders", "mlp"], "nothing is left of study 'encoder'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(llpbench: LLPBench, words: list[str], message: str) -> None:
+    result = llpbench(*words)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert result.err.count("\n") == 1

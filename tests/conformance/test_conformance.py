@@ -1,0 +1,418 @@
+"""Every method keeps to the contract, and every way to break it is caught by the check that is there for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+import torch
+from test_readme import BLOCKS
+from torch import Tensor, nn
+
+from llpbench import conformance
+from llpbench.blocks.losses import proportion_loss
+from llpbench.cli.main import main
+from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks, summary
+from llpbench.conformance import subject as subjects
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
+from llpbench.core.bags import build_task as honest_build_task
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Predictor, Progress, Stage
+from llpbench.core.model import Encoder, Model
+from llpbench.core.ranges import Choice, Uniform
+from llpbench.core.registry import METHODS, Entry
+from llpbench.methods.dllp import DLLP
+
+
+@cache
+def subject(name: str) -> Subject:
+    """Kept for all checks of a method, which share a training."""
+    return Subject(METHODS.entry(name))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+@pytest.mark.parametrize("name", METHODS.names())
+def test_every_method_keeps_to_the_contract(name: str, check: Check) -> None:
+    verdict = check(subject(name))
+    assert verdict.detail
+    assert verdict.result != "failed", verdict.detail
+
+
+# -- what is wrong is caught -------------------------------------------------------------------------------------------
+
+
+def verdict_of(check: str, declared: Any, **facts: Any) -> Verdict:
+    kind = "direct" if isinstance(declared, type) and issubclass(declared, DirectMethod) else "neural"
+    facts = {"kind": kind, "role": "", "classes": "multi", "reference": "Doe 2026"} | facts
+    entry = Entry("method", "bad", (declared.__doc__ or "").split("\n")[0], facts, "", declared.__module__, declared)
+    return {one.name: one for one in CHECKS}[check](Subject(entry))
+
+
+def fault(check: str, declared: Any, **facts: Any) -> str:
+    """What a check says of a bad method: one line."""
+    verdict = verdict_of(check, declared, **facts)
+    assert verdict.result == "failed"
+    assert "\n" not in verdict.detail
+    return verdict.detail
+
+
+class Fine(DLLP):
+    """Nothing is wrong with it."""
+
+
+class Mean(DirectMethod):
+    """Least squares on bag means."""
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        del schema
+        inside = (train.index >= 0)[..., None]
+        means = (train.rows.numeric[train.index] * inside).sum(axis=1) / inside.sum(axis=1)
+        return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        del rng
+
+        def predict(rows: Rows) -> FloatArray:
+            scores = np.exp(rows.numeric @ weights)
+            return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+        return predict
+
+
+@pytest.mark.parametrize("declared", [Fine, Mean])
+def test_the_bad_methods_below_are_bad_in_one_thing_alone(declared: Any) -> None:
+    for check in CHECKS:
+        assert verdict_of(check.name, declared).result != "failed", check.name
+
+
+class TestDeclaration:
+    def params(self, *own: Any, base: type = MethodParams, frozen: bool = True) -> Any:
+        made = dataclasses.make_dataclass("Params", own, bases=(base,), frozen=frozen)
+        return type("Bad", (DLLP,), {"Params": made, "__doc__": "Bad."})
+
+    def test_a_default_outside_its_choices(self) -> None:
+        bad = self.params(("mode", Annotated[str, Choice("a", "b")], "c"))
+        assert fault("declaration", bad) == "hyperparameter 'mode': default 'c' is none of its choices 'a', 'b'"
+
+    def test_a_default_outside_its_range(self) -> None:
+        bad = self.params(("weight", Annotated[float, Uniform(0, 1)], 2.0))
+        assert fault("declaration", bad) == "hyperparameter 'weight': default 2.0 is outside its range 0 to 1"
+
+    def test_none_where_the_type_forbids_it(self) -> None:
+        assert "'weight': default None" in fault("declaration", self.params(("weight", float, None)))
+
+    def test_no_default(self) -> None:
+        made = dataclasses.make_dataclass("Params", [("weight", float)], bases=(DirectParams,), frozen=True)
+        bad = type("Bad", (Mean,), {"Params": made, "__doc__": "Bad."})
+        assert fault("declaration", bad) == "hyperparameter 'weight' has no default"
+
+    def test_hyperparameters_without_a_frozen_dataclass(self) -> None:
+        class Loose(MethodParams):
+            weight: float = 1.0
+
+        bad = type("Bad", (DLLP,), {"Params": Loose, "__doc__": "Bad."})
+        assert fault("declaration", bad) == "Loose must be a @dataclass(frozen=True)"
+        thawed = type("Bad", (Mean,), {"Params": dataclass(type("Thawed", (), {})), "__doc__": "Bad."})
+        assert fault("declaration", thawed) == "Params must be a subclass of DirectParams"
+
+    @pytest.mark.parametrize(
+        ("facts", "message"),
+        [
+            ({"reference": ""}, "state where it comes from"),
+            ({"kind": "direct"}, 'register it with kind="neural"'),
+            ({"role": "best"}, "role must be floor or ceiling, however: 'best'"),
+            ({"classes": "two"}, "classes must be multi or binary, however: 'two'"),
+        ],
+    )
+    def test_facts(self, facts: dict[str, str], message: str) -> None:
+        assert message in fault("declaration", Fine, **facts)
+
+    def test_what_is_no_method(self) -> None:
+        assert fault("declaration", len) == ("len is neither a Method nor a DirectMethod: make it a subclass of one")
+
+    def test_no_docstring(self) -> None:
+        assert fault("declaration", type("Bad", (DLLP,), {})).startswith("Bad needs a docstring")
+
+    def test_labels_are_for_ceilings(self) -> None:
+        bad = type("Bad", (DLLP,), {"supervision": "instances", "__doc__": "Bad."})
+        assert "ceiling" in fault("declaration", bad)
+
+    def test_a_last_stage_without_validation(self) -> None:
+        bad = type("Bad", (DLLP,), {"stages": (Stage(judged=False),), "__doc__": "Bad."})
+        assert "last stage must be judged" in fault("declaration", bad)
+
+
+class Unseeded(DLLP):
+    """Draws from torch's generator."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        return super().loss(model, bags, progress) * (1 + torch.rand(()))
+
+
+class UnseededAlone(Unseeded):
+    """The same where vmap cannot notice."""
+
+    stackable = False
+
+
+class Vector(DLLP):
+    """A loss a bag."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, progress)
+
+
+class Unmasked(DLLP):
+    """Padding counts."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        del progress
+        return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
+
+
+class Soothing(DLLP):
+    """NaN is swept under the carpet."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        return super().loss(model, bags, progress).nan_to_num()
+
+
+class Idle(DLLP):
+    """Never learns."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        return 0 * super().loss(model, bags, progress)
+
+
+class Unnormalised(DLLP):
+    """Probabilities that do not sum to 1."""
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        return super().log_proba(model, bags) - 1
+
+
+class Counting(DLLP):
+    """What a member gets depends on those beside it."""
+
+    stackable = False
+    calls = 0
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        type(self).calls += 1
+        return super().loss(model, bags, progress) * (1 + self.calls % 3)
+
+
+class Remembering(DLLP):
+    """Predicts with a buffer that training writes."""
+
+    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+        network = super().build(encoder, schema)
+        network.register_buffer("shift", torch.zeros(schema.classes))
+        return network
+
+    def prepare(self, stage: str, member: Any) -> None:
+        del stage
+        with torch.no_grad():
+            member.network.shift[0] = 1.0
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        return (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
+
+
+class TwoClasses(DLLP):
+    """Knows two classes."""
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        del progress
+        return (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean()
+
+
+class Ceiling(DLLP):
+    """Says that it sees labels, and does not use them."""
+
+    supervision = "instances"
+
+    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        del progress
+        return model.log_proba(bags).square().mean()
+
+
+class UnseededFit(Mean):
+    """A direct method with a generator of its own."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        return super().predictor(weights + 1e-3 * np.random.default_rng().normal(size=2), rng)
+
+
+class Infinite(Mean):
+    """Predicts NaN."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        return super().predictor(weights * np.nan, rng)
+
+
+class Fickle(Mean):
+    """Predicts something else each time."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        inner = super().predictor(weights, rng)
+        return lambda rows: np.asarray(inner(rows) * rng.random())
+
+
+class UnmaskedFit(Mean):
+    """Takes -1 for a row."""
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        del schema
+        means = train.rows.numeric[train.index].mean(axis=1)
+        return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)
+
+
+class FirstNumber(Mean):
+    """Takes for granted that there is a number."""
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        assert np.isfinite(train.rows.numeric[:, 0]).all()
+        return super().fit(train, schema, rng)
+
+
+@pytest.mark.parametrize(
+    ("check", "declared", "message"),
+    [
+        ("trains", Unseeded, "random numbers must come from model.random"),
+        ("trains", Vector, "a loss must be a single number, however: shape (2,)"),
+        ("trains", Unnormalised, "probabilities of a row must sum to 1"),
+        ("trains", Infinite, "predictions are not finite"),
+        ("seeded", UnseededAlone, "two trainings with one seed give different weights"),
+        ("seeded", UnseededFit, "two trainings with one seed give different predictions"),
+        ("label_free", Ceiling, "labels of training rows change nothing"),
+        ("three_classes", TwoClasses, "must match the size of tensor b"),
+        ("padding", Unmasked, "the loss of phase 'train' depends on padding"),
+        ("padding", UnmaskedFit, "more padding (-1 in `index`) changes predictions"),
+        ("missing_values", FirstNumber, "categories alone: IndexError: "),
+        ("not_a_number", Soothing, "parameters of NaN passed for a result"),
+        ("together", Counting, "weights differ by"),
+        ("saved", Remembering, "loaded weights predict differently"),
+        ("saved", Fickle, "the predictor gives something else the second time"),
+        ("learns", Idle, "well-separated classes in pure bags, below 0.95"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_fault_is_caught_by_its_check(check: str, declared: Any, message: str) -> None:
+    assert message in fault(check, declared)
+
+
+def test_a_label_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No method can be given one; so the engine is made to."""
+
+    def leaking(table: Any, assignment: Any, **options: Any) -> Task:
+        task = honest_build_task(table, assignment, **options)
+        numeric = task.train.rows.numeric.copy()
+        numeric[:, 0] = table.labels[assignment.train.ravel()]
+        return replace(task, train=replace(task.train, rows=task.train.rows._replace(numeric=numeric)))
+
+    monkeypatch.setattr(subjects, "build_task", leaking)
+    assert fault("label_free", Fine).startswith("labels permuted within training bags change what auc, accuracy")
+
+
+def test_what_is_too_dear_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "dllp_cost", lambda: (1e-6, 1e9))
+    assert "dllp's time a step, more than 50x" in fault("cost", Fine)
+    monkeypatch.setattr(checks, "dllp_cost", lambda: (1e9, 1.0))
+    assert "its memory, more than 50x" in fault("cost", Fine)
+
+
+def test_what_is_declared_binary_is_not_tried_on_three_classes() -> None:
+    verdict = verdict_of("three_classes", TwoClasses, classes="binary")
+    assert (verdict.result, verdict.detail) == ("does not apply", "declared binary")
+    assert verdict_of("learns", Fine, classes="binary").detail.count("classes") == 1
+
+
+def test_a_method_without_an_encoder_states_its_learning_rate() -> None:
+    class Own(DLLP):
+        """Brings its own network."""
+
+        takes_encoder = False
+
+    assert "give learning_rate a default" in fault("declaration", Own)
+
+
+def test_a_method_that_is_not_stackable_says_so() -> None:
+    class Apart(DLLP):
+        """One by one."""
+
+        stackable = False
+
+    assert verdict_of("together", Apart).detail.startswith("not stackable, so trained one by one; ")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+pytestmark = pytest.mark.usefixtures("clean_registries")
+
+
+def llpbench(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["llpbench", *words])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    return int(exit_.value.code or 0)
+
+
+def readme_method(folder: Path) -> Path:
+    (block,) = [block for block in BLOCKS if block.file == "my_method.py"]
+    path = folder / "my_method.py"
+    path.write_text(block.code, encoding="utf-8")
+    return path
+
+
+def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
+    out = capsys.readouterr().out
+    assert all(check.title in out for check in CHECKS)
+    assert out.endswith("mine: 12 checks passed\n")
+
+
+def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    path = readme_method(tmp_path)
+    path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
+    assert llpbench(monkeypatch, "check", str(path)) == 1
+    out = capsys.readouterr().out
+    assert "mine: 1 checks passed, 11 failed: trains, seeded, " in out
+    assert "NameError: name 'torch' is not defined (my_method.py:" in out
+
+
+def test_all_methods_of_a_file_are_found_also_of_built_in_ones(plugin: Path) -> None:
+    assert find(str(plugin)) == ["quick-a", "quick-b", "broken", "fatal"]
+    assert find(str(plugin)) == ["quick-a", "quick-b", "broken", "fatal"]
+    assert find(str(Path(__file__).parents[2] / "methods" / "dllp.py")) == ["dllp"]
+    assert find("dllp") == ["dllp"]
+
+
+def test_what_cannot_be_found_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    empty = tmp_path / "empty.py"
+    empty.write_text("x = 1\n")
+    with pytest.raises(LLPBenchError, match=r"empty\.py' registers no method"):
+        find(str(empty))
+    for words, message in (("dlp",), "unknown method 'dlp'. Did you mean dllp"), (("/none.py",), "is not a file"):
+        assert llpbench(monkeypatch, "check", *words) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_summary_counts_every_result() -> None:
+    check = CHECKS[0]
+    verdicts = [Verdict(check, result, "") for result in ("ok", "ok", "failed", "does not apply")]  # type: ignore[arg-type]
+    expected = "mine: 2 checks passed, 1 without meaning for it, 1 failed: declaration"
+    assert summary("mine", verdicts) == expected
+
+
+def test_checks_leave_the_threads_of_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conformance, "CHECKS", ())
+    before = torch.get_num_threads()
+    assert list(run_checks("dllp")) == []
+    assert torch.get_num_threads() == before

@@ -1,0 +1,78 @@
+"""Random streams and networks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.func import vmap
+
+from llpbench.core.model import MLP, Random
+
+
+def stream(key: int) -> Random:
+    return Random(torch.tensor(key))
+
+
+def test_uniform_numbers_are_uniform() -> None:
+    numbers = torch.cat([stream(key).uniform(10_000) for key in range(10)])
+    assert ((numbers > 0) & (numbers < 1)).all()
+    counts = torch.histc(numbers, bins=20, min=0, max=1)
+    expected = len(numbers) / 20
+    chi_square = ((counts - expected) ** 2 / expected).sum()
+    assert chi_square < 45  # 19 degrees of freedom: exceeded once in 1400 trials
+
+
+def test_the_extreme_words_give_numbers_strictly_between_0_and_1() -> None:
+    class Extreme(Random):
+        def bits(self, *shape: int) -> torch.Tensor:
+            return torch.tensor([0, 2**32 - 1]).expand(*shape)
+
+    low, high = Extreme(torch.tensor(0)).uniform(2).tolist()
+    assert 0 < low < 1e-6
+    assert 1 - 1e-6 < high < 1
+
+
+def test_normal_numbers_have_the_moments_of_a_normal() -> None:
+    numbers = stream(3).normal(100_000)
+    assert abs(float(numbers.mean())) < 0.02
+    assert abs(float(numbers.std()) - 1) < 0.02
+    assert abs(float((numbers**4).mean()) - 3) < 0.15
+
+
+def test_streams_differ_between_keys_and_draws_and_repeat_for_the_same() -> None:
+    first = stream(1)
+    a, b = first.bits(1000), first.bits(1000)
+    assert (a == b).float().mean() < 0.01
+    assert (a == stream(2).bits(1000)).float().mean() < 0.01
+    assert torch.equal(a, stream(1).bits(1000))
+
+
+def test_neighbouring_keys_and_positions_are_uncorrelated() -> None:
+    numbers = torch.stack([stream(key).uniform(4096) for key in range(64)]) - 0.5
+    between_keys = (numbers[1:] * numbers[:-1]).mean() * 12
+    between_positions = (numbers[:, 1:] * numbers[:, :-1]).mean() * 12
+    assert abs(float(between_keys)) < 0.01
+    assert abs(float(between_positions)) < 0.01
+
+
+def test_a_member_has_the_same_stream_alone_and_under_vmap() -> None:
+    keys = torch.tensor([7, 2**32 - 9, 12345])
+    x = torch.randn(3, 10, 7)
+    together = vmap(lambda key, x: Random(key).dropout(x, 0.3) + Random(key).normal(10, 7))(keys, x)
+    alone = [Random(key).dropout(part, 0.3) + Random(key).normal(10, 7) for key, part in zip(keys, x, strict=True)]
+    assert torch.equal(together, torch.stack(alone))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 1001])
+def test_dropout_keeps_the_mean_and_drops_the_share(size: int) -> None:
+    dropped = torch.stack([stream(key).dropout(torch.ones(size), 0.25) for key in range(max(40, 4000 // size))])
+    assert abs(float((dropped == 0).float().mean()) - 0.25) < 0.02
+    assert abs(float(dropped.mean()) - 1) < 0.04
+
+
+def test_permutation_holds_every_number_once() -> None:
+    assert torch.equal(stream(5).permutation(100).sort().values, torch.arange(100))
+
+
+def test_mlp_has_relu_between_its_layers_only() -> None:
+    assert [type(layer).__name__ for layer in MLP(4, 8, 8, 2)] == ["Linear", "ReLU", "Linear", "ReLU", "Linear"]

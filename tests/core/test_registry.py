@@ -1,0 +1,147 @@
+"""Registries: selection, suggestions, duplicates, plugins, and listing without importing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from llpbench.core import registry
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """The methods' registry, given back as it was; plugins loaded meanwhile are forgotten."""
+    METHODS.names()
+    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
+    monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
+    before = set(sys.modules)
+    yield METHODS
+    for name in set(sys.modules) - before:
+        if name.startswith("llpbench_plugin_"):
+            del sys.modules[name]
+
+
+def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
+    path = folder / file
+    body = "\n".join(lines) or "pass"
+    path.write_text(
+        "from llpbench.core.method import Method\nfrom llpbench.core.registry import register_method\n"
+        f"{body}\n@register_method({name!r}, reference='me')\nclass Mine(Method):\n    '''One line.\n\n    More.'''\n"
+    )
+    return path
+
+
+def test_everything_is_registered() -> None:
+    assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
+    assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row"}
+    assert set(BAGGINGS.names()) == {"ordered", "random"}
+    assert [entry.facts["code"] for entry in DATASETS.entries()] == ["AD", "BA", "CA", "CR", "EL", "ML", "RO"]
+
+
+@pytest.mark.parametrize("kind", list(REGISTRIES))
+def test_what_is_read_from_source_is_what_is_imported(kind: str) -> None:
+    for entry in REGISTRIES[kind].entries():
+        indexed = dict(entry.facts)
+        assert entry.summary
+        assert entry.load() is entry.target
+        assert indexed.items() <= dict(entry.facts).items()
+
+
+def test_listing_and_help_do_not_import_what_is_heavy() -> None:
+    code = (
+        "import sys; from llpbench.core.registry import REGISTRIES\n"
+        "for r in REGISTRIES.values(): r.entries()\n"
+        "print(sorted({'torch', 'ray', 'openml', 'optuna', 'seaborn', 'sklearn', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_selection_by_all_lists_and_globs() -> None:
+    assert METHODS.select("all") == METHODS.names()
+    assert METHODS.select("dllp, supervised*,dllp") == ["dllp", "supervised", "supervised-gbdt"]
+    assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear"]
+    assert DATASETS.select("AD,el") == ["adult", "electricity"]
+
+
+@pytest.mark.parametrize(
+    ("registry", "name", "hint"),
+    [
+        (METHODS, "dlpp", "Did you mean dllp"),
+        (DATASETS, "adults", "Did you mean adult"),
+        (BAGGINGS, "order", "Did you mean ordered"),
+        (ENCODERS, "saintt", "Did you mean saint"),
+        (METHODS, "tabular-*", "no method matches"),
+        (METHODS, "", "no method was named"),
+        (METHODS, "zzz", "There are: "),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest(registry: Registry, name: str, hint: str) -> None:
+    with pytest.raises(LLPBenchError, match=hint) as error:
+        registry.select(name)
+    assert "\n" not in str(error.value)
+
+
+def test_a_duplicate_names_both_places(fresh: Registry, tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
+        load_plugin(plugin(tmp_path, "dllp"))
+    assert fresh.get("dllp").__module__ == "llpbench.methods.dllp"
+
+
+def test_a_plugin_is_registered_once_however_often_it_is_named(fresh: Registry, tmp_path: Path) -> None:
+    path = plugin(tmp_path, "mine")
+    load_plugin(path)
+    load_plugin(str(path))
+    assert fresh.names()[-1] == "mine"
+    assert fresh.entry("mine").summary == "One line."
+    assert fresh.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("1 / 0", "ZeroDivisionError: division by zero"), ("import no_such_module", "No module named 'no_such_module'")],
+)
+def test_a_plugin_that_raises_is_one_line(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message) as error:
+        load_plugin(plugin(tmp_path, "mine", line))
+    assert "plugin.py" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_plugins_that_are_not_there_or_share_a_name(tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match="is not a file"):
+        load_plugin(tmp_path / "nothing.py")
+    (tmp_path / "other").mkdir()
+    load_plugin(plugin(tmp_path, "one"))
+    with pytest.raises(LLPBenchError, match=r"two plugins are 'plugin\.py'"):
+        load_plugin(plugin(tmp_path / "other", "two"))
+
+
+def test_entry_points_of_installed_packages_are_loaded(
+    fresh: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin(tmp_path, "installed", file="an_installed_plugin.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = importlib.metadata.EntryPoint("x", "an_installed_plugin", registry.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == point.group else [])
+    registry.load_entry_points()
+    assert "installed" in fresh.names()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_broken_entry_point_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a_broken_plugin.py").write_text("raise RuntimeError('two\\nlines')")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = importlib.metadata.EntryPoint("broken", "a_broken_plugin", registry.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])  # noqa: ARG005
+    with pytest.raises(LLPBenchError, match=r"entry point 'broken'\) failed on import: RuntimeError: two lines"):
+        registry.load_entry_points()

@@ -1,0 +1,70 @@
+"""Every test has an empty cache and home of its own, and leaves the registry as it found it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench.core.registry import BAGGINGS, DATASETS, register_dataset
+from llpbench.core.tables import Table
+from llpbench.data import loading
+from llpbench.data.frames import table_from_frame
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("LLPBENCH_DATA", raising=False)
+    monkeypatch.setattr(loading, "_tables", {})
+    kept = [(registry, dict(registry._index())) for registry in (DATASETS, BAGGINGS)]
+    yield
+    for registry, entries in kept:
+        registry._entries = entries
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real data beside the repository; the test is skipped where there is none."""
+    if not SHARED.is_dir():
+        pytest.skip("no real data beside the repository")
+    return SHARED
+
+
+@pytest.fixture
+def people() -> pd.DataFrame:
+    """60 rows: two numeric and two categorical features with gaps, and a target that is yes in 20 of them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "job": rng.choice(["clerk", "baker", "smith"], 60),
+            "age": rng.integers(20, 60, 60).astype(float),
+            "town": rng.choice(["Ulm", "Bonn"], 60),
+            "wage": rng.normal(1000.0, 300.0, 60).round(2),
+            "rich": ["no", "no", "yes"] * 20,
+        }
+    )
+    frame.loc[[3, 50], "job"] = None
+    frame.loc[[7, 30, 31], "wage"] = None
+    return frame
+
+
+@pytest.fixture
+def table(people: pd.DataFrame) -> Table:
+    return table_from_frame(people, name="people", target="rich", positive="yes")
+
+
+@pytest.fixture
+def declare() -> Callable[..., None]:
+    """Register a dataset for this test: `declare(name, target="rich", ...)`."""
+
+    def declare(name: str, prepare: Callable[[Any], Any] = lambda frame: frame, **facts: Any) -> None:
+        register_dataset(name, **facts)(prepare)
+
+    return declare

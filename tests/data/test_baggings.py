@@ -1,0 +1,161 @@
+"""Baggings and the text that names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import BAGGINGS, register_bagging
+from llpbench.core.tables import Table
+from llpbench.data.baggings import format_bagging, parse_bagging, shuffled
+from llpbench.data.frames import table_from_frame
+from llpbench.data.splits import assign_bags
+
+
+def bag(table: Table, name: str = "ordered", size: int = 1, seed: int = 0, **options: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    return BAGGINGS.get(name)(table, np.arange(len(table)), size, rng, **options)
+
+
+def test_ordered_is_the_plain_sort_of_the_raw_values(people: pd.DataFrame, table: Table) -> None:
+    """Categorical columns first, then numeric ones, missing last: by Python's own sort of tuples."""
+    found = bag(table)[:, 0]
+
+    def key(row: int) -> list[tuple[bool, Any]]:
+        values = people.loc[row, ["job", "town", "age", "wage"]]
+        return [(bool(pd.isna(value)), "" if pd.isna(value) else value) for value in values]
+
+    expected = sorted(range(len(people)), key=key)
+    assert [key(row) for row in found] == [key(row) for row in expected]
+
+
+def test_ordered_by_chosen_columns(people: pd.DataFrame, table: Table) -> None:
+    found = bag(table, columns=("wage", "job"))[:, 0]
+    wages = people["wage"].to_numpy()[found]
+    assert (np.diff(wages[:-3]) >= 0).all()
+    assert np.isnan(wages[-3:]).all()
+    assert not (np.diff(people["age"].to_numpy()[found]) >= 0).all()
+
+
+def test_missing_categories_come_last(people: pd.DataFrame, table: Table) -> None:
+    found = bag(table, columns=("job",))[:, 0]
+    assert set(found[-2:]) == {3, 50}
+    jobs = people["job"].iloc[found[:-2]].tolist()
+    assert jobs == sorted(jobs)
+
+
+def test_categories_are_sorted_by_string_and_numbers_by_size() -> None:
+    frame = pd.DataFrame({"c": ["10", "9", "100", "1"], "n": [10, 9, 100, 1], "y": [0, 1, 0, 1]})
+    table = table_from_frame(frame, name="toy", target="y")
+    assert bag(table, columns=("c",))[:, 0].tolist() == [3, 0, 2, 1]
+    assert bag(table, columns=("n",))[:, 0].tolist() == [3, 1, 0, 2]
+
+
+def test_ties_fall_at_random(table: Table) -> None:
+    orders = {tuple(bag(table, columns=("town",), seed=seed)[:, 0]) for seed in range(5)}
+    assert len(orders) == 5
+
+
+def test_ordered_bags_are_sorted_in_every_part(people: pd.DataFrame, table: Table) -> None:
+    assignment = assign_bags(table, "ordered:columns=age", 3, 0)
+    for bags in (assignment.train, assignment.validation, assignment.test):
+        assert (np.diff(people["age"].to_numpy()[bags.ravel()]) >= 0).all()
+
+
+def test_ordered_bags_differ_in_their_proportions_and_random_ones_hardly() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=2000)
+    frame = pd.DataFrame({"x": x, "y": (x + 0.5 * rng.normal(size=2000) > 0).astype(int)})
+    table = table_from_frame(frame, name="toy", target="y")
+    spread = {name: table.labels[bag(table, name, size=100)].mean(axis=1).std() for name in ("ordered", "random")}
+    assert spread["ordered"] > 0.3
+    assert spread["random"] < 0.1
+
+
+def test_random_bags_hold_every_row_once_and_follow_the_stream(table: Table) -> None:
+    bags = bag(table, "random", size=5)
+    np.testing.assert_array_equal(np.sort(bags.ravel()), np.arange(60))
+    np.testing.assert_array_equal(bags, bag(table, "random", size=5))
+    assert (bags != bag(table, "random", size=5, seed=1)).any()
+
+
+def test_shuffling_is_uniform() -> None:
+    rng = np.random.default_rng(0)
+    counts = np.zeros((4, 4))
+    for _ in range(4000):
+        counts[np.arange(4), shuffled(np.arange(4), rng)] += 1
+    assert np.abs(counts / 4000 - 0.25).max() < 0.03
+
+
+def test_unknown_column(table: Table) -> None:
+    with pytest.raises(LLPBenchError, match=r"'people' has no column 'wages'. Did you mean wage.*job, town, age, wage"):
+        assign_bags(table, "ordered:columns=job+wages", 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ordered", ("ordered", {})),
+        (" random ", ("random", {})),
+        ("ordered:columns=age+workclass", ("ordered", {"columns": ("age", "workclass")})),
+        ("ordered: columns = education-num", ("ordered", {"columns": ("education-num",)})),
+    ],
+)
+def test_parsing(text: str, expected: tuple[str, dict[str, Any]]) -> None:
+    assert parse_bagging(text) == expected
+    assert parse_bagging(format_bagging(*expected)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("orderd", "unknown bagging 'orderd'. Did you mean ordered"),
+        ("ordered:column=age", "'ordered' has no option 'column'.* It has: columns"),
+        ("ordered:", "'ordered' has no option ''"),
+        ("random:columns=age", "'random' has no option 'columns'.* It has none"),
+        ("ordered:columns", "option 'columns' in 'ordered:columns' has no value"),
+        ("ordered:columns=", "has no value"),
+        ("ordered:columns=a:columns=b", "given twice"),
+    ],
+)
+def test_what_cannot_be_parsed(text: str, message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message) as caught:
+        parse_bagging(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_take_the_type_of_their_default(table: Table) -> None:
+    seen: dict[str, Any] = {}
+
+    @register_bagging("optional")
+    def optional(
+        _table: Table,
+        rows: Any,
+        size: int,
+        _rng: Any,
+        *,
+        k: int = 1,
+        rate: float = 0.5,
+        how: str = "a",
+        fast: bool = False,
+    ) -> Any:
+        seen.update(k=k, rate=rate, how=how, fast=fast)
+        return rows.reshape(-1, size)
+
+    text = "optional:rate=2:k=3:how=b:fast=true"
+    assign_bags(table, text, 2, 0)
+    assert seen == {"k": 3, "rate": 2.0, "how": "b", "fast": True}
+    name, options = parse_bagging(text)
+    assert format_bagging(name, options) == "optional:fast=True:how=b:k=3:rate=2.0"
+    assert parse_bagging(format_bagging(name, options)) == (name, options)
+    for wrong, message in (
+        ("k=x", "of type int, however: 'x'"),
+        ("rate=x", "of type float"),
+        ("fast=no", "true or false"),
+    ):
+        with pytest.raises(LLPBenchError, match=message):
+            parse_bagging(f"optional:{wrong}")

@@ -1,0 +1,352 @@
+"""Where a dataset is looked for, what is checked, and what is left in the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.data.catalogue import fetch
+from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
+from llpbench.data.sources import Parquet
+
+Declare = Callable[..., None]
+FACTS = {"target": "rich", "positive": "yes", "rows": 60, "numeric": 2, "categorical": 2}
+BALANCE = {"no": 40, "yes": 20}
+
+
+@dataclass
+class Shop:
+    """A source that hands out a frame and counts how often."""
+
+    frame: pd.DataFrame
+    archive: str = ""
+    visits: list[int] = field(default_factory=list)
+
+    def describe(self) -> str:
+        return "the shop"
+
+    def read(self, path: Path) -> pd.DataFrame:
+        return pd.read_csv(path)
+
+    def download(self) -> pd.DataFrame:
+        self.visits.append(1)
+        return self.frame
+
+
+def put(frame: pd.DataFrame, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frame.to_parquet(path, index=False)
+    return path
+
+
+def test_order_of_look_up(
+    people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(people)
+    declare("people", source=shop, **FACTS)
+    assert find_local("people") is None
+    load_table("people")
+    assert find_local("people") == cache_path("people")
+    named, given = put(people, tmp_path / "env" / "people.parquet"), put(people, tmp_path / "arg" / "people.parquet")
+    monkeypatch.setenv("LLPBENCH_DATA", str(named.parent))
+    assert find_local("people") == named
+    assert find_local("people", given.parent) == given
+    given.unlink()
+    assert find_local("people", given.parent) == cache_path("people")  # the argument takes the place of LLPBENCH_DATA
+    assert len(shop.visits) == 1
+
+
+def test_adult_is_embedded_and_whole() -> None:
+    table = load_table("adult", download=False)
+    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (48_842, 6, 8)
+    assert table.classes == ("<=50K", ">50K")
+    assert table.labels.sum() == 11_687
+    assert (table.categorical < 0).sum() == 2_799 + 2_809 + 857
+    assert load_table("AD") is table
+    attribution = Path(str(find_local("adult"))).parent / "ATTRIBUTION.md"
+    assert "CC BY 4.0" in attribution.read_text()
+
+
+def test_only_adult_is_shipped() -> None:
+    folder = Path(str(find_local("adult"))).parent
+    assert sorted(path.name for path in folder.iterdir()) == ["ATTRIBUTION.md", "adult.parquet"]
+
+
+def test_data_directory_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("absent", "file"):
+        (tmp_path / "file").touch()
+        with pytest.raises(DataError, match=f"{name}' .--data-dir. does not exist"):
+            load_table("adult", tmp_path / name)
+        monkeypatch.setenv("LLPBENCH_DATA", str(tmp_path / name))
+        with pytest.raises(DataError, match=f"{name}' .LLPBENCH_DATA. does not exist"):
+            load_table("adult")
+        monkeypatch.delenv("LLPBENCH_DATA")
+
+
+def test_unknown_dataset() -> None:
+    with pytest.raises(LLPBenchError, match=r"unknown dataset 'adlut'. Did you mean adult"):
+        load_table("adlut")
+
+
+def test_without_download_absence_says_what_to_do(people: pd.DataFrame, declare: Declare) -> None:
+    declare("people", source=Shop(people), **FACTS)
+    with pytest.raises(DataError, match=r"--data-dir or LLPBENCH_DATA .* people.parquet, .* downloaded from the shop"):
+        load_table("people", download=False)
+    declare("private", **FACTS)
+    with pytest.raises(DataError, match=r"'private' is not on this machine.*private.parquet.$"):
+        load_table("private")
+
+
+def test_a_table_stays_in_memory_until_its_file_changes(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+    declare("people", target="rich")
+    path = put(people, tmp_path / "people.parquet")
+    first = load_table("people", tmp_path)
+    assert load_table("people", tmp_path) is first
+    put(people.assign(age=1.0), path)
+    os.utime(path, ns=(1, 1))
+    assert (load_table("people", tmp_path).numeric[:, 0] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"rows": 61}, "wrong rows: expected 61, found 60"),
+        ({"numeric": 3}, "wrong numeric features: expected 3, found 2"),
+        ({"categorical": 1}, "wrong categorical features: expected 1, found 2"),
+        ({"balance": {"no": 39, "yes": 21}}, "wrong rows of each class: expected no 39, yes 21, found no 40, yes 20"),
+        ({"balance": {"no": 40, "ja": 20}}, "wrong rows of each class: expected ja 20, no 40, found no 40, yes 20"),
+        ({"columns": ("job", "age", "town", "pay")}, r"expected 5, found 5 \(no pay; also wage\)"),
+        ({"columns": ("job", "age", "town")}, r"expected 4, found 5 \(also wage\)"),
+        ({"target": "poor"}, "no target column 'poor'"),
+        ({"target": "poor", "columns": ("job", "age", "town", "wage")}, r"found 5 \(no poor; also rich\)"),
+        ({"positive": "maybe"}, "'maybe' is not one of two classes of 'rich'"),
+    ],
+)
+def test_what_differs_from_the_declaration_is_refused(
+    people: pd.DataFrame, declare: Declare, tmp_path: Path, facts: dict[str, object], message: str
+) -> None:
+    shop = Shop(people)
+    declare("people", source=shop, **{**FACTS, **facts})
+    with pytest.raises(DataError, match=message):
+        load_table("people")
+    assert not cache_path("people").exists()
+    put(people, tmp_path / "people.parquet")
+    with pytest.raises(DataError, match=message) as caught:
+        load_table("people", tmp_path)
+    assert "\n" not in str(caught.value)
+    assert len(shop.visits) == 1
+
+
+def test_declared_columns_decide_the_order(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+    columns = ("wage", "town", "job", "age")
+    declare("people", columns=columns, **FACTS)
+    for shuffle in (list(people.columns), ["rich", "age", "wage", "town", "job"]):
+        put(people[shuffle], tmp_path / "people.parquet")
+        table = load_table("people", tmp_path)
+        assert table.numeric_names == ("wage", "age")
+        assert table.categorical_names == ("town", "job")
+
+
+def test_a_good_download_is_cached_and_then_read_offline(people: pd.DataFrame, declare: Declare) -> None:
+    shop = Shop(people)
+    declare("people", source=shop, balance=BALANCE, **FACTS)
+    first = load_table("people")
+    again = load_table("people", download=False)
+    assert again.fingerprint == first.fingerprint
+    assert len(shop.visits) == 1
+    assert [path for path in cache_path("people").parent.iterdir() if path.suffix != ".lock"] == [cache_path("people")]
+
+
+def test_what_is_cached_has_been_prepared_and_is_prepared_again(people: pd.DataFrame, declare: Declare) -> None:
+    def prepare(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame if "rich" in frame.columns else frame.rename(columns={"V5": "rich"})
+
+    declare("people", prepare, source=Shop(people.rename(columns={"rich": "V5"})), **FACTS)
+    load_table("people")
+    assert "rich" in pd.read_parquet(cache_path("people")).columns
+
+
+def test_a_faulty_prepare_is_named(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+    declare("people", lambda frame: frame.drop(columns="salary"), target="rich")
+    put(people, tmp_path / "people.parquet")
+    with pytest.raises(DataError, match=r"'people' cannot be made from '.*people.parquet' \(KeyError: .*salary"):
+        load_table("people", tmp_path)
+    declare("forgetful", lambda _: None, target="rich")
+    put(people, tmp_path / "forgetful.parquet")
+    with pytest.raises(DataError, match="function of dataset 'forgetful' returned NoneType, not a data frame"):
+        load_table("forgetful", tmp_path)
+
+
+def test_a_broken_cache_says_which_file_to_delete(people: pd.DataFrame, declare: Declare) -> None:
+    declare("people", source=Shop(people), **FACTS)
+    path = cache_path("people")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"PAR1 cut off")
+    with pytest.raises(DataError, match=r"cannot be read as parquet .*delete '.*people.parquet', and it is downloaded"):
+        load_table("people")
+    path.unlink()
+    assert len(load_table("people")) == 60
+
+
+def test_a_cache_that_cannot_be_written(
+    people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "file"))
+    declare("people", source=Shop(people), **FACTS)
+    with pytest.raises(DataError, match=r"cache '.*file/datasets' cannot be written .*Set LLPBENCH_CACHE"):
+        load_table("people")
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(
+    people: pd.DataFrame, declare: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_frame: pd.DataFrame, path: Path, **_options: object) -> None:
+        Path(path).write_bytes(b"PAR1 half")
+        raise OSError(28, "No space left on device")
+
+    declare("people", source=Shop(people), **FACTS)
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", full)
+    with pytest.raises(DataError, match=r"cannot be written \(No space left on device\)"):
+        load_table("people")
+    assert not list(cache_path("people").parent.glob("*.parquet*"))
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_directory() == tmp_path / "cache"
+    monkeypatch.delenv("LLPBENCH_CACHE")
+    assert cache_directory() == tmp_path / "xdg" / "llpbench"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_directory() == tmp_path / "home" / ".cache" / "llpbench"
+
+
+def test_a_source_s_own_archive_may_stand_in_the_data_directory(
+    people: pd.DataFrame, declare: Declare, tmp_path: Path
+) -> None:
+    shop = Shop(people, archive="people.csv")
+    declare("people", source=shop, **FACTS)
+    people.to_csv(tmp_path / "people.csv", index=False)
+    assert find_local("people", tmp_path) == tmp_path / "people.csv"
+    assert len(load_table("people", tmp_path)) == 60
+    assert not shop.visits
+
+
+def test_own_data_need_only_a_file_and_a_target(people: pd.DataFrame, declare: Declare, tmp_path: Path) -> None:
+    path = put(people, tmp_path / "mine" / "whatever.parquet")
+    declare("people", source=Parquet(path), target="rich")
+    table = load_table("people")
+    assert table.classes == ("no", "yes")
+    assert find_local("people") == path
+    assert fetch("people").path == path
+    assert not cache_path("people").exists()
+    path.unlink()
+    with pytest.raises(DataError, match=r"'people' is not there: no file '.*whatever.parquet'"):
+        load_table("people")
+
+
+def test_a_relative_path_starts_at_the_file_that_declares_it(people: pd.DataFrame, tmp_path: Path) -> None:
+    """A worker process has another working directory than the shell the plugin was named in."""
+    put(people, tmp_path / "plugin" / "data" / "people.parquet")
+    plugin = tmp_path / "plugin" / "mine.py"
+    plugin.write_text(
+        "from llpbench.data.sources import Parquet\n"
+        "from llpbench.core.registry import register_dataset\n"
+        "@register_dataset('people', source=Parquet('data/people.parquet'), target='rich')\n"
+        "def people(frame):\n"
+        "    'Own data.'\n"
+        "    return frame\n"
+    )
+    code = (
+        "from llpbench.core.registry import load_plugin\n"
+        "from llpbench.data.loading import load_table\n"
+        f"load_plugin({str(plugin)!r})\n"
+        "assert len(load_table('people')) == 60\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("file", ["<string>", "/nowhere/ipykernel_7/1.py"])
+def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory(
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    put(people, tmp_path / "people.parquet")
+    code = (
+        "from llpbench.data.sources import Parquet\n"
+        "from llpbench.core.registry import register_dataset\n"
+        "register_dataset('people', source=Parquet('people.parquet'), target='rich')(lambda frame: frame)\n"
+    )
+    exec(compile(code, file, "exec"), {"__name__": "__main__"})
+    monkeypatch.chdir(tmp_path)
+    assert find_local("people") == tmp_path / "people.parquet"
+
+
+def test_a_misspelt_or_missing_fact_is_named(people: pd.DataFrame, declare: Declare) -> None:
+    declare("people", source=Shop(people), target="rich", license="none")
+    with pytest.raises(LLPBenchError, match=r"'people' .*conftest.py.* declares an unknown 'license'.*'licence'"):
+        load_table("people")
+    declare("others", source=Shop(people))
+    with pytest.raises(LLPBenchError, match=r"'others' .* does not declare its 'target'"):
+        load_table("others")
+
+
+def test_two_processes_download_once(people: pd.DataFrame, tmp_path: Path) -> None:
+    put(people, tmp_path / "source.parquet")
+    code = f"""
+import os, pathlib, time
+import pandas as pd
+from llpbench.core.registry import register_dataset
+from llpbench.data.loading import load_table
+
+class Slow:
+    archive = ""
+    def describe(self): return "a slow source"
+    def download(self):
+        pathlib.Path({str(tmp_path)!r}, f"visit-{{os.getpid()}}").touch()
+        time.sleep(1.0)
+        return pd.read_parquet({str(tmp_path / "source.parquet")!r})
+
+@register_dataset("people", source=Slow(), target="rich")
+def people(frame): return frame
+
+pathlib.Path({str(tmp_path)!r}, f"ready-{{os.getpid()}}").touch()
+while len(list(pathlib.Path({str(tmp_path)!r}).glob("ready-*"))) < 2:
+    time.sleep(0.01)
+assert len(load_table("people")) == 60
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in processes] == [0, 0]
+    assert len(list(tmp_path.glob("visit-*"))) == 1
+
+
+def test_imports_are_light() -> None:
+    """Listing datasets must not cost the seconds that pandas, openml or torch take."""
+    code = (
+        "import sys\n"
+        "from llpbench.data import catalogue, loading, splits\n"
+        "catalogue.catalogue()\n"
+        "heavy = {'pandas', 'pyarrow', 'openml', 'requests', 'torch', 'sklearn', 'scipy', 'filelock'}\n"
+        "sys.exit(str(sorted(heavy & set(sys.modules))) if heavy & set(sys.modules) else 0)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_large_text_column_is_quick(declare: Declare, tmp_path: Path) -> None:
+    names = [f"customer {number}" for number in range(10_000)]
+    frame = pd.DataFrame({"who": names * 2, "y": [0, 1] * 10_000})
+    put(frame, tmp_path / "people.parquet")
+    declare("people", target="y")
+    table = load_table("people", tmp_path)
+    assert len(table.categories[0]) == 10_000
+    np.testing.assert_array_equal(table.categorical[:10_000], table.categorical[10_000:])

@@ -1,0 +1,354 @@
+"""Downloads, from a server on this machine that speaks as OpenML and GroupLens do, also when it fails."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+import socket
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from llpbench.core.errors import DataError
+from llpbench.data.loading import cache_path, load_table
+from llpbench.data.sources import GroupLens, OpenML
+from llpbench.data.specs import dataset_spec
+
+Declare = Callable[..., None]
+FACTS = {"target": "rich", "positive": "yes", "rows": 60, "numeric": 2, "categorical": 2}
+
+DESCRIPTION = """<oml:data_set_description xmlns:oml="http://openml.org/openml">
+  <oml:id>7</oml:id>
+  <oml:name>people</oml:name>
+  <oml:version>1</oml:version>
+  <oml:description>Who is rich?</oml:description>
+  <oml:format>ARFF</oml:format>
+  <oml:upload_date>2014-04-06T23:23:50</oml:upload_date>
+  <oml:licence>Public</oml:licence>
+  <oml:url>{server}/data/v1/download/7/people.arff</oml:url>
+  <oml:parquet_url>{server}/dataset7/dataset_7.pq</oml:parquet_url>
+  <oml:file_id>7</oml:file_id>
+  <oml:default_target_attribute>rich</oml:default_target_attribute>
+  <oml:visibility>public</oml:visibility>
+  <oml:status>active</oml:status>
+  <oml:md5_checksum>{md5}</oml:md5_checksum>
+</oml:data_set_description>
+"""
+UNKNOWN = """<oml:error xmlns:oml="http://openml.org/openml">
+  <oml:code>111</oml:code><oml:message>Unknown dataset</oml:message>
+</oml:error>
+"""
+API = "/api/v1/xml/data/7"
+ARFF = "/data/v1/download/7/people.arff"
+
+
+@dataclass
+class Reply:
+    body: bytes = b""
+    status: int = 200
+    promised: int | None = None
+    """bytes announced, where they are not those sent"""
+
+
+@dataclass
+class Server:
+    url: str
+    replies: dict[str, Reply] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.requests.append(self.path)
+            reply = state.replies.get(self.path, Reply(b"<html>not found</html>", 404))
+            self.send_response(reply.status)
+            self.send_header("Content-Length", str(reply.promised or len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body)
+
+        def do_HEAD(self) -> None:
+            state.requests.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *args: Any) -> None:
+            """Not to the terminal."""
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    state = Server(f"http://127.0.0.1:{http.server_port}")
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield state
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@pytest.fixture
+def openml(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server as the `openml` package's, which tries once."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NO_PROXY", "*")
+    package = pytest.importorskip("openml")
+    monkeypatch.setattr(package.config, "server", f"{server.url}/api/v1/xml")
+    monkeypatch.setattr(package.config, "connection_n_retries", 1)
+    return server
+
+
+def arff(frame: pd.DataFrame) -> bytes:
+    lines = ["@RELATION people", ""]
+    for name, column in frame.items():
+        if pd.api.types.is_numeric_dtype(column):
+            lines.append(f"@ATTRIBUTE '{name}' NUMERIC")
+        else:
+            lines.append(f"@ATTRIBUTE '{name}' {{{','.join(sorted(column.dropna().unique(), reverse=True))}}}")
+    rows = frame.astype(object).where(frame.notna(), "?")
+    lines += ["", "@DATA", *(",".join(map(str, row)) for row in rows.itertuples(index=False)), ""]
+    return "\n".join(lines).encode()
+
+
+def serve(server: Server, frame: pd.DataFrame) -> None:
+    body = arff(frame)
+    md5 = hashlib.md5(body).hexdigest()
+    server.replies[API] = Reply(DESCRIPTION.format(server=server.url, md5=md5).encode())
+    server.replies[ARFF] = Reply(body)
+
+
+def refused(message: str, name: str = "people") -> str:
+    """Loading fails in one line that holds `message`, and leaves nothing in the cache."""
+    with pytest.raises(DataError, match=message) as caught:
+        load_table(name)
+    assert "\n" not in str(caught.value)
+    folder = cache_path(name).parent
+    assert not [path for path in folder.rglob("*") if path.suffix != ".lock"]
+    return str(caught.value)
+
+
+def test_openml_data_are_the_same_table_and_are_cached(
+    openml: Server, people: pd.DataFrame, table: Any, declare: Declare
+) -> None:
+    declare("people", source=OpenML(7), balance={"no": 40, "yes": 20}, **FACTS)
+    serve(openml, people)
+    first = load_table("people")
+    assert first.fingerprint == table.fingerprint
+    assert openml.requests == [API, ARFF]
+    openml.replies.clear()
+    assert load_table("people", download=False).fingerprint == first.fingerprint
+    assert openml.requests == [API, ARFF]
+
+
+def test_openml_is_quiet_and_leaves_no_traces(
+    openml: Server,
+    people: pd.DataFrame,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import openml as package
+
+    def surroundings() -> tuple[Any, ...]:
+        return (
+            package.config.get_config_as_dict(),
+            dict(os.environ),
+            list(logging.root.handlers),
+            logging.root.manager.disable,
+        )
+
+    serve(openml, people)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr(logging.root, "handlers", [])  # as in a plain process; pytest adds its own
+    before = surroundings()
+    assert len(OpenML(7).download()) == 60
+    openml.replies.clear()
+    with pytest.raises(DataError):
+        OpenML(7).download()
+    assert surroundings() == before
+    assert capfd.readouterr() == ("", "")
+    assert not list(temporary.iterdir())
+    assert not list(Path(package.config.get_cache_directory()).rglob("dataset*"))
+
+
+def test_openml_that_refuses_connections(openml: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
+    import openml as package
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setattr(package.config, "server", f"http://127.0.0.1:{port}/api/v1/xml")
+    declare("people", source=OpenML(7), **FACTS)
+    refused("OpenML 7 cannot be downloaded .*[Cc]onnection.* Try again, or point --data-dir or LLPBENCH_DATA")
+    assert openml.requests == []
+
+
+@pytest.mark.parametrize("status", [404, 500, 503])
+@pytest.mark.parametrize("path", [API, ARFF])
+def test_openml_that_answers_with_an_error_page(
+    openml: Server, people: pd.DataFrame, declare: Declare, status: int, path: str
+) -> None:
+    declare("people", source=OpenML(7), **FACTS)
+    serve(openml, people)
+    openml.replies[path] = Reply(b"<html><p>Internal error\n<p>Sorry</html>", status)
+    assert str(status) in refused("OpenML 7 cannot be downloaded")
+
+
+def test_openml_that_does_not_know_the_dataset(openml: Server, declare: Declare) -> None:
+    declare("people", source=OpenML(7), **FACTS)
+    openml.replies[API] = Reply(UNKNOWN.encode(), 412)
+    refused("OpenML 7 cannot be downloaded .*Unknown dataset")
+
+
+def test_openml_description_that_is_no_xml(openml: Server, declare: Declare) -> None:
+    declare("people", source=OpenML(7), **FACTS)
+    openml.replies[API] = Reply(b"<html>Down for maintenance")
+    refused("OpenML 7 cannot be downloaded")
+
+
+def test_openml_body_that_breaks_off(openml: Server, people: pd.DataFrame, declare: Declare) -> None:
+    declare("people", source=OpenML(7), **FACTS)
+    serve(openml, people)
+    body = openml.replies[ARFF].body
+    openml.replies[ARFF] = Reply(body[: len(body) // 2], promised=len(body))
+    refused("OpenML 7 cannot be downloaded")
+    openml.replies[ARFF] = Reply(body[: len(body) // 2])  # nothing announces it, but the checksum tells
+    refused("OpenML 7 cannot be downloaded .*[Cc]hecksum")
+    openml.replies[ARFF] = Reply(body)
+    assert len(load_table("people")) == 60
+
+
+def test_openml_file_that_is_no_arff(openml: Server, people: pd.DataFrame, declare: Declare) -> None:
+    declare("people", source=OpenML(7), **FACTS)
+    serve(openml, people)
+    body = b"<html>Please log in</html>"
+    openml.replies[API] = Reply(DESCRIPTION.format(server=openml.url, md5=hashlib.md5(body).hexdigest()).encode())
+    openml.replies[ARFF] = Reply(body)
+    refused("OpenML 7 cannot be downloaded")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.iloc[:59], "from OpenML 7 has the wrong rows: expected 60, found 59"),
+        (lambda frame: frame.drop(columns="wage"), "the wrong numeric features: expected 2, found 1"),
+        (lambda frame: frame.rename(columns={"rich": "poor"}), "no target column 'rich'"),
+        (
+            lambda frame: frame.assign(rich=["no", "yes"] * 30),
+            "wrong rows of each class: expected no 40, yes 20, found",
+        ),
+    ],
+)
+def test_openml_data_that_are_not_what_was_declared(
+    openml: Server, people: pd.DataFrame, declare: Declare, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
+) -> None:
+    declare("people", source=OpenML(7), balance={"no": 40, "yes": 20}, **FACTS)
+    serve(openml, change(people))
+    refused(message)
+    assert "people.parquet" in refused(message) or "no target" in message
+
+
+def test_openml_package_that_is_not_installed(declare: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openml", None)
+    declare("people", source=OpenML(7), **FACTS)
+    refused(r"package openml.* cannot be imported .*Install it \(pip install openml\), or point --data-dir")
+
+
+def as_openml_has_it(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """A table of the shared data in OpenML's spelling of it."""
+    if name == "bank_marketing":
+        frame = frame.assign(y=frame["y"].map({"no": "1", "yes": "2"}))
+        return frame.set_axis([*(f"V{number}" for number in range(1, 17)), "Class"], axis="columns")
+    return frame.assign(day=frame["day"].map(lambda day: str(int(day) - 1)))
+
+
+@pytest.mark.parametrize(("name", "number"), [("bank_marketing", 1461), ("electricity", 44156)])
+def test_openml_s_spelling_gives_the_same_table_as_the_original(
+    openml: Server, shared: Path, name: str, number: int
+) -> None:
+    body = arff(as_openml_has_it(name, pd.read_parquet(shared / f"{name}.parquet")))
+    description = DESCRIPTION.format(server=openml.url, md5=hashlib.md5(body).hexdigest())
+    openml.replies[f"/api/v1/xml/data/{number}"] = Reply(description.replace(">7<", f">{number}<").encode())
+    openml.replies[ARFF] = Reply(body)
+    assert dataset_spec(name).source == OpenML(number)
+    assert load_table(name).fingerprint == load_table(name, shared).fingerprint
+
+
+RATINGS = [(1, 10, 5, 978300760), (1, 20, 3, 978302109), (2, 10, 1, 978298413), (2, 20, 4, 978220179)]
+MOVIES = "10::One Flew Over the Cuckoo's Nest (1975)::Drama\n20::Misérables, Les (1995)::Drama|Musical\n"
+USERS = "1::F::1::10::48067\n2::M::56::16::06010-2117\n"
+
+
+def movielens(ratings: list[tuple[int, ...]] = RATINGS, leave_out: str = "") -> bytes:
+    members = {"ratings.dat": "\n".join("::".join(map(str, row)) for row in ratings), "users.dat": USERS}
+    members["movies.dat"] = MOVIES
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in members.items():
+            if name != leave_out:
+                archive.writestr(f"ml-1m/{name}", text.encode("latin-1"))
+    return content.getvalue()
+
+
+@pytest.fixture
+def grouplens(server: Server, declare: Declare, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A tiny MovieLens, prepared as the real one is, on the server."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    prepare = dataset_spec("movielens_1m").prepare
+    facts = {"numeric": 3, "categorical": 4, "columns": dataset_spec("movielens_1m").columns}
+    declare("tiny", prepare, source=GroupLens("ml-1m.zip", server.url), target="liked", rows=3, **facts)
+    server.replies["/ml-1m.zip"] = Reply(movielens())
+    return server
+
+
+def test_grouplens_archive_becomes_the_seven_features(grouplens: Server) -> None:
+    table = load_table("tiny")
+    assert table.numeric_names == ("timestamp", "age", "year")
+    assert table.categorical_names == ("gender", "occupation", "zip", "genres")
+    assert table.numeric.tolist() == [[978300760, 1, 1975], [978298413, 56, 1975], [978220179, 56, 1995]]
+    assert table.categories == (("F", "M"), ("10", "16"), ("06010-2117", "48067"), ("Drama", "Drama|Musical"))
+    assert table.labels.tolist() == [1, 0, 1]
+    assert load_table("tiny", download=False).fingerprint == table.fingerprint
+    assert grouplens.requests == ["/ml-1m.zip"]
+
+
+def test_grouplens_archive_in_the_data_directory(grouplens: Server, tmp_path: Path) -> None:
+    (tmp_path / "ml-1m.zip").write_bytes(movielens())
+    assert len(load_table("tiny", tmp_path)) == 3
+    assert grouplens.requests == []
+    (tmp_path / "ml-1m.zip").write_bytes(movielens()[:100])
+    with pytest.raises(DataError, match=r"ml-1m.zip' is not a whole ml-1m.zip .*Replace it"):
+        load_table("tiny", tmp_path)
+
+
+def test_grouplens_that_fails(grouplens: Server) -> None:
+    whole = grouplens.replies["/ml-1m.zip"].body
+    for reply, message in (
+        (Reply(b"gone", 404), "GroupLens ml-1m.zip cannot be downloaded .*404"),
+        (Reply(b"oops", 500), "GroupLens ml-1m.zip cannot be downloaded .*500"),
+        (Reply(whole[:200], promised=len(whole)), "GroupLens ml-1m.zip cannot be downloaded .*IncompleteRead"),
+        (Reply(whole[:200]), "is not a whole ml-1m.zip"),
+        (Reply(b"<html>"), "is not a whole ml-1m.zip"),
+        (Reply(movielens(leave_out="users.dat")), "is not a whole ml-1m.zip .*holds no users.dat"),
+        (Reply(movielens(RATINGS[:3])), "wrong rows: expected 3, found 2"),
+    ):
+        grouplens.replies["/ml-1m.zip"] = reply
+        refused(message, "tiny")
+
+
+def test_grouplens_that_refuses_connections(declare: Declare) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    declare("tiny", source=GroupLens("ml-1m.zip", f"http://127.0.0.1:{port}"), target="liked")
+    refused("GroupLens ml-1m.zip cannot be downloaded .*refused", "tiny")

@@ -1,0 +1,151 @@
+"""The declarations of the paper's datasets, against the real data where they are at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench.core.errors import DataError
+from llpbench.data.catalogue import catalogue, fetch, verify
+from llpbench.data.frames import read_parquet
+from llpbench.data.loading import find_local, load_table
+from llpbench.data.sources import OpenML
+from llpbench.data.specs import dataset_spec, dataset_specs
+
+CODES = {
+    "adult": "AD",
+    "bank_marketing": "BA",
+    "california": "CA",
+    "credit": "CR",
+    "electricity": "EL",
+    "road_safety": "RO",
+    "movielens_1m": "ML",
+}
+LOCAL = sorted(set(CODES) - {"road_safety"})
+
+
+def test_the_paper_s_seven_datasets_are_there() -> None:
+    assert {spec.name: spec.code for spec in dataset_specs()} == CODES
+    features = {spec.code: (spec.numeric, spec.categorical) for spec in dataset_specs()}
+    # the paper's own counts of categorical features include the target
+    assert features == {
+        "AD": (6, 8),
+        "BA": (7, 9),
+        "CA": (8, 0),
+        "CR": (10, 0),
+        "EL": (7, 1),
+        "RO": (29, 3),
+        "ML": (3, 4),
+    }
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_a_declaration_agrees_with_itself(name: str) -> None:
+    spec = dataset_spec(name)
+    assert spec.rows == sum(spec.balance.values())
+    assert len(spec.columns) == (spec.numeric or 0) + (spec.categorical or 0)
+    assert spec.positive in spec.balance
+    assert spec.classes == 2
+    assert spec.summary.endswith("?")
+    assert spec.reference
+    assert spec.licence != "not stated"
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_real_data_agree_with_the_declaration(shared: Path, name: str) -> None:
+    findings = verify(name, shared)
+    assert findings.problem == ""
+    assert findings.ok
+    spec = dataset_spec(name)
+    table = load_table(name, shared)
+    names = [column for column in spec.columns if column in table.numeric_names]
+    assert table.numeric_names == tuple(names)
+    assert table.fingerprint == findings.fingerprint
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_preparing_twice_changes_nothing(shared: Path, name: str) -> None:
+    """What is cached has been prepared; reading it prepares it again."""
+    spec = dataset_spec(name)
+    once = spec.frame(read_parquet(shared / f"{name}.parquet"), "here")
+    pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
+
+
+def test_movielens_uses_estimated_times_only_where_real_ones_are_lost(shared: Path) -> None:
+    raw = read_parquet(shared / "movielens_1m.parquet")
+    raw = raw[raw["rating"] != 3]
+    times = load_table("movielens_1m", shared).numeric[:, 0]
+    known = raw["timestamp"].notna().to_numpy()
+    assert 0 < known.sum() < len(known)
+    np.testing.assert_array_equal(times[known], raw["timestamp"][known])
+    np.testing.assert_array_equal(times[~known], raw["timestamp_est"][~known])
+
+
+def test_road_safety_s_nominal_features_are_categorical_whatever_their_type() -> None:
+    spec = dataset_spec("road_safety")
+    frame = pd.DataFrame({column: [0.0, 1.0, 1.0] for column in spec.columns}).assign(SexofDriver=[0, 1, 0])
+    prepared = spec.frame(frame, "here")
+    text = [column for column in prepared.columns if prepared[column].dtype == object]
+    assert text == ["Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Casualty"]
+    assert prepared["Sex_of_Casualty"].tolist() == ["0", "1", "1"]
+    with pytest.raises(DataError, match="wrong rows: expected 111,762, found 3"):
+        spec.table(frame, "here")
+
+
+def test_bank_marketing_in_openml_s_spelling() -> None:
+    spec = dataset_spec("bank_marketing")
+    frame = pd.DataFrame({f"V{number}": [number, number] for number in range(1, 17)}).assign(Class=["2", "1"])
+    prepared = spec.frame(frame, "here")
+    assert prepared.columns.tolist() == [*spec.columns, "y"]
+    assert prepared.loc[0, ["age", "job", "poutcome"]].tolist() == [1, 2, 16]
+    assert prepared["y"].tolist() == ["yes", "no"]
+    pd.testing.assert_frame_equal(spec.frame(prepared, "here"), prepared)
+
+
+@pytest.mark.parametrize("days", [[0, 6], [0.0, 6.0], ["0", "6"], ["1", "7"]])
+def test_electricity_counts_days_from_one(days: list[object]) -> None:
+    spec = dataset_spec("electricity")
+    frame = pd.DataFrame({column: [0.5, 0.5] for column in spec.columns}).assign(**{"class": ["UP", "DOWN"]})
+    assert spec.frame(frame.assign(day=days), "here")["day"].tolist() == ["1", "7"]
+
+
+def test_catalogue_says_where_each_dataset_is(tmp_path: Path) -> None:
+    found = {entry.name: entry.found for entry in catalogue()}
+    assert found == {name: "embedded" if name == "adult" else "to download" for name in CODES}
+    (tmp_path / "credit.parquet").touch()
+    entries = {entry.name: entry for entry in catalogue(tmp_path)}
+    assert (entries["credit"].found, entries["credit"].path) == ("data-dir", tmp_path / "credit.parquet")
+    assert entries["credit"].features == 10
+    assert entries["credit"].redistributable is False
+    assert entries["road_safety"].source == "OpenML 44161"
+    with pytest.raises(DataError, match="does not exist"):
+        catalogue(tmp_path / "absent")
+
+
+def test_fetch_finds_what_is_there() -> None:
+    assert fetch("adult").kind == "embedded"
+    assert fetch("adult").path == find_local("adult")
+
+
+def test_verify_reports_what_is_wrong(tmp_path: Path) -> None:
+    good = verify("adult")
+    assert good.sha256 == "bc8ff7d0d9719de52b664ccf202dd2937fe290fea85f51a113a35932a1001ee4"
+    assert good.balance == {"<=50K": 37_155, ">50K": 11_687}
+    assert (good.rows, good.numeric, good.categorical, good.found) == (48_842, 6, 8, "embedded")
+    (tmp_path / "adult.parquet").write_bytes(b"nothing")
+    broken = verify("adult", tmp_path)
+    assert not broken.ok
+    assert "cannot be read as parquet" in broken.problem
+    assert len(broken.sha256) == 64
+    absent = verify("road_safety", tmp_path)
+    assert "not on this machine" in absent.problem
+    assert absent.path is None
+
+
+def test_openml_numbers_are_the_paper_s() -> None:
+    sources = {spec.code: spec.source for spec in dataset_specs() if isinstance(spec.source, OpenML)}
+    numbers = {"AD": 1590, "BA": 1461, "CA": 44090, "CR": 44089, "EL": 44156, "RO": 44161}
+    assert sources == {code: OpenML(number) for code, number in numbers.items()}

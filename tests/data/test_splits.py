@@ -1,0 +1,246 @@
+"""Splits and bags: what every published number rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llpbench.core.bags import Rows
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import register_bagging
+from llpbench.core.tables import Assignment, Table
+from llpbench.data.loading import load_table
+from llpbench.data.splits import PARTS, assign_bags, largest_bag_size, split_rows
+from llpbench.data.tasks import build_task
+
+CASES = [
+    np.repeat([0, 1], [750, 250]),
+    np.repeat([0, 1], [997, 10]),
+    np.repeat([0, 1, 2, 3], [501, 302, 77, 1]),
+    np.array([0, 1] * 5),
+    np.arange(20),
+]
+
+
+@pytest.mark.parametrize("labels", CASES, ids=len)
+@pytest.mark.parametrize("seed", [0, 1, 2**40])
+def test_splits_are_disjoint_complete_and_stratified(labels: Any, seed: int) -> None:
+    split = split_rows(labels, seed, "toy")
+    everything = np.concatenate([split.train, split.validation, split.test])
+    np.testing.assert_array_equal(np.sort(everything), np.arange(len(labels)))
+    assert len(split.validation) == len(split.test) == len(labels) // 10
+    shares = np.bincount(labels) / len(labels)
+    for part in (split.train, split.validation, split.test):
+        counts = np.bincount(labels[part], minlength=len(shares))
+        assert np.abs(counts - shares * len(part)).max() < 2  # a row or so from the exact share
+
+
+@pytest.mark.parametrize("labels", CASES, ids=len)
+def test_sizes_are_the_same_for_every_seed(labels: Any) -> None:
+    def sizes(seed: int) -> list[list[int]]:
+        split = split_rows(labels, seed, "toy")
+        return [np.bincount(labels[getattr(split, part)], minlength=20).tolist() for part in PARTS]
+
+    assert all(sizes(seed) == sizes(0) for seed in range(1, 10))
+
+
+def test_seeds_and_names_give_other_splits_and_the_same_ones_again() -> None:
+    labels = CASES[0]
+    first = split_rows(labels, 0, "toy").test
+    np.testing.assert_array_equal(first, split_rows(labels, 0, "toy").test)
+    assert set(first) != set(split_rows(labels, 1, "toy").test)
+    assert set(first) != set(split_rows(labels, 0, "other").test)
+
+
+def test_order_inside_a_part_is_random() -> None:
+    """Else bags cut from a part in order would hold one class each."""
+    labels = CASES[0]
+    for part in PARTS:
+        rows = getattr(split_rows(labels, 0, "toy"), part)
+        half = len(rows) // 2
+        assert abs(labels[rows[:half]].mean() - labels[rows[half:]].mean()) < 0.15
+        assert np.corrcoef(rows, np.arange(len(rows)))[0, 1] < 0.3
+
+
+@pytest.mark.parametrize("bagging", ["ordered", "random", "ordered:columns=wage"])
+@pytest.mark.parametrize("size", [1, 2, 5, 6])
+def test_every_row_is_in_at_most_one_bag_of_its_own_part(table: Table, bagging: str, size: int) -> None:
+    assignment = assign_bags(table, bagging, size, 3)
+    for part in PARTS:
+        bags, rows = getattr(assignment, part), getattr(assignment.split, part)
+        assert bags.shape == (len(rows) // size, size)
+        assert bags.dtype == np.int64
+        assert len(np.unique(bags)) == bags.size
+        assert np.isin(bags, rows).all()
+
+
+def test_manifest_depends_on_dataset_bagging_size_and_seed_alone(table: Table) -> None:
+    same = assign_bags(table, "ordered", 5, 0).manifest
+    assert assign_bags(table, " ordered ", np.int64(5), 0).manifest == same  # type: ignore[arg-type]
+    others = [
+        assign_bags(table, "ordered", 5, 1),
+        assign_bags(table, "ordered", 6, 0),
+        assign_bags(table, "random", 5, 0),
+        assign_bags(table, "ordered:columns=age", 5, 0),
+        assign_bags(replace(table, name="other"), "ordered", 5, 0),
+    ]
+    assert len({same, *(other.manifest for other in others)}) == 6
+
+
+def test_bag_size_and_bagging_leave_the_split_alone(table: Table) -> None:
+    splits = [assign_bags(table, bagging, size, 0).split for bagging, size in (("ordered", 5), ("random", 2))]
+    for part in PARTS:
+        np.testing.assert_array_equal(getattr(splits[0], part), getattr(splits[1], part))
+
+
+def test_the_manifest_of_adult_never_changes() -> None:
+    """Published results name this hash. A change here makes every one of them unrepeatable: mend the cause instead."""
+    adult = load_table("adult", download=False)
+    assert adult.fingerprint == "92bcdfd1c68d2fd10ca254c3e068a25023a135fc1f1f59600e506576f98a5ae5"
+    assert (
+        assign_bags(adult, "ordered", 256, 0).manifest
+        == "0ab0eacd6427e3d0dd0d5a275becd36cda14298a77dd77a017e0ef3f11439d9e"
+    )
+    assert (
+        assign_bags(adult, "random", 256, 0).manifest
+        == "6be677e32f263a4407e693d0a135dea6c7983698b41bfd3f0bdac69a49491631"
+    )
+
+
+def test_dropped_rows_are_random_and_not_the_end_of_the_sort_order() -> None:
+    """Were the remainder dropped after sorting, the largest values would always be lost."""
+    rows = 1000
+    table = Table(
+        name="line",
+        numeric=np.arange(rows, dtype=float)[:, None],
+        categorical=np.empty((rows, 0), dtype=np.int64),
+        labels=np.arange(rows) % 2,
+        numeric_names=("x",),
+        categorical_names=(),
+        categories=(),
+        classes=("0", "1"),
+    )
+    dropped = []
+    for seed in range(20):
+        assignment = assign_bags(table, "ordered", 90, seed)  # 800 = 8 x 90 + 80
+        dropped.append(np.setdiff1d(assignment.split.train, assignment.train))
+        assert len(dropped[-1]) == 80
+    assert 450 < np.mean(dropped) < 550
+    assert not np.isin(dropped[0], dropped[1]).all()
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, True, "256", None])
+def test_bag_size_must_be_a_positive_integer(table: Table, size: Any) -> None:
+    with pytest.raises(LLPBenchError, match=r"bag size must be a positive integer, however: "):
+        assign_bags(table, "ordered", size, 0)
+
+
+def test_bag_size_larger_than_a_part(table: Table) -> None:
+    assign_bags(table, "ordered", 6, 0)
+    with pytest.raises(LLPBenchError, match=r"bag size 7 is larger than the 6 validation rows of 'people'.*up to 6,"):
+        assign_bags(table, "ordered", 7, 0)
+
+
+def test_too_few_rows_for_any_bag(table: Table) -> None:
+    few = replace(table, numeric=table.numeric[:9], categorical=table.categorical[:9], labels=table.labels[:9])
+    with pytest.raises(LLPBenchError, match="'people' has 9 rows, too few"):
+        assign_bags(few, "ordered", 1, 0)
+
+
+@pytest.mark.parametrize("rows", [*range(40), 101, 16_714])
+def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
+    largest = largest_bag_size(rows)
+    split = split_rows(np.arange(rows) % 2, 0, "toy") if rows else None
+    sizes = [len(getattr(split, part)) for part in PARTS] if split else [0, 0, 0]
+    fits = [size for size in range(1, rows + 1) if sizes[0] // size >= 2 and min(sizes[1:]) // size >= 1]
+    assert largest == max(fits, default=0)
+
+
+def test_the_paper_s_sizes_of_credit() -> None:
+    assert largest_bag_size(16_714) == 1671
+
+
+@pytest.mark.parametrize(
+    ("bagging", "message"),
+    [
+        (lambda rows, size: rows.reshape(-1, size).tolist(), r"must return integers \[bags, size\], however: list"),
+        (lambda rows, size: rows.astype(float).reshape(-1, size), "however: float64"),
+        (lambda rows, _: rows, r"however: int64 \(48,\)"),
+        (lambda rows, size: np.zeros_like(rows).reshape(-1, size) + rows[0], "rows into more than one bag"),
+        (lambda rows, size: rows.reshape(-1, size) + 1000, "rows that it was not given"),
+        (lambda rows, size: rows.reshape(-1, size)[:0], "an empty bag, or none"),
+        (lambda rows, size: np.vstack([rows.reshape(-1, size), np.full(size, -1)]), "an empty bag, or none"),
+    ],
+)
+def test_a_faulty_bagging_is_named(table: Table, bagging: Callable[[Any, int], Any], message: str) -> None:
+    @register_bagging("faulty")
+    def faulty(_table: Table, rows: Any, size: int, _rng: Any) -> Any:
+        return bagging(rows, size)
+
+    with pytest.raises(LLPBenchError, match=message) as caught:
+        assign_bags(table, "faulty", 2, 0)
+    assert "test_splits.py" in str(caught.value)
+
+
+def test_a_bagging_may_leave_bags_of_different_sizes(table: Table) -> None:
+    @register_bagging("uneven")
+    def uneven(_table: Table, rows: Any, size: int, _rng: Any) -> Any:
+        bags = rows.reshape(-1, size).copy()
+        bags[0, 1:] = -1
+        return bags
+
+    task = build_task(table, assign_bags(table, "uneven", 3, 0))
+    assert task.train.sizes.tolist() == [1] + [3] * 15
+
+
+def same(one: Rows, other: Rows) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("bagging", ["ordered", "random"])
+def test_labels_permuted_inside_training_bags_change_nothing_that_a_method_sees(table: Table, bagging: str) -> None:
+    assignment = assign_bags(table, bagging, 6, 0)
+    rng = np.random.default_rng(1)
+    labels = table.labels.copy()
+    for bag in assignment.train:
+        labels[bag] = labels[rng.permutation(bag)]
+    assert (labels != table.labels).any()
+    before, after = build_task(table, assignment), build_task(replace(table, labels=labels), assignment)
+    assert same(before.train.rows, after.train.rows)
+    np.testing.assert_array_equal(before.train.index, after.train.index)
+    np.testing.assert_array_equal(before.train.counts, after.train.counts)
+    assert before.schema == after.schema
+
+
+def test_normalisation_is_of_training_rows_only(table: Table) -> None:
+    assignment = assign_bags(table, "random", 5, 0)
+    held_out = np.concatenate([assignment.split.validation, assignment.split.test])
+    numeric = table.numeric.copy()
+    numeric[held_out] = 1e6
+    before, after = build_task(table, assignment), build_task(replace(table, numeric=numeric), assignment)
+    assert same(before.train.rows, after.train.rows)
+    assert not same(before.test.rows, after.test.rows)
+    present = ~before.train.rows.missing
+    mean = before.train.rows.numeric.sum(axis=0) / present.sum(axis=0)
+    np.testing.assert_allclose(mean, 0, atol=1e-6)
+
+
+def test_rows_dropped_from_training_do_not_enter_the_normalisation(table: Table) -> None:
+    assignment = assign_bags(table, "random", 5, 0)  # 48 training rows, 45 in bags
+    dropped = np.setdiff1d(assignment.split.train, assignment.train)
+    assert len(dropped) == 3
+    numeric = table.numeric.copy()
+    numeric[dropped] = -1e6
+    task = build_task(replace(table, numeric=numeric), assignment)
+    assert same(task.train.rows, build_task(table, assignment).train.rows)
+
+
+def test_an_assignment_is_what_its_manifest_says(table: Table) -> None:
+    one = assign_bags(table, "random", 5, 0)
+    swapped = one.train.copy()
+    swapped[0, 0], swapped[1, 0] = swapped[1, 0], swapped[0, 0]
+    assert Assignment(one.split, swapped, one.validation, one.test).manifest != one.manifest

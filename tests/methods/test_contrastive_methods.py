@@ -1,0 +1,215 @@
+"""SelfCLR-LLP, TabLLP-SELF and TabLLP-BDC: what each adds to the proportion loss."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from test_views import SCHEMA, random, small_encoder, some_bags
+from torch import Tensor
+from torch.nn import functional as F
+
+from llpbench.blocks.losses import difference_contrast, instance_contrast, proportion_loss
+from llpbench.blocks.pairing import pseudo_pairs
+from llpbench.core.bags import Bags
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Method, Pairs, Progress
+from llpbench.core.model import Model
+from llpbench.core.ranges import ranges
+from llpbench.methods.selfclr_llp import GroupedHead, SelfCLR, SelfCLRParams
+from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
+from llpbench.methods.tabllp_self import SelfParams, TabLLPSelf
+from llpbench.training.specification import make_cell
+
+
+def now(epoch: float = 0.0, epochs: float = 300.0) -> Progress:
+    return Progress(*(torch.tensor(value) for value in (epoch, epochs, epoch * 10, epochs * 10)))
+
+
+def model_of(method: Method, key: int = 0) -> Model:
+    torch.manual_seed(1)
+    return Model(method.build(small_encoder("saint"), SCHEMA), random(key))
+
+
+def dllp(model: Model, bags: Bags) -> Tensor:
+    return proportion_loss(model.log_proba(bags), bags)
+
+
+# -- SelfCLR-LLP -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["step", "bag"])
+def test_selfclr_adds_a_contrast_of_cosines(scope: str) -> None:
+    method = SelfCLR(SelfCLRParams(hidden=8, scope=scope, temperature=0.5, weight=0.2))
+    bags, model = some_bags(unequal=True), model_of(method)
+    unit = F.normalize(model.encode(bags).z, dim=-1)
+    if scope == "step":
+        rows = unit[bags.mask]
+        expected = instance_contrast(rows @ rows.T / 0.5, torch.ones(len(rows), dtype=torch.bool))
+    else:
+        each = [unit[k][bags.mask[k]] for k in (0, 1)]
+        terms = [instance_contrast(r @ r.T / 0.5, torch.ones(len(r), dtype=torch.bool)) * len(r) for r in each]
+        expected = sum(terms) / bags.mask.sum()  # type: ignore[assignment]
+    found = method.loss(model, bags, now()) - dllp(model, bags)
+    assert torch.allclose(found, 0.2 * expected, atol=1e-5)
+
+
+def test_selfclrs_published_form() -> None:
+    method = SelfCLR(SelfCLRParams(hidden=8, mode="dot", groups=8, sparsity=0.05))
+    bags, model = some_bags(unequal=True), model_of(method)
+    activations = model.network.head.activations(model.encode(bags).z)[bags.mask]
+    assert activations.shape == (int(bags.mask.sum()), 16)
+    assert bool((activations >= 0).all())
+    logits = torch.stack([activations[:, 0::2].amax(dim=1), activations[:, 1::2].amax(dim=1)], dim=1)
+    assert torch.allclose(model.network.head(model.encode(bags).z)[bags.mask], logits)
+    contrast = torch.nn.functional.cross_entropy(activations @ activations.T, torch.arange(len(activations)))
+    sparsity = logits.sigmoid().amax(dim=1).mean()
+    expected = dllp(model, bags) + 0.5 * contrast + 0.05 * sparsity
+    assert torch.allclose(method.loss(model, bags, now()), expected, atol=1e-4)
+
+
+def test_a_grouped_head_takes_the_largest_activation_of_a_class() -> None:
+    head = GroupedHead(4, 8, 3, 2)
+    activations = torch.tensor([[0.0, 5.0, 1.0, 2.0, 0.5, 3.0]])  # group by group, class 0 then 1
+    assert head.logits(activations).tolist() == [[1.0, 5.0]]
+
+
+# -- TabLLP-SELF -------------------------------------------------------------------------------------------------------
+
+
+def test_self_adds_infonce_and_with_weight_0_it_is_dllp() -> None:
+    bags = some_bags(unequal=True)
+    losses = []
+    for weight in (0.0, 0.5, 1.0):
+        method = TabLLPSelf(SelfParams(hidden=8, weight=weight))
+        model = model_of(method)
+        losses.append(float((method.loss(model, bags, now()) - dllp(model, bags)).detach()))
+    assert losses[0] == pytest.approx(0, abs=1e-6)
+    assert losses[2] == pytest.approx(2 * losses[1], rel=1e-5)
+    # of unit vectors over 0.7: the positive has probability between e^-a/(e^-a + (n-1) e^a) and the reverse, a = 1/0.7
+    n, a = int(bags.mask.sum()), 1 / 0.7
+    assert math.log(1 + (n - 1) * math.exp(-2 * a)) <= losses[2] <= math.log(1 + (n - 1) * math.exp(2 * a))
+
+
+# -- TabLLP-BDC --------------------------------------------------------------------------------------------------------
+
+
+def bdc(**params: Any) -> TabLLPBDC:
+    return TabLLPBDC(BDCParams(**{"hidden": 8, **params}))
+
+
+def test_bdc_is_the_ramped_sum_of_its_two_losses() -> None:
+    method, bags = bdc(temperature=0.2), some_bags(unequal=True)
+    model = model_of(method)
+    z = F.normalize(model.encode(bags).z, dim=-1)
+    cosine = z[0] @ z[1].T
+    pairs = pseudo_pairs(cosine, bags.mask[0], bags.mask[1], bags.counts, "linear")
+    contrast = difference_contrast(cosine / 0.2, pairs, bags.mask[0], bags.mask[1])
+    for epoch, rising in ((0, math.exp(-5)), (150, math.exp(-5 / 4)), (299, math.exp(-5 / 300**2))):
+        expected = rising * contrast + (1 - rising) * dllp(model, bags)
+        assert torch.allclose(method.loss(model, bags, now(epoch)), expected, atol=1e-5)
+
+
+def test_bdc_at_the_start_is_almost_dllp() -> None:
+    weights = bdc().schedules(now(0, 1e9))
+    assert float(weights["lambda"]) == pytest.approx(0.0067, abs=5e-5)
+    assert float(weights["gamma"]) == pytest.approx(0.9933, abs=5e-5)
+
+
+def test_gamma_has_a_floor_and_the_ramp_a_length() -> None:
+    weights = bdc(gamma_floor=0.1, ramp=100).schedules(now(99))
+    assert float(weights["gamma"]) == pytest.approx(0.1)
+    assert float(weights["lambda"]) == pytest.approx(math.exp(-5 * 0.01**2))
+    assert float(bdc(ramp=100).schedules(now(200))["gamma"]) == 0.0
+
+
+def test_both_bags_and_the_encoder_learn_from_pairs_but_not_the_head() -> None:
+    method, bags = bdc(ramp=100), some_bags()
+    model = model_of(method)
+    loss = method.loss(model, bags, now(100))  # gamma is 0
+    network = model.network
+    encoder, head = ([*module.parameters()] for module in (network.encoder, network.head))
+    gradients = torch.autograd.grad(loss, [*encoder, *head], allow_unused=True)
+    assert any(g is not None and bool((g != 0).any()) for g in gradients[: len(encoder)])
+    assert all(g is None or not bool((g != 0).any()) for g in gradients[len(encoder) :])
+    cosine = torch.rand(4, 4, requires_grad=True)
+    pairs = Pairs(torch.arange(4), torch.ones(4, dtype=torch.bool))
+    everything = torch.ones(4, dtype=torch.bool)
+    (gradient,) = torch.autograd.grad(difference_contrast(cosine, pairs, everything, everything), [cosine])
+    assert bool((gradient != 0).all())
+
+
+COMPONENTS = [
+    {name: value}
+    for name, search in ranges(BDCParams).items()
+    if hasattr(search, "values") and name not in ("dropout", "hidden")
+    for value in search.values
+] + [{"objective": "self-contrastive", "cutmix": 0.3}, {"objective": "cosine-embedding", "margin": 0.5}]
+
+
+@pytest.mark.parametrize("changes", COMPONENTS, ids=str)
+def test_every_component_is_a_configuration(changes: dict[str, Any]) -> None:
+    method, bags = bdc(**changes), some_bags(unequal=True)
+    model = model_of(method)
+    first = method.loss(model, bags, now(150))
+    numeric = torch.where(bags.mask[..., None], bags.rows.numeric, 30.0)
+    garbage = bags._replace(rows=bags.rows._replace(numeric=numeric))
+    second = method.loss(Model(model.network, random()), garbage, now(150))
+    assert torch.isfinite(first)
+    assert torch.allclose(first, second, rtol=1e-5)
+    texts = {name: str(value) for name, value in changes.items()}
+    cell = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp", params=texts)
+    assert {name: cell.params[name] for name in changes} == changes
+
+
+@pytest.mark.parametrize("name", ["generator", "objective", "representation", "direction", "temperature"])
+def test_components_change_the_loss(name: str) -> None:
+    other: dict[str, Any] = {
+        "generator": "greedy", "objective": "cosine-embedding", "representation": "tokens", "direction": "forward",
+        "temperature": 0.5,
+    }  # fmt: skip
+    bags = some_bags()
+    usual, changed = bdc(), bdc(**{name: other[name]})
+    first, second = (m.loss(model_of(m), bags, now(150)) for m in (usual, changed))
+    assert not torch.allclose(first, second, atol=1e-6)
+
+
+def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
+    bags, method = some_bags(), bdc()
+    model = model_of(method)
+
+    def joined(*parts: Bags) -> Bags:
+        rows = type(bags.rows)(*(torch.cat(v) for v in zip(*(p.rows for p in parts), strict=True)))
+        return Bags(rows, *(torch.cat(v) for v in zip(*(p[1:] for p in parts), strict=True)))
+
+    four = method.loss(model, joined(bags, bags), now(150))
+    assert torch.allclose(four, method.loss(model, bags, now(150)), atol=1e-5)
+    one = Bags(type(bags.rows)(*(v[:1] for v in bags.rows)), *(v[:1] for v in bags[1:]))
+    with pytest.raises(ValueError, match="even number of bags a step, however: 3"):
+        method.loss(model, joined(bags, one), now(150))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"generator": "lsa"}, r"tabllp-bdc\.generator must be one of linear, greedy, however: lsa"),
+        ({"genrator": "linear"}, "Did you mean generator"),
+        ({"temperature": "hot"}, r"tabllp-bdc\.temperature must be a number"),
+    ],
+)
+def test_unknown_components_are_told_with_the_valid_ones(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message):
+        make_cell("tabllp-bdc", "adult", bag_size=256, params=params)
+
+
+def test_the_pairs_that_are_judged_are_those_of_the_loss() -> None:
+    method, bags = bdc(), some_bags(unequal=True)
+    model = Model(model_of(method).network)
+    z = F.normalize(model.encode(bags).z, dim=-1)
+    expected = pseudo_pairs(z[0] @ z[1].T, bags.mask[0], bags.mask[1], bags.counts, "linear")
+    found = method.pseudo_pairs(model, bags)
+    assert torch.equal(found.partner, expected.partner)
+    assert torch.equal(found.positive, expected.positive)
+    assert int(found.positive.sum()) == int(bags.counts.amin(dim=0).sum())

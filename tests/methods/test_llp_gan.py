@@ -1,0 +1,382 @@
+"""LLP-GAN: known answers, padding, columns of all kinds, whose turn it is, and that it learns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from llpbench.blocks.gan import Columns, Players, Ranks
+from llpbench.core.bags import Bags, Rows, Schema, Task
+from llpbench.core.cell import Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Progress
+from llpbench.core.model import Model, NoEncoder, Random
+from llpbench.core.ranges import read_params
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import pure_bags, toy_task
+from llpbench.methods.llp_gan import (
+    LLPGAN,
+    GANParams,
+    feature_matching,
+    gradient_penalty,
+    real_against_fake,
+    wasserstein,
+)
+from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.population import Population
+
+SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
+NOW = Progress(*torch.zeros(4).unbind())
+OBJECTIVES = ["fm", "wgan"]
+
+
+def some_bags(seed: int = 0, schema: Schema = SCHEMA, proportions: tuple[float, ...] = (0.5, 0.5)) -> Bags:
+    """Two bags of five rows, of which the second has but three."""
+    torch.manual_seed(seed)
+    codes = [torch.randint(0, width, (2, 5)) for width in schema.cardinalities]
+    rows = Rows(
+        torch.randn(2, 5, schema.numeric),
+        torch.stack(codes, dim=-1) if codes else torch.zeros(2, 5, 0, dtype=torch.long),
+        torch.rand(2, 5, schema.numeric) < 0.2,
+    )
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    target = torch.tensor([proportions, proportions])
+    return Bags(rows, mask, target.long(), target)
+
+
+def players(method: LLPGAN, schema: Schema = SCHEMA) -> Players:
+    torch.manual_seed(1)
+    network = method.build(NoEncoder(), schema)
+    assert isinstance(network, Players)
+    return network
+
+
+def model(network: nn.Module, key: int | None = 7) -> Model:
+    return Model(network, None if key is None else Random(torch.tensor(key)))
+
+
+def losses(method: LLPGAN, network: nn.Module, bags: Bags) -> list[float]:
+    phases = ("discriminator", "generator")
+    return [float(method.phase_loss(phase, model(network), bags, NOW).detach()) for phase in phases]
+
+
+def population(method: LLPGAN, tasks: dict[int, Task], epochs: int, **machine: Any) -> Population:
+    members = [Trainee(seed, method, task, method.params.learning_rate or 0.0) for seed, task in tasks.items()]
+    return Population(members, lambda _: NoEncoder(), Protocol(epochs=epochs), Machine(**machine))
+
+
+# -- known answers -----------------------------------------------------------------------------------------------------
+
+
+def test_known_answers_where_all_logits_are_zero() -> None:
+    score = torch.full((1, 4), math.log(2))  # logsumexp of two zeros
+    mask, nothing = torch.ones(1, 4, dtype=torch.bool), torch.full((1, 4), -torch.inf)
+    assert float(real_against_fake(score, nothing, mask)) == pytest.approx(math.log(3 / 2))  # -log P(real)
+    assert float(real_against_fake(-nothing, score, mask)) == pytest.approx(math.log(3))  # -log P(fake)
+    assert float(real_against_fake(score, score, mask)) == pytest.approx(1.504077, abs=1e-6)  # log 4.5
+
+
+@pytest.mark.parametrize("proportions", [(0.5, 0.5), (0.25, 0.75)])
+def test_known_answer_of_the_whole_discriminator_loss(proportions: tuple[float, float]) -> None:
+    """Logits of 0 for real and fake rows: log 4.5 + weight * (log 2 - the entropy of the proportions)."""
+    method = LLPGAN(GANParams(proportion_weight=3.0))
+    network = players(method)
+    nn.init.zeros_(network.discriminator.classifier.weight)
+    nn.init.zeros_(network.discriminator.classifier.bias)
+    loss = losses(method, network, some_bags(proportions=proportions))[0]
+    entropy = -sum(p * math.log(p) for p in proportions)
+    assert (loss - math.log(4.5)) / 3.0 + entropy == pytest.approx(math.log(2), abs=1e-6)
+
+
+def test_generator_loss_is_zero_where_fake_rows_are_real_ones_and_matches_means_not_rows() -> None:
+    features, mask = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0)), torch.ones(2, 5) > 0
+    assert float(feature_matching(features, features, mask)) == 0.0
+    assert float(feature_matching(features, features.flip(0, 1), mask)) == pytest.approx(0.0, abs=1e-12)
+    assert float(feature_matching(features, features + torch.arange(8.0), mask)) == pytest.approx(140 / 8)
+    method = LLPGAN(GANParams(dropout=0.0))
+    network = players(method)
+    bags = some_bags()
+    assert losses(method, network, bags)[1] > 1e-3
+    real = network.vectors(bags.rows)
+    network.generator.forward = lambda *_: real  # type: ignore[method-assign, assignment]
+    assert losses(method, network, bags)[1] < 1e-4  # the noise on numbers is left
+
+
+def test_the_critics_loss_falls_as_real_rows_score_higher() -> None:
+    mask = torch.tensor([[True, True, False]])
+    assert float(wasserstein(torch.tensor([[3.0, 5.0, 9.0]]), torch.tensor([[1.0, 0.0, 7.0]]), mask)) == -3.5
+
+
+def test_known_answers_of_a_critic_that_scores_all_rows_alike() -> None:
+    method = LLPGAN(GANParams(objective="wgan", gradient_penalty=0.0, proportion_weight=2.0))
+    network, bags = players(method), some_bags(proportions=(0.25, 0.75))
+    for layer, bias in ((network.discriminator.critic, 3.0), (network.discriminator.classifier, 0.0)):
+        assert layer is not None
+        nn.init.zeros_(layer.weight)
+        nn.init.constant_(layer.bias, bias)
+    # the generator wants a high score; KL((1/4, 3/4) || (1/2, 1/2)) = 0.130812
+    assert losses(method, network, bags) == pytest.approx([2 * 0.130812, -3.0], abs=1e-5)
+
+
+def test_gradient_penalty_of_linear_and_quadratic_scores() -> None:
+    rows, mask = torch.tensor([[[0.0, 2.0], [1.0, 0.0], [9.0, 9.0]]]), torch.tensor([[True, True, False]])
+    linear = gradient_penalty(lambda x: x @ torch.tensor([3.0, 4.0]), rows, mask)
+    assert float(linear) == pytest.approx(16, rel=1e-5)  # (5 - 1)^2
+    quadratic = gradient_penalty(lambda x: x.square().sum(dim=-1), rows, mask)
+    assert float(quadratic) == pytest.approx(((4 - 1) ** 2 + (2 - 1) ** 2) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_gradient_penalty_and_its_gradient_are_those_of_an_independent_autograd(objective: str) -> None:
+    method = LLPGAN(GANParams(objective=objective, gradient_penalty=1.0))  # type: ignore[arg-type]
+    network, bags = players(method), some_bags()
+    discriminator = network.discriminator
+    rows = network.columns.vectors(bags.rows)
+    weights = list(discriminator.parameters())
+
+    def score(x: Tensor) -> Tensor:
+        scored: Tensor = discriminator(x, None).score
+        return scored
+
+    ours = gradient_penalty(score, rows, bags.mask)
+    each = []
+    for row in rows[bags.mask]:
+        single = row.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(score(single), single, create_graph=True)
+        each.append((torch.linalg.vector_norm(gradient) - 1) ** 2)
+    theirs = torch.stack(each).mean()
+    assert float(ours.detach()) == pytest.approx(float(theirs.detach()), rel=1e-4)
+    for one, other in zip(
+        torch.autograd.grad(ours, weights, allow_unused=True),
+        torch.autograd.grad(theirs, weights, allow_unused=True),
+        strict=True,
+    ):
+        assert (one is None) == (other is None)
+        assert one is None or torch.allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+def test_the_penalty_is_part_of_the_loss_with_its_weight() -> None:
+    bags, weights = some_bags(), (0.0, 1.0, 10.0)
+    none, one, ten = (
+        losses(method, players(method), bags)[0]
+        for method in (LLPGAN(GANParams(gradient_penalty=weight)) for weight in weights)
+    )
+    assert one > none
+    assert (ten - none) == pytest.approx(10 * (one - none), rel=1e-4)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_real_rows_vector() -> None:
+    rows = Rows(torch.tensor([[7.0, 0.4]]), torch.tensor([[3, 0, 2]]), torch.tensor([[False, True]]))
+    numeric, one_hot = Columns(SCHEMA).split(Columns(SCHEMA).vectors(rows)[0])
+    assert numeric.tolist() == [7, 0]
+    columns = [column.tolist() for column in one_hot.split([4, 3, 3, 2, 2])]
+    assert columns == [[0, 0, 0, 1], [1, 0, 0], [0, 0, 1], [1, 0], [0, 1]]
+    assert Columns(SCHEMA).blocks == [(1, 4), (2, 3), (2, 2)]
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0])
+def test_fake_categories_sum_to_one_in_every_column(temperature: float) -> None:
+    generator = players(LLPGAN(GANParams(temperature=temperature))).generator
+    fake = generator((50,), Random(torch.tensor(0)))
+    assert fake.shape == (50, 2 + 4 + 3 + 3 + 2 + 2)
+    for column in fake[:, 2:].split([4, 3, 3, 2, 2], dim=-1):
+        assert torch.allclose(column.sum(dim=-1), torch.ones(50), atol=1e-6)
+        assert (column >= 0).all()
+
+
+def test_fake_categories_follow_their_logits() -> None:
+    """The largest of logits + Gumbel noise is drawn from their softmax, at any temperature."""
+    generator = players(LLPGAN()).generator
+    logits = torch.tensor([0.0, 1.0, 2.0, -1.0]).repeat(20_000, 1)
+    logits = torch.cat([logits, torch.zeros(20_000, 10)], dim=-1)
+    drawn = generator.gumbel_softmax(logits, Random(torch.tensor(0)))[:, :4].argmax(dim=-1)
+    assert torch.allclose(drawn.bincount() / 20_000, logits[0, :4].softmax(dim=-1), atol=0.01)
+
+
+def test_numbers_become_ranks_however_heavy_their_tails() -> None:
+    rng = np.random.default_rng(0)
+    numbers = np.column_stack([np.exp(6 * rng.normal(size=2000)), rng.integers(0, 3, 2000), np.full(2000, 7.0)])
+    missing = np.zeros_like(numbers, dtype=bool)
+    missing[::2, 1] = True
+    ranks = Ranks(3)
+    ranks.fit(Rows(numbers.astype(np.float32), np.zeros((2000, 0), np.int64), missing))
+    found = ranks(torch.from_numpy(numbers.astype(np.float32))).detach().numpy()
+    order = numbers[:, 0].argsort()
+    assert np.abs(found[order, 0] - np.linspace(-1, 1, 2000)).max() < 0.03
+    levels = [np.unique(found[numbers[:, 1] == level, 1]) for level in range(3)]
+    assert all(len(level) == 1 for level in levels)
+    assert levels[0] < levels[1] < levels[2]
+    assert len(np.unique(found[:, 2])) == 1
+    assert np.abs(found).max() <= 1
+
+
+def test_fake_categories_stay_finite_at_both_ends_of_the_uniform_draws() -> None:
+    class Ends(Random):
+        def uniform(self, *shape: int) -> Tensor:
+            ends = torch.tensor([2.0**-24, 1 - 2.0**-24])  # of `Random.uniform`
+            return ends[torch.arange(math.prod(shape)) % 2].reshape(shape)
+
+    logits = torch.zeros(3, 14, requires_grad=True)
+    drawn = players(LLPGAN()).generator.gumbel_softmax(logits, Ends(torch.tensor(0)))
+    drawn[:, 0].sum().backward()
+    assert drawn.isfinite().all()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+
+
+def test_fake_numbers_go_with_the_fake_categories_but_send_them_no_gradient() -> None:
+    generator = players(LLPGAN()).generator
+    generator(torch.Size((20,)), Random(torch.tensor(0)))[:, :2].sum().backward()
+    assert generator.heads.weight.grad is not None  # of the one-hot columns' share in the vector, which is 0
+    assert not generator.heads.weight.grad.any()
+    assert all(weight.grad.abs().sum() > 0 for weight in generator.embeddings.weights)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        replace(SCHEMA, cardinalities=()),
+        replace(SCHEMA, numeric=0),
+        replace(SCHEMA, cardinalities=(10_001, 2)),
+        replace(SCHEMA, classes=3, prior=(0.2, 0.3, 0.5)),
+    ],
+    ids=["numbers alone", "categories alone", "10,000 categories", "three classes"],
+)
+def test_tables_of_every_kind(schema: Schema, objective: str) -> None:
+    method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
+    network, bags = players(method, schema), some_bags(schema=schema, proportions=schema.prior)
+    for phase in ("discriminator", "generator"):
+        player = list(getattr(network, phase).parameters())
+        loss = method.phase_loss(phase, model(network), bags, NOW)
+        gradients = torch.autograd.grad(loss, player, allow_unused=True)
+        assert loss.isfinite()
+        assert any(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients)
+        assert all(gradient is None or gradient.isfinite().all() for gradient in gradients)
+    log_proba = method.log_proba(model(network, None), bags)
+    assert log_proba.shape == (2, 5, schema.classes)
+    assert torch.allclose(log_proba.exp().sum(dim=-1), torch.ones(2, 5), atol=1e-5)
+
+
+# -- bags and randomness -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_padding_changes_no_loss(objective: str) -> None:
+    method = LLPGAN(GANParams(objective=objective, gradient_penalty=10.0))  # type: ignore[arg-type]
+    network, bags = players(method), some_bags()
+    padding = ~bags.mask.unsqueeze(-1)
+    rows = Rows(
+        torch.where(padding, 4.0, bags.rows.numeric),
+        torch.where(padding, 1, bags.rows.categorical),
+        torch.where(padding, False, bags.rows.missing),
+    )
+    garbage = bags._replace(rows=rows)
+    assert losses(method, network, garbage) == losses(method, network, bags)
+    counted = garbage._replace(mask=torch.ones_like(bags.mask))
+    assert (np.array(losses(method, network, counted)) != losses(method, network, bags)).any()
+
+
+def test_noise_and_dropout_are_the_random_streams_and_none_is_left_in_prediction() -> None:
+    method, bags = LLPGAN(), some_bags()
+    network = players(method)
+    first, again = losses(method, network, bags), losses(method, network, bags)
+    assert first == again
+    other = method.phase_loss("discriminator", model(network, 8), bags, NOW)
+    assert float(other.detach()) != first[0]
+    prediction = [method.log_proba(model(network, None), bags) for _ in range(2)]
+    assert torch.equal(*prediction)
+    assert not torch.allclose(method.log_proba(model(network, 7), bags), prediction[0], atol=1e-3)
+
+
+def test_the_representation_is_what_the_logits_are_made_of() -> None:
+    method, bags = LLPGAN(), some_bags()
+    network = players(method)
+    features = method.represent(model(network, None), bags)
+    embedded = 2 + 2 + 1 + 1 + 1 + 1  # numbers, then a third of each column's width, rounded up
+    assert features.shape == (2, 5, 32 + embedded)
+    logits = network.discriminator.classifier(features)
+    assert torch.allclose(logits.log_softmax(dim=-1), method.log_proba(model(network, None), bags))
+
+
+# -- hyperparameters and turns -----------------------------------------------------------------------------------------
+
+
+def test_turns_and_rates_follow_the_hyperparameters() -> None:
+    one = LLPGAN(GANParams(learning_rate=1e-4, generator_learning_rate=3e-4)).phases
+    assert [(phase.name, phase.rate, phase.beta1) for phase in one] == [
+        ("discriminator", 1.0, 0.5),
+        ("generator", pytest.approx(3.0), 0.5),
+    ]
+    other = LLPGAN(GANParams(objective="wgan")).phases
+    assert [phase.name for phase in other] == ["discriminator"] * 3 + ["generator"]
+    assert {phase.beta1 for phase in other} == {0.0}
+
+
+def test_the_penaltys_default_is_the_objectives_and_given_ones_are_kept() -> None:
+    given = [{}, {"objective": "wgan"}, {"objective": "wgan", "gradient_penalty": "1.0"}]
+    assert [read_params(GANParams, values, "llp-gan").gradient_penalty for values in given] == [0.0, 10.0, 1.0]
+    with pytest.raises(LLPBenchError, match="gradient_penalty must be one of"):
+        read_params(GANParams, {"gradient_penalty": 2.0}, "llp-gan")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_each_player_updates_itself_alone(objective: str) -> None:
+    class Still(LLPGAN):
+        """One player's loss is 0."""
+
+        still = ""
+
+        def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+            loss = super().phase_loss(phase, model, bags, progress)
+            return 0.0 * loss if phase == self.still else loss
+
+    for still, moving in (("discriminator", "generator"), ("generator", "discriminator")):
+        method = Still(GANParams(objective=objective, weight_decay=0.0))  # type: ignore[arg-type]
+        method.still = still
+        pop = population(method, {0: toy_task(0)}, epochs=1)
+        before = pop.stack.theta[0].clone()
+        after = pop.train()[0].selected["auc"].weights
+        assert torch.equal(after[pop.stack.columns([still])], before[pop.stack.columns([still])])
+        assert not torch.equal(after[pop.stack.columns([moving])], before[pop.stack.columns([moving])])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_members_together_are_members_alone(objective: str) -> None:
+    def trained(seeds: list[int]) -> list[Outcome]:
+        method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
+        return population(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
+
+    together = trained([0, 1, 2])
+    for seed in (0, 2):
+        (alone,) = trained([seed])
+        for name, choice in alone.selected.items():
+            assert torch.allclose(choice.weights, together[seed].selected[name].weights, atol=1e-4), name
+    apart = together[0].selected["auc"].weights - together[2].selected["auc"].weights
+    assert float(apart.abs().max()) > 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("objective", "classes"), [("fm", 2), ("fm", 3), ("wgan", 2)])
+def test_it_learns_pure_bags(objective: str, classes: int) -> None:
+    task = build_task(*pure_bags(classes))
+    method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
+    pop = population(method, {0: task}, epochs=20)
+    (outcome,) = pop.train()
+    assert not outcome.failure
+    proba, features = pop.predict(0, outcome.selected["l1"].weights[None], task.test)
+    assert np.isfinite(features).all()
+    for label in range(classes):
+        positive = proba[0, task.test.labels == label, label]
+        negative = proba[0, task.test.labels != label, label]
+        auc = (positive[:, None] > negative).mean() + (positive[:, None] == negative).mean() / 2
+        assert auc > 0.95

@@ -1,0 +1,184 @@
+"""TabLLP-PSE: constrained k-means is exact, keeps every bag's counts, and its objective never rises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linear_sum_assignment
+
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Task
+from llpbench.core.cell import Protocol
+from llpbench.core.metrics import holdout_criteria
+from llpbench.core.model import Encoder
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import pure_bags, toy_task
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
+from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.population import Population
+
+
+def bagged(index: list[list[int]], counts: list[list[int]]) -> BaggedRows:
+    rows = sum(position >= 0 for bag in index for position in bag)
+    nothing = np.zeros((rows, 0))
+    return BaggedRows(Rows(nothing, nothing.astype(np.int64), nothing > 0), np.array(index), np.array(counts))
+
+
+def squared(points: FloatArray, centroids: FloatArray) -> FloatArray:
+    return np.asarray(((points[:, None] - centroids) ** 2).sum(axis=-1))
+
+
+@pytest.mark.parametrize(("counts", "expected"), [([3, 1], [0, 0, 0, 1]), ([2, 2], [0, 0, 1, 1])])
+def test_a_bag_on_a_line(counts: list[int], expected: list[int]) -> None:
+    points, centroids = np.array([[0.0], [1.0], [2.0], [10.0]]), np.array([[1.0], [10.0]])
+    assert match_counts(squared(points, centroids), bagged([[0, 1, 2, 3]], [counts])).tolist() == expected
+
+
+def random_problem(classes: int, unequal: bool) -> tuple[FloatArray, BaggedRows]:
+    rng = np.random.default_rng(classes)
+    train = toy_task(0, classes=classes, unequal=unequal).train
+    return rng.normal(size=(len(train.rows.numeric), classes)), train
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_bag_gets_its_counts_and_no_feasible_labelling_costs_less(classes: int, unequal: bool) -> None:
+    cost, train = random_problem(classes, unequal)
+    labels, rng = match_counts(cost, train), np.random.default_rng(0)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        rows = bag[bag >= 0]
+        assert np.bincount(labels[rows], minlength=classes).tolist() == counts.tolist()
+        mine = cost[rows, labels[rows]].sum()
+        for _ in range(100):
+            other = rng.permutation(np.repeat(np.arange(classes), counts))
+            assert mine <= cost[rows, other].sum() + 1e-9
+
+
+def test_sorting_is_the_assignment_problem() -> None:
+    cost, train = random_problem(2, unequal=True)
+    labels = match_counts(cost, train)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        rows = bag[bag >= 0]
+        matrix = cost[rows][:, np.repeat([0, 1], counts)]
+        assert cost[rows, labels[rows]].sum() == pytest.approx(matrix[linear_sum_assignment(matrix)].sum())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_objective_never_rises_and_labels_keep_every_count(classes: int) -> None:
+    _, train = random_problem(classes, unequal=True)
+    points = np.random.default_rng(1).normal(size=(len(train.rows.numeric), 5))
+    labels, objective = constrained_kmeans(points, points[:classes], train)
+    assert len(objective) > 2
+    assert (np.diff(objective) <= 1e-9).all()
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        assert np.bincount(labels[bag[bag >= 0]], minlength=classes).tolist() == counts.tolist()
+    final = squared(points, centroids_of(points, np.eye(classes)[labels]))
+    assert objective[-1] == pytest.approx(final[np.arange(len(points)), labels].sum())
+
+
+def test_centroids_of_a_class_without_weight_are_the_mean() -> None:
+    points = np.array([[0.0], [2.0], [4.0]])
+    weights = np.array([[0.5, 0.0], [0.5, 0.0], [1.0, 0.0]])
+    assert centroids_of(points, weights).tolist() == [[2.5], [2.0]]
+
+
+@pytest.mark.parametrize(("refresh", "epochs"), [(None, [0]), (5, [0, 5]), (1, list(range(7)))])
+def test_labels_are_made_anew_every_few_epochs(refresh: int | None, epochs: list[int]) -> None:
+    method, seen = TabLLPPSE(PSEParams(hidden=8, refresh=refresh, second_rate=0.1)), []
+    prepare = method.prepare
+
+    def watched(stage: str, member: Any) -> FloatArray | None:
+        if stage == "pseudo-labels":
+            seen.append(member.epoch)
+        return prepare(stage, member)
+
+    method.prepare = watched  # type: ignore[method-assign]
+    Population([Trainee(0, method, toy_task(0), 0.01)], encoder, Protocol(epochs=7, patience=7), Machine()).train()
+    assert seen == epochs * 2  # once for each validation regime
+    assert [(stage.unit, stage.rate) for stage in method.stages] == [("bags", 1.0), ("rows", 0.1)]
+
+
+class Fixed:
+    """A member (`method.Trainee`) with given row vectors and predictions."""
+
+    network = torch.nn.Module()
+    rng = np.random.default_rng(0)
+    epoch = 0
+
+    def __init__(self, train: BaggedRows, z: list[float], positive: list[float]) -> None:
+        self.train, self.z = train, np.array(z)[:, None]
+        self.p = np.array([[1 - p, p] for p in positive])
+
+    def encode(self) -> FloatArray:
+        return self.z
+
+    def proba(self) -> FloatArray:
+        return self.p
+
+
+@pytest.mark.parametrize(
+    ("space", "positive", "expected"),
+    [
+        ("z", [0.9, 0.1, 0.8, 0.2], [1, 0, 1, 0]),
+        ("z", [0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1]),  # the same clusters, of the other class
+        ("z", [0.9, 0.8, 0.2, 0.1], [1, 0, 1, 0]),
+        ("proba", [0.9, 0.8, 0.2, 0.1], [1, 1, 0, 0]),
+    ],
+)
+def test_pseudo_labels_stand_in_the_order_of_rows_and_keep_their_class(
+    space: str, positive: list[float], expected: list[int]
+) -> None:
+    method = TabLLPPSE(PSEParams(space=space))
+    member = Fixed(bagged([[3, 1, 0, 2]], [[2, 2]]), [10.0, 0.0, 9.0, 1.0], positive)
+    targets = method.prepare("pseudo-labels", member)
+    assert targets is not None
+    assert targets.tolist() == np.eye(2)[expected].tolist()
+    assert method.prepare("proportions", member) is None
+
+
+def test_a_class_without_rows_does_no_harm() -> None:
+    points = np.array([[0.0], [1.0], [2.0], [10.0]])
+    with np.errstate(all="raise"):
+        centroids = centroids_of(points, np.array([[0.8, 0.2, 0.0]] * 3 + [[0.1, 0.9, 0.0]]))
+        labels, objective = constrained_kmeans(points, centroids, bagged([[0, 1, 2, 3]], [[3, 1, 0]]))
+    assert labels.tolist() == [0, 0, 0, 1]
+    assert objective[-1] == pytest.approx(2.0)
+
+
+def encoder(task: Task) -> Encoder:
+    return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.1)
+
+
+def trained(method: TabLLPPSE, tasks: dict[int, Task], rate: float, epochs: int) -> tuple[Population, list[Outcome]]:
+    members = [Trainee(seed, method, task, rate) for seed, task in tasks.items()]
+    population = Population(members, encoder, Protocol(epochs=epochs), Machine())
+    return population, population.train()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_members_together_are_members_alone_and_their_labels_match_every_bag(classes: int) -> None:
+    """In bags of different sizes, labels made anew every epoch; rounding only."""
+    method = TabLLPPSE(PSEParams(hidden=16, refresh=1))
+    tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(3)}
+    population, together = trained(method, tasks, 0.01, epochs=2)
+    for seed, task in tasks.items():
+        targets = population.data.targets[seed].numpy()
+        for bag, counts in zip(task.train.index, task.train.counts, strict=True):
+            assert targets[bag[bag >= 0]].sum(axis=0).tolist() == counts.tolist()
+    for seed in (0, 2):
+        _, (alone,) = trained(method, {seed: tasks[seed]}, 0.01, epochs=2)
+        for name, choice in alone.selected.items():
+            assert torch.allclose(choice.weights, together[seed].selected[name].weights, atol=1e-4), name
+            assert choice.epoch == together[seed].selected[name].epoch
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_learns_pure_bags_in_the_space_of_predictions_too(classes: int) -> None:
+    """In that of row vectors, the default, `test_conformance.py` sees to it."""
+    task = build_task(*pure_bags(classes))
+    population, (outcome,) = trained(TabLLPPSE(PSEParams(hidden=16, space="proba")), {0: task}, 0.003, epochs=15)
+    proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
+    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95

@@ -1,0 +1,266 @@
+"""The journal survives what can happen to a file, and never loses or harms what is in it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import make_cell_of, make_record
+from report_factory import record
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.results.journal import FILE, Journal, read, to_line
+
+CELL = make_cell_of()
+RECORDS = [make_record(CELL, seed) for seed in range(3)]
+
+
+def write(folder: Path, *lines: bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / FILE
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def one_line(error: pytest.ExceptionInfo[LLPBenchError]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+@contextmanager
+def no_more_room() -> Iterator[None]:
+    """A disk on which no file can grow beyond 5000 bytes; not longer than needed, since pytest writes files too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_is_appended_is_read(tmp_path: Path) -> None:
+    with Journal(tmp_path / "new" / "folder") as journal:
+        for record in RECORDS:
+            journal.append(record)
+        assert list(journal.contents.records.values()) == RECORDS
+    contents = read(journal.path)
+    assert list(contents.records.values()) == RECORDS
+    assert contents.warnings == ()
+
+
+def test_no_journal_holds_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path / FILE).records == {}
+
+
+def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    write, fsync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda file, data: (calls.append("write"), write(file, data))[1])
+    monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file))[1])
+    with Journal(tmp_path) as journal:
+        journal.append(make_record(CELL, reason="two\nlines"))
+        assert calls == ["write", "fsync"]
+        assert journal.path.read_bytes().count(b"\n") == 1
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    metrics = {"auc": math.nan, "l1": -math.inf}
+    line = to_line(make_record(CELL, results={"auc": {"epoch": 0, "validation": math.inf, "test": metrics}}))
+    assert json.loads(line)["results"]["auc"] == {"epoch": 0, "validation": None, "test": {"auc": None, "l1": None}}
+
+
+def test_a_last_line_torn_anywhere_is_dropped_and_mended(tmp_path: Path) -> None:
+    first, last = map(to_line, RECORDS[:2])
+    for cut in range(1, len(last) - 1):
+        path = write(tmp_path, first, last[:cut])
+        contents = read(path)
+        assert list(contents.records.values()) == RECORDS[:1], cut
+        assert len(contents.warnings) == 1
+        assert "torn" in contents.warnings[0]
+        if cut % 50 == 1:  # reading tears nothing; writing mends
+            assert path.read_bytes() == first + last[:cut]
+            with Journal(tmp_path) as journal:
+                journal.append(RECORDS[1])
+            assert path.read_bytes() == first + last
+
+
+def test_a_torn_first_line_is_mended_too(tmp_path: Path) -> None:
+    line = to_line(RECORDS[0])
+    for torn in (line[:1], line[:9], line[:40], b"\0" * 512):
+        path = write(tmp_path, torn)
+        with Journal(tmp_path) as journal:
+            assert len(journal.contents.warnings) == 1
+            journal.append(RECORDS[0])
+        assert path.read_bytes() == line
+
+
+def test_a_missing_last_line_break_loses_nothing(tmp_path: Path) -> None:
+    first, last = map(to_line, RECORDS[:2])
+    path = write(tmp_path, first, last.rstrip(b"\n"))
+    assert read(path).warnings == ()
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[2])
+    assert list(read(path).records.values()) == RECORDS
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 30 + b"\n", b"{}\n", b"[1]\n", b"\xff\xfe\n", b'{"schema":1,"run":"x"}\n'])
+def test_a_corrupt_line_is_reported_and_the_others_survive(tmp_path: Path, damage: bytes) -> None:
+    path = write(tmp_path, to_line(RECORDS[0]), damage, to_line(RECORDS[2]))
+    contents = read(path)
+    assert list(contents.records.values()) == [RECORDS[0], RECORDS[2]]
+    assert len(contents.warnings) == 1
+    assert "line 2 of" in contents.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"run": "another"}, {"status": "fine"}, {"results": None}, {"seed": "1"}, {"spec": []}]
+)
+def test_a_line_that_is_no_whole_record_is_corrupt(tmp_path: Path, changes: dict[str, object]) -> None:
+    path = write(tmp_path, to_line(RECORDS[0]), to_line({**RECORDS[1], **changes}))  # type: ignore[typeddict-item]
+    contents = read(path)
+    assert list(contents.records.values()) == RECORDS[:1]
+    assert "line 2 of" in contents.warnings[0]
+
+
+def test_the_last_record_of_a_run_counts(tmp_path: Path) -> None:
+    failed = make_record(CELL, 0, "failed")
+    path = write(tmp_path, to_line(failed), to_line(RECORDS[1]), to_line(RECORDS[0]))
+    assert read(path).records == {record["run"]: record for record in RECORDS[:2]}
+
+
+def test_concatenation_merges_two_journals(tmp_path: Path) -> None:
+    here, there = to_line(RECORDS[0]) + to_line(RECORDS[1]), to_line(RECORDS[1]) + to_line(RECORDS[2])
+    contents = read(write(tmp_path, here, there))
+    assert list(contents.records.values()) == RECORDS
+    assert contents.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a,b\n1,2\n", b'{"name": "x"}\n{"name": "y"}\n', b"\x89PNG\r\n\x1a\n\0\0", b"no line break", b"{}", b"\xff\xfe"],
+)
+def test_a_strangers_file_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content)
+    with pytest.raises(LLPBenchError, match="not a journal") as error:
+        Journal(tmp_path)
+    one_line(error)
+    assert path.read_bytes() == content
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=2)))
+    with pytest.raises(LLPBenchError, match=r"newer llpbench \(schema 2, this one knows 1\)") as error:
+        read(path)
+    one_line(error)
+
+
+def test_a_folder_or_device_is_no_journal(tmp_path: Path) -> None:
+    (tmp_path / "a" / FILE).mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / FILE).symlink_to("/dev/zero")
+    for folder in ("a", "b"):
+        with pytest.raises(LLPBenchError, match="is not a file") as error:
+            Journal(tmp_path / folder)
+        one_line(error)
+
+
+def test_an_unreadable_journal_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, to_line(RECORDS[0]))
+
+    def refuse(self: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)  # as root, every file can be read
+    with pytest.raises(LLPBenchError, match="cannot be read: Permission denied") as error:
+        read(path)
+    one_line(error)
+
+
+def test_an_unwritable_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench")):
+        with pytest.raises(LLPBenchError, match=r"Choose another --out") as error:
+            Journal(folder)
+        one_line(error)
+
+
+def test_only_one_process_writes(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing") as error:
+        Journal(tmp_path)
+    one_line(error)
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+
+
+def test_reading_needs_no_lock(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        assert len(read(journal.path).records) == 1
+
+
+def test_a_full_disk_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+    with no_more_room(), Journal(tmp_path) as journal:
+        longest = len(to_line(make_record(CELL, 99)))
+        while journal.path.stat().st_size + longest <= 5000:
+            journal.append(make_record(CELL, len(journal.contents.records)))
+        written = len(journal.contents.records)
+        with pytest.raises(LLPBenchError, match="cannot be written: File too large") as error:
+            journal.append(make_record(CELL, written))
+        assert len(journal.contents.records) == written > 1
+    assert "make room and run the same command again" in one_line(error)
+    contents = read(journal.path)
+    assert len(contents.records) == written
+    assert contents.warnings == ()  # the part that still fitted was taken back
+    with Journal(tmp_path) as journal:
+        journal.append(make_record(CELL, written))
+    assert len(read(journal.path).records) == written + 1
+
+
+def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(file: int) -> None:  # noqa: ARG001
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(LLPBenchError, match="No space left on device") as error:
+            journal.append(RECORDS[1])
+        one_line(error)
+    assert list(read(journal.path).records.values()) == RECORDS[:1]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda run: run["spec"].pop("dataset"),
+        lambda run: run["spec"].update(bag_size="many"),
+        lambda run: run["spec"].update(protocol=3),
+        lambda run: run.update(reason=None),
+        lambda run: run.update(curves=None),
+        lambda run: run.update(results={"auc": {"test": {}}}),
+        lambda run: run.update(results={}),
+        lambda run: run["method"].update(reference="\ud800"),
+    ],
+)
+def test_a_line_that_lacks_what_reports_need_is_left_out_with_a_warning(tmp_path: Path, damage: Any) -> None:
+    good, bad = record("a"), record("b")
+    damage(bad)
+    (tmp_path / FILE).write_text(json.dumps(bad) + "\n" + json.dumps(good) + "\n")
+    contents = read(tmp_path / FILE)
+    assert list(contents.records) == [good["run"]]
+    assert len(contents.warnings) == 1
+
+
+def test_what_is_no_number_in_json_is_unknown(tmp_path: Path) -> None:
+    run = record("a", memory_mb=float("inf"))
+    (tmp_path / FILE).write_text(json.dumps(run) + "\n")
+    assert read(tmp_path / FILE).records[run["run"]]["memory_mb"] is None

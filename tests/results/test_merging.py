@@ -1,0 +1,141 @@
+"""Several journals as one, and one's own results beside published ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from report_factory import PROTOCOL, failed, record
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.report.comparing import compare
+from llpbench.results.journal import FILE, Journal, read
+from llpbench.results.merging import journal_path, merge, merge_into, published
+
+
+def journal(folder: Path, *records: Record) -> Path:
+    with Journal(folder) as opened:
+        for each in records:
+            opened.append(each)
+    return folder / FILE
+
+
+def test_different_work_is_joined_and_equal_work_kept_once(tmp_path: Path) -> None:
+    first = journal(tmp_path / "a", record("a"), record("shared"))
+    second = journal(tmp_path / "b", record("b"), record("shared", finished="2026-02-02T00:00:00Z"))
+    merged = merge_into(tmp_path / "out", [first, second])
+    assert {run["spec"]["method"] for run in merged.records.values()} == {"a", "b", "shared"}
+    assert (merged.disputed, merged.warnings) == ([], ())
+    assert len((tmp_path / "out" / FILE).read_bytes().splitlines()) == 3
+    assert read(tmp_path / "out" / FILE).records.keys() == merged.records.keys()
+
+
+def test_different_results_of_a_run_are_both_kept_and_flagged(tmp_path: Path) -> None:
+    first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
+    second = journal(tmp_path / "b", record("a", 0.7, finished="2026-01-02T00:00:00+00:00"))
+    merged = merge_into(tmp_path / "out", [second, first])  # the newest counts, whatever the order of journals
+    assert merged.disputed == merge([first, second]).disputed
+    flag = "a on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; the last one counts"
+    assert merged.disputed == [flag]
+    again = merge([tmp_path / "out" / FILE, first])  # merging once more adds nothing
+    assert [len(kept) for kept in again.kept.values()] == [2]
+    assert len(read(tmp_path / "out" / FILE).disputed) == 1
+
+
+def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
+    bad, good = journal(tmp_path / "a", failed("a")), journal(tmp_path / "b", record("a", 0.8))
+    for order in ([bad, good], [good, bad]):
+        (kept,) = merge(order).kept.values()
+        assert [run["status"] for run in kept] == ["ok"]
+    one = journal(tmp_path / "c", record("a", 0.8), failed("a"))
+    assert [run["status"] for run in read(one).records.values()] == ["ok"]
+
+
+def test_a_merge_depends_on_the_records_alone(tmp_path: Path) -> None:
+    one, two = record("a", seed=1), record("b", seed=0)
+    for name, records in (("x", (one, two)), ("y", (two, one))):
+        merge_into(tmp_path / f"{name}-out", [journal(tmp_path / name, *records)])
+    assert (tmp_path / "x-out" / FILE).read_bytes() == (tmp_path / "y-out" / FILE).read_bytes()
+
+
+def test_nothing_is_overwritten_that_is_not_merged(tmp_path: Path) -> None:
+    first, other = journal(tmp_path / "a", record("a")), journal(tmp_path / "out", record("b"))
+    with pytest.raises(LLPBenchError, match=r"there is a journal in .* already"):
+        merge_into(tmp_path / "out", [first])
+    merge_into(tmp_path / "out", [first, other])
+    assert len(read(other).records) == 2
+
+
+def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
+    path = journal(tmp_path, record("a"))
+    with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing"):
+        merge_into(tmp_path, [path])
+
+
+def test_damaged_lines_are_told(tmp_path: Path) -> None:
+    path = journal(tmp_path, record("a"), record("b"), record("c"))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1][:100] + b"\n" + lines[2])
+    merged = merge([path])
+    assert len(merged.records) == 2
+    assert merged.warnings == (f"line 2 of {str(path)!r} cannot be read; its run counts as missing",)
+
+
+def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
+    path = journal(tmp_path, record("a"))
+    path.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":2'))
+    with pytest.raises(LLPBenchError, match="written by a newer llpbench"):
+        merge([path])
+
+
+def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
+    path = journal(tmp_path, record("a"))
+    assert journal_path(str(tmp_path)) == journal_path(str(path)) == path
+    assert journal_path("published") == published()
+    with pytest.raises(LLPBenchError, match=r"there is no journal '.*nowhere'\. Give the --out of a run"):
+        journal_path(str(tmp_path / "nowhere"))
+
+
+def test_what_is_published_can_be_read_and_is_undisputed() -> None:
+    contents = read(published())
+    assert len(contents.records) > 200
+    assert (contents.disputed, contents.warnings) == ({}, ())
+
+
+class TestCompare:
+    def test_a_new_method_stands_among_the_published_ones_of_its_places(self) -> None:
+        there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
+        found = compare(_by_run(record("mine", 0.83)), _by_run(*there))
+        (board,) = found.leaderboards.of("fine")
+        assert [row.entry.method for row in board.rows] == ["bdc", "mine", "dllp"]
+        assert [column.dataset for column in board.columns] == ["adult"]
+        assert found.own == {record("mine")["cell"]}
+        assert found.remarks == ()
+
+    def test_repeated_runs_are_compared(self) -> None:
+        there = _by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
+        found = compare(_by_run(record("a", 0.8), record("b", 0.79)), there)
+        assert found.remarks == (
+            "2 runs in both journals: 1 with identical results; the largest difference is 1.00 points of AUC "
+            "(b on adult 64, seed 0).",
+        )
+
+    def test_a_failure_of_one_s_own_hides_no_published_success(self) -> None:
+        found = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
+        assert found.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
+        assert "1 run failed here that succeeded when published" in found.remarks[0]
+
+    def test_another_protocol_is_told(self) -> None:
+        found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))
+        assert len(found.leaderboards.of("fine")) == 2
+        assert "Nothing published was trained with your protocol (at most 30 epochs" in found.remarks[0]
+        assert "but with at most 300 epochs" in found.remarks[0]
+
+    def test_places_of_which_nothing_is_published_are_told(self) -> None:
+        found = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
+        assert found.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
+
+
+def _by_run(*records: Record) -> dict[str, Record]:
+    return {each["run"]: each for each in records}

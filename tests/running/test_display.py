@@ -1,0 +1,100 @@
+"""What a run shows: a live display in a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from bench import make_cell_of, make_record, make_settings
+from rich.console import Console
+
+from llpbench.core.cell import Epoch
+from llpbench.running import display as progress
+from llpbench.running import runner
+from llpbench.running.display import LiveDisplay, PlainDisplay, duration, make_display
+from llpbench.running.schedule import Job
+
+JOB = Job(make_cell_of(), (0, 1))
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=120)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "no_color", "kind"), [(True, "", LiveDisplay), (True, "1", PlainDisplay), (False, "", PlainDisplay)]
+)
+def test_only_a_terminal_gets_a_live_display(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, no_color: str, kind: type
+) -> None:
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=is_terminal))
+    monkeypatch.setenv("NO_COLOR", no_color)
+    assert type(make_display()) is kind
+
+
+def test_a_run_in_a_terminal(tiny_bench: Path, tmp_path: Path) -> None:
+    console = terminal()
+    settings = make_settings(
+        tiny_bench, tmp_path, methods="quick-a,broken", set=("quick-a.seconds=0.3",), bag_sizes="8"
+    )
+    runner.run(settings, LiveDisplay(console))
+    text = shown(console)
+    assert "/4 runs" in text
+    assert "quick-a on tiny ordered 8 (2 seeds)" in text
+    assert "ValueError: no luck" in text
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0, "the cursor must come back"
+
+
+def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
+    display = LiveDisplay(terminal())
+    display.begin(6)
+    display.estimate(200.0)
+    display.started(JOB)
+    display.progressed(JOB, Epoch(epoch=4, epochs=40, criterion="auc", value=0.8125, members=2))
+    display.finished(JOB, [make_record(JOB.cell, 0), make_record(JOB.cell, 1, "failed")])
+    display.started(JOB)
+    display.progressed(JOB, Epoch(epoch=4, epochs=40, criterion="auc", value=0.8125, members=2))
+    console = terminal()
+    console.print(display._render())
+    text = shown(console)
+    for part in ("2/6 runs", "1 failed", "about 3 min left", "epoch 5/40", "auc 0.812", str(JOB)):
+        assert part in text
+
+
+def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    with PlainDisplay(console) as display:
+        display.begin(2)
+        display.say("[bold]a line that is longer than the width of the terminal[/]")
+        display.started(JOB)
+        for epoch in range(5):
+            display.progressed(JOB, Epoch(epoch, 5, "auc", 0.5, 2))
+        display.finished(JOB, [make_record(JOB.cell, 0), make_record(JOB.cell, 1, "failed")])
+    assert shown(console).splitlines() == [
+        "[bold]a line that is longer than the width of the terminal[/]",
+        "started dllp mlp on adult ordered 256 (2 seeds)",
+        "failed dllp mlp on adult ordered 256 (2 seeds) in 0 s, 2/2 runs: bad luck (1 seed of 2)",
+    ]
+
+
+def test_an_outcome_is_the_first_failure() -> None:
+    ok, failed, memory = (
+        make_record(JOB.cell, seed, status) for seed, status in enumerate(("ok", "failed", "out-of-memory"))
+    )  # type: ignore[arg-type]
+    assert in_short([ok]) == ("ok", "")
+    assert in_short([ok, failed, memory]) == ("failed", "bad luck (2 seeds of 3)")
+    assert in_short([memory]) == ("out-of-memory", "bad luck")
+    assert in_short([]) == ("put back", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,368 @@
+"""The plan, the estimates it rests on, and the order in which work is started."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import make_cell_of, make_record, make_settings
+
+from llpbench.cli.tables import plan_table
+from llpbench.core.cell import Cell
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, read, to_line
+from llpbench.running.estimates import Estimator
+from llpbench.running.planning import Obstacle, Plan, expand, make_plan, obstacles
+from llpbench.running.resources import Resources
+from llpbench.running.schedule import Deadline, Job, Schedule
+from llpbench.running.settings import resolve
+
+
+def by_run(*records: Record) -> dict[str, Record]:
+    return {record["run"]: record for record in records}
+
+
+def described(**flags: Any) -> list[str]:
+    return [str(cell) for cell in expand(resolve({name.replace("_", "-"): value for name, value in flags.items()}))]
+
+
+# Cells
+
+
+def test_a_direct_method_has_no_encoder_and_appears_once() -> None:
+    cells = described(methods="bag-mean-linear,dllp", encoders="mlp,saint", bag_sizes="64,256")
+    assert sorted(cells) == [
+        "bag-mean-linear on adult ordered 256",
+        "bag-mean-linear on adult ordered 64",
+        "dllp mlp on adult ordered 256",
+        "dllp mlp on adult ordered 64",
+        "dllp saint on adult ordered 256",
+        "dllp saint on adult ordered 64",
+    ]
+
+
+def test_names_may_be_codes_globs_and_all() -> None:
+    assert described(methods="bag-mean-*", datasets="AD,cr,adult") == [
+        "bag-mean-linear on adult ordered 256",
+        "bag-mean-linear on credit ordered 256",
+    ]
+    assert len(described(methods="all", baggings="all")) == 2 * len(described(methods="all"))
+
+
+def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
+    cells = described(methods="dllp", baggings="random, ordered,ordered:columns=age + sex,ordered:columns=age+sex")
+    assert cells == [f"dllp mlp on adult {name} 256" for name in ("random", "ordered", "ordered:columns=age+sex")]
+
+
+def test_the_order_of_a_plan_never_changes_a_cells_id() -> None:
+    axes = {
+        "methods": ["dllp", "bag-mean-linear", "bag-soft-label"],
+        "datasets": ["adult", "credit"],
+        "encoders": ["mlp", "saint"],
+        "bag_sizes": ["64", "256", "1024"],
+        "baggings": ["ordered", "random"],
+    }
+    shuffle = random.Random(0)
+    ids: set[frozenset[tuple[str, str]]] = set()
+    orders: set[tuple[str, ...]] = set()
+    for _ in range(10):
+        flags = {name.replace("_", "-"): ",".join(shuffle.sample(values, len(values))) for name, values in axes.items()}
+        cells = expand(resolve(flags | {"seeds": "5", "threads": str(shuffle.randint(1, 9)), "device": "cpu"}))
+        assert len({cell.id for cell in cells}) == len(cells)
+        ids.add(frozenset((str(cell), cell.id) for cell in cells))
+        orders.add(tuple(cell.id for cell in cells))
+    assert len(orders) > 1
+    assert len(ids) == 1
+
+
+def test_hyperparameters_reach_their_method_alone() -> None:
+    changed, same = expand(resolve({"methods": "dllp,bag-soft-label", "set": ("dllp.hidden=128",)}))
+    plain = expand(resolve({"methods": "dllp,bag-soft-label"}))
+    assert changed.params == {**plain[0].params, "hidden": 128}
+    assert changed.id != plain[0].id
+    assert same == plain[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"methods": "dlp"}, r"unknown method 'dlp'\. Did you mean dllp"),
+        ({"methods": ""}, "no method was named"),
+        ({"methods": "x*"}, r"no method matches 'x\*'"),
+        ({"datasets": "adlut"}, r"unknown dataset 'adlut'\. Did you mean adult"),
+        ({"baggings": "order"}, r"unknown bagging 'order'\. Did you mean ordered"),
+        ({"baggings": ""}, "no bagging was named"),
+        ({"baggings": "ordered:colums=age"}, "bagging 'ordered' has no option 'colums'"),
+        ({"encoders": "mpl"}, r"unknown encoder 'mpl'\. Did you mean mlp"),
+        ({"methods": "dllp", "set": ("dllp.hiden=3",)}, r"has no hyperparameter 'hiden'\. Did you mean hidden"),
+        ({"methods": "dllp", "set": ("dllp.weight_decay=x",)}, r"dllp\.weight_decay must be a number, however: x"),
+        ({"methods": "dllp", "set": ("supervised.hidden=128",)}, "'supervised', which is not part of this run"),
+        ({"methods": "dllp", "set": ("dlp.hidden=128",)}, r"unknown method 'dlp'\. Did you mean dllp"),
+    ],
+)
+def test_unknown_names(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message) as error:
+        expand(resolve(flags))
+    assert "\n" not in str(error.value)
+
+
+# States
+
+
+def test_states_of_cells() -> None:
+    cells = [make_cell_of(size=size) for size in (1, 2, 3, 4, 5)]
+    records = by_run(
+        make_record(cells[0], 0),
+        make_record(cells[0], 1),
+        make_record(cells[1], 0),
+        make_record(cells[1], 1, "failed"),
+        make_record(cells[2], 0, "out-of-memory"),
+        make_record(cells[4], 7),
+    )
+
+    def find(cell: Cell) -> Obstacle | None:
+        assert cell is not cells[0], "nothing stands in the way of what is done"
+        return Obstacle("too large", lasting=True) if cell is cells[3] else None
+
+    plan = make_plan(cells, (0, 1), records, find_obstacle=find)
+    assert [cell.state for cell in plan.cells] == ["done", "failed", "to run", "impossible", "to run"]
+    assert [cell.missing for cell in plan.cells] == [(), (), (1,), (0, 1), (0, 1)]
+    assert plan.jobs == [Job(cells[2], (1,)), Job(cells[4], (0, 1))]
+    assert plan.reasons == ["too large"]
+    assert plan_table(plan).row_count == 5
+    assert plan.require_possible() is plan
+
+    again = make_plan(cells[:3], (0, 1), records, retry_failed=True)
+    assert [cell.missing for cell in again.cells] == [(), (1,), (0, 1)]
+
+
+def test_a_plan_without_a_possible_cell_is_an_error() -> None:
+    plan = make_plan([make_cell_of()], (0,), {}, find_obstacle=lambda _: Obstacle("no data", lasting=False))
+    with pytest.raises(LLPBenchError, match="no data"):
+        plan.require_possible()
+    assert Plan(()).require_possible().jobs == []
+
+
+def test_bags_larger_than_the_split_are_impossible() -> None:
+    find = obstacles(None, load=False)
+    assert find(make_cell_of(size=4884)) is None
+    found = find(make_cell_of(size=4885))
+    assert found is not None
+    assert found.lasting
+    assert "bag size 4885 is larger than the 4,884 validation rows of 'adult'. Choose --bag-sizes" in found.reason
+
+
+def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Path) -> None:
+    cells = expand(make_settings(tiny_bench, tmp_path, datasets="tiny,absent", methods="quick-a", bag_sizes="8"))
+    for load in (True, False):
+        find = obstacles(None, load=load)
+        assert find(cells[0]) is None
+        found = find(cells[1])
+        assert found is not None
+        assert not found.lasting
+        assert "dataset 'absent' is not there" in found.reason
+
+
+def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from llpbench.running import planning
+
+    assert tiny_bench
+    monkeypatch.setattr(planning, "_size", lambda *_, **__: planning._Size(400, 3))
+    find = obstacles(None, load=True)
+    assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
+    found = find(make_cell_of("quick-b", 8, "tiny", None))
+    assert found is not None
+    assert found.reason == "'quick-b' is for two classes, however: 'tiny' has 3. Leave it out."
+
+
+def test_ten_thousand_lines_are_planned_over_in_two_seconds(tmp_path: Path) -> None:
+    cells = [
+        make_cell_of(method, size, dataset)
+        for method in map(str, range(10))
+        for dataset in map(str, range(10))
+        for size in range(1, 11)
+    ]
+    test = dict.fromkeys("abcdefghi", 0.123456789)
+    results = {name: {"epoch": 3, "validation": 0.987654321, "test": test} for name in ("auc", *"bcdefg")}
+    lines = [to_line(make_record(cell, seed, results=results)) for cell in cells for seed in range(10)]
+    path = tmp_path / FILE
+    path.write_bytes(b"".join(lines))
+    start = time.process_time()  # other tests may keep the machine busy
+    records = read(path).records
+    plan = make_plan(cells, tuple(range(11)), records)
+    seconds = Estimator(records.values()).total(plan.jobs)
+    took = time.process_time() - start
+    assert len(plan.jobs) == 1000
+    assert seconds == 1000.0
+    assert took < 2.0
+
+
+# Estimates
+
+
+def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float | None:
+    return estimator.seconds(Job(cell, tuple(range(seeds))))
+
+
+def test_an_estimate_is_the_median_of_the_nearest_runs() -> None:
+    cell = make_cell_of("dllp", 256)
+    other_size, other_method = make_cell_of("dllp", 64), make_cell_of("supervised", 64)
+    other_data, other_encoder = make_cell_of("vat", 64, "credit"), make_cell_of("dllp", 256, encoder="saint")
+    estimator = Estimator()
+    assert seconds_of(estimator, cell) is None
+    estimator.learn(make_record(other_data, seconds=90))
+    assert seconds_of(estimator, cell) == 90
+    estimator.learn(make_record(other_method, seconds=50))
+    assert seconds_of(estimator, cell) == 50
+    estimator.learn(make_record(other_size, seconds=20))
+    assert seconds_of(estimator, cell) == 20
+    for seconds in (1, 30, 4):
+        estimator.learn(make_record(cell, seconds=seconds))
+    assert seconds_of(estimator, cell) == 4
+    assert seconds_of(estimator, cell, seeds=10) == 40
+    assert seconds_of(estimator, other_encoder) is None
+    assert estimator.total([Job(cell, (0,)), Job(cell, (1, 2))]) == 12
+    assert estimator.total([Job(cell, (0,)), Job(other_encoder, (0,))]) is None
+    assert estimator.total([]) == 0
+
+
+def test_failures_and_other_hardware_say_nothing_about_time() -> None:
+    cell, direct = make_cell_of(), make_cell_of("ridge", encoder=None)
+    gpu = {"device": "cuda"}
+    assert seconds_of(Estimator([make_record(cell, status="failed")]), cell) is None
+    assert seconds_of(Estimator([make_record(cell)], gpu=True), cell) is None
+    assert seconds_of(Estimator([make_record(cell, hardware=gpu)]), cell) is None
+    assert seconds_of(Estimator([make_record(cell, hardware=gpu)], gpu=True), cell) == 1
+    assert seconds_of(Estimator([make_record(direct)], gpu=True), direct) == 1
+
+
+def test_memory_is_known_from_gpu_runs_of_the_same_shape() -> None:
+    cell = make_cell_of()
+    record = make_record(cell, hardware={"device": "cuda"}, memory_mb=1000.0, members=5)
+    estimator = Estimator([make_record(cell, memory_mb=99_999.0), record])
+    assert estimator.megabytes(Job(cell, (0, 1))) == 400
+    assert estimator.megabytes(Job(make_cell_of(size=64), (0, 1))) is None
+
+
+@pytest.mark.parametrize(
+    ("total", "wanted", "share"),
+    [
+        (80_000, 1_000, 1 / 8),
+        (80_000, 8_001, 1 / 4),
+        (80_000, 30_000, 1 / 2),
+        (80_000, 40_000, 1),
+        (80_000, 900_000, 1),
+        (140_000, None, 1 / 8),
+        (40_000, None, 1 / 2),
+        (8_000, None, 1),
+    ],
+)
+def test_shares_of_a_gpu(total: float, wanted: float | None, share: float) -> None:
+    assert Resources(8, 1, total).gpu_share(wanted) == share
+
+
+# Schedule
+
+
+def jobs(*sizes: int) -> list[Job]:
+    return [Job(make_cell_of(size=size), (0,)) for size in sizes]
+
+
+def drain(schedule: Schedule) -> list[int]:
+    return [job.cell.bag_size for job in iter(schedule.next, None)]
+
+
+def test_the_slowest_start_first_and_the_unknown_before_them() -> None:
+    seconds = {1: 5.0, 2: 50.0, 3: None, 4: 20.0}
+    direct = Job(make_cell_of("ridge", 3, encoder=None), (0,))
+    schedule = Schedule([direct, *jobs(1, 2, 3, 4)], lambda job: seconds[job.cell.bag_size])
+    assert [(job.cell.bag_size, job.cell.encoder) for job in iter(schedule.next, None)] == [
+        (3, "mlp"),
+        (3, None),
+        (2, "mlp"),
+        (4, "mlp"),
+        (1, "mlp"),
+    ]
+
+
+def test_jobs_that_would_end_too_late_are_left() -> None:
+    schedule = Schedule(jobs(1, 100, 10_000), lambda job: float(job.cell.bag_size), Deadline.after(200))
+    assert drain(schedule) == [100, 1]
+    assert [job.cell.bag_size for job in schedule.left] == [10_000]
+
+
+def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
+    known: dict[str, float] = {}
+    schedule = Schedule(jobs(1, 2, 3), lambda _: known.get("seconds"), Deadline.after(200))
+    assert schedule.next() is not None
+    known["seconds"] = 1000.0
+    assert drain(schedule) == []
+    assert len(schedule.left) == 2
+
+
+def test_nothing_starts_when_time_is_over() -> None:
+    schedule = Schedule(jobs(1, 2), lambda _: None, Deadline.after(1e-9))
+    assert drain(schedule) == []
+    assert len(schedule.left) == 2
+
+
+def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
+    schedule = Schedule(jobs(1, 2, 3), lambda _: None)
+    taken = schedule.next(lambda job: job.cell.bag_size == 2)
+    assert taken is not None
+    assert taken.cell.bag_size == 2
+    assert schedule.next(lambda _: False) is None
+    schedule.put(Job(taken.cell, (0,), alone=True))
+    assert [job.alone for job in schedule.waiting] == [False, False, True]
+    assert schedule.left == []
+
+
+def test_every_order_of_a_plan_does_the_same_work() -> None:
+    for order in itertools.permutations(jobs(1, 2, 3)):
+        assert sorted(drain(Schedule(order, lambda job: float(job.cell.bag_size)))) == [1, 2, 3]
+
+
+# Pretraining
+
+
+def test_pretraining_is_a_factor_of_methods_with_an_encoder() -> None:
+    cells = described(methods="bag-mean-linear,dllp", pretraining="none,self+bag")
+    assert sorted(cells) == [
+        "bag-mean-linear on adult ordered 256",
+        "dllp mlp on adult ordered 256",
+        "dllp mlp self+bag on adult ordered 256",
+    ]
+    assert len(described(methods="dllp", pretraining="all")) == 4
+
+
+def test_its_hyperparameters_are_set_like_a_methods() -> None:
+    flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
+    bag, none = expand(resolve(flags))
+    assert bag.pretraining_params["aggregator"] == "attention"
+    assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
+    assert none.pretraining_params == {}
+    assert none.id == expand(resolve({"methods": "dllp"}))[0].id
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"pretraining": "selff"}, "--pretraining must be all, or one or more of none, self, bag, self.bag"),
+        ({"pretraining": ""}, "--pretraining must be all"),
+        ({"pretraining": "bag", "set": ("pretraining.view=full",)}, "mixup, separated, however: full"),
+        ({"pretraining": "bag", "set": ("pretraining.vew=mixup",)}, "Did you mean view"),
+    ],
+)
+def test_unknown_pretraining_is_told_with_what_there_is(flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message):
+        expand(resolve({"methods": "dllp", **flags}))
+
+
+def test_hyperparameters_of_pretraining_are_checked_even_where_nothing_is_pretrained() -> None:
+    with pytest.raises(LLPBenchError, match="Did you mean view"):
+        expand(resolve({"methods": "dllp", "set": ("pretraining.vew=mixup",)}))

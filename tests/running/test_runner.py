@@ -1,0 +1,304 @@
+"""Runs: what is missing is computed once, and nothing that was finished is lost, whatever ends the process."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+from bench import arguments, make_record, make_settings, start, timeless
+
+from llpbench.core.cell import Cell, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, Journal, read
+from llpbench.running import runner
+from llpbench.running.executors import Inline
+from llpbench.running.runner import Outcome
+from llpbench.running.schedule import Job
+
+KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "2"))
+"""how often the test of SIGKILL kills"""
+
+
+SLOW = ("quick-a.seconds=0.1", "quick-b.seconds=0.1")
+SLOWLY = ("--set", SLOW[0], "--set", SLOW[1])
+
+
+class Silent:
+    """A display that remembers what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.jobs: list[str] = []
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+    def begin(self, runs: int) -> None: ...
+
+    def estimate(self, seconds: float | None) -> None: ...
+
+    def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
+        assert "\n" not in text
+        self.said.append(text)
+
+    def started(self, job: Job) -> None: ...
+
+    def progressed(self, job: Job, epoch: Epoch) -> None: ...
+
+    def finished(self, job: Job, records: Sequence[Record]) -> None:  # noqa: ARG002
+        self.jobs.append(str(job))
+
+
+def run(plugin: Path, out: Path, **flags: Any) -> tuple[Outcome, Silent]:
+    display = Silent()
+    return runner.run(make_settings(plugin, out, **flags), display), display
+
+
+def journal(out: Path) -> list[Record]:
+    return list(read(out / FILE).records.values())
+
+
+@pytest.fixture
+def undisturbed(tiny_bench: Path, tmp_path: Path) -> list[dict[str, Any]]:
+    """What a run that nothing disturbs writes into its journal."""
+    out = tmp_path / "undisturbed"
+    run(tiny_bench, out, set=SLOW)
+    return timeless(journal(out))
+
+
+def test_a_run_leaves_a_journal_and_leaderboards(tiny_bench: Path, tmp_path: Path) -> None:
+    outcome, display = run(tiny_bench, tmp_path)
+    assert not outcome.incomplete
+    assert outcome.left == 0
+    assert len(journal(tmp_path)) == 8
+    assert {record["status"] for record in journal(tmp_path)} == {"ok"}
+    assert {"fine.md", "coarse-l1.md", "leaderboards.csv", "index.html", FILE} <= {p.name for p in tmp_path.iterdir()}
+    assert "quick-a" in (tmp_path / "fine.md").read_text()
+    assert len(display.jobs) == 4
+    assert display.said[0].startswith("8 runs to do in 4 cells; time unknown; inline, 1 at a time")
+
+
+def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
+    run(tiny_bench, tmp_path)
+    before = (tmp_path / FILE).read_bytes()
+    _, display = run(tiny_bench, tmp_path)
+    assert display.said == ["nothing to run: 0 runs to do in 0 cells, 8 done"]
+    assert (tmp_path / FILE).read_bytes() == before
+    _, display = run(tiny_bench, tmp_path, seeds="4", bag_sizes="16,32")
+    assert (tmp_path / FILE).read_bytes().startswith(before)
+    assert sorted(display.jobs) == [
+        f"quick-{x} on tiny ordered {size}" for x in "ab" for size in ("16 (2 seeds)", "32 (4 seeds)")
+    ]
+
+
+def test_what_failed_is_shown_and_not_repeated_unless_asked(tiny_bench: Path, tmp_path: Path) -> None:
+    flags = {"methods": "quick-a,broken", "bag_sizes": "8"}
+    outcome, _ = run(tiny_bench, tmp_path, **flags)
+    assert outcome.incomplete
+    failed = [record for record in journal(tmp_path) if record["status"] == "failed"]
+    assert [record["seed"] for record in failed] == [0, 1]
+    assert "ValueError: no luck" in failed[0]["reason"]
+    assert "\n" not in failed[0]["reason"]
+    outcome, display = run(tiny_bench, tmp_path, **flags)
+    assert outcome.incomplete
+    assert display.jobs == []
+    outcome, display = run(tiny_bench, tmp_path, **flags, retry="failed")
+    assert outcome.incomplete
+    assert display.jobs == ["broken on tiny ordered 8 (2 seeds)"]
+    assert len((tmp_path / FILE).read_text().splitlines()) == 6
+
+
+def test_the_impossible_is_left_out_with_its_reason(tiny_bench: Path, tmp_path: Path) -> None:
+    outcome, display = run(tiny_bench, tmp_path / "a", bag_sizes="8,41", methods="quick-a")
+    assert not outcome.incomplete
+    assert display.said[0].startswith("impossible: bag size 41 is larger than the 40 validation rows of 'tiny'.")
+    outcome, display = run(tiny_bench, tmp_path / "b", datasets="tiny,absent", methods="quick-a")
+    assert outcome.incomplete, "data that cannot be had are a failure"
+    assert display.said[0].startswith("impossible: dataset 'absent' is not there")
+    with pytest.raises(LLPBenchError, match="bag size 41"):
+        run(tiny_bench, tmp_path / "c", bag_sizes="41")
+
+
+def test_a_time_budget_leaves_the_rest_for_the_next_run(tiny_bench: Path, tmp_path: Path) -> None:
+    slow = {"set": ("quick-a.seconds=0.4", "quick-b.seconds=0.4"), "seeds": "1", "bag_sizes": "8,16,32"}
+    outcome, display = run(tiny_bench, tmp_path, **slow, time_budget="1.5s")
+    done = len(journal(tmp_path))
+    assert 1 <= done < 6
+    assert outcome.left == 6 - done
+    assert not outcome.incomplete
+    assert display.said[-1] == f"time is up: {outcome.left} runs left. Run the same command again to go on."
+    assert (tmp_path / "fine.md").exists()
+    outcome, _ = run(tiny_bench, tmp_path, **slow)
+    assert outcome.left == 0
+    assert len(journal(tmp_path)) == 6
+
+
+def test_a_cell_that_cannot_end_in_time_is_not_started(tiny_bench: Path, tmp_path: Path) -> None:
+    run(tiny_bench, tmp_path, methods="quick-a", bag_sizes="8")
+    with Journal(tmp_path) as open_journal:
+        for record in list(open_journal.contents.records.values()):
+            open_journal.append({**record, "times": {"total": 1000.0}})
+    outcome, display = run(tiny_bench, tmp_path, methods="quick-a", bag_sizes="16", time_budget="10m")
+    assert display.jobs == []
+    assert outcome.left == 2
+
+
+def test_an_interrupt_keeps_what_is_finished(
+    tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    class Interrupted(Silent):
+        def finished(self, job: Job, records: Sequence[Record]) -> None:
+            super().finished(job, records)
+            os.kill(os.getpid(), random.Random(len(self.jobs)).choice([signal.SIGINT, signal.SIGTERM]))
+
+    flags = {"set": SLOW}
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    for done in (2, 4):
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(make_settings(tiny_bench, tmp_path, **flags), Interrupted())
+        assert len(journal(tmp_path)) == done
+        assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+    run(tiny_bench, tmp_path, **flags)
+    assert timeless(journal(tmp_path)) == undisturbed
+
+
+def test_a_torn_line_is_repaired_by_running_again(
+    tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    out = tmp_path / "undisturbed"
+    path = out / FILE
+    path.write_bytes(path.read_bytes()[:-700])
+    _, display = run(tiny_bench, out, set=SLOW)
+    assert "torn" in display.said[0]
+    assert len(display.jobs) == 1
+    assert timeless(journal(out)) == undisturbed
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], lines[3][:50] + b"\n", *lines[4:]]))
+    _, display = run(tiny_bench, out, set=SLOW)
+    assert "line 4" in display.said[0]
+    assert timeless(journal(out)) == undisturbed
+
+
+def test_killed_at_random_moments_it_ends_as_if_undisturbed(
+    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    moment = random.Random()
+    out = tmp_path / "killed"
+    finished = 0
+    for _ in range(KILLS):
+        process = start(arguments(plugin, out, *SLOWLY))
+        size = (out / FILE).stat().st_size if (out / FILE).exists() else 0
+        while process.poll() is None and (not (out / FILE).exists() or (out / FILE).stat().st_size <= size):
+            time.sleep(0.01)  # until it has something to lose
+        time.sleep(moment.uniform(0.0, 0.3))
+        process.kill()
+        process.communicate()
+        assert len(journal(out)) >= finished, "a finished run was lost"
+        finished = len(journal(out))
+    assert finished > 0
+    process = start(arguments(plugin, out, *SLOWLY))
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert timeless(journal(out)) == undisturbed
+    assert (out / "fine.md").read_text() == (tmp_path / "undisturbed" / "fine.md").read_text()
+
+
+def test_a_full_disk_is_one_line_and_the_run_goes_on_later(
+    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    def almost_full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000))
+
+    out = tmp_path / "full"
+    process = start(arguments(plugin, out, *SLOWLY), preexec_fn=almost_full)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert errors.splitlines()[-1].startswith(
+        f"llpbench: journal {str(out / FILE)!r} cannot be written: File too large."
+    )
+    assert "Traceback" not in errors
+    assert output == ""
+    assert 0 < len(journal(out)) < 8
+    run(plugin, out, set=SLOW)
+    assert timeless(journal(out)) == undisturbed
+
+
+def test_what_ran_out_of_memory_beside_others_is_tried_alone(
+    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[tuple[str, tuple[int, ...]]] = []
+
+    def crowded(cell: Cell, seeds: Sequence[int], *_: object) -> list[Record]:
+        tried.append((cell.method, tuple(seeds)))
+        first = tried.count((cell.method, tuple(seeds))) == 1
+        status = "out-of-memory" if cell.method == "quick-b" or (first and len(seeds) == 3) else "ok"
+        return [make_record(cell, seed, status if seed > 0 else "ok") for seed in seeds]  # type: ignore[arg-type]
+
+    class TwoSlots(Inline):
+        slots = 2
+
+    def choose(settings: Any, *_: object) -> tuple[Inline, str]:
+        return TwoSlots(settings.environment, crowded), ""  # type: ignore[arg-type]
+
+    monkeypatch.setattr(runner, "choose", choose)
+    outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
+    assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
+    assert "quick-a on tiny ordered 8 (3 seeds): out of memory beside others, will be tried alone" in display.said
+    assert [len(planned.failed) for planned in outcome.plan.cells] == [0, 2], "no third attempt"
+
+
+def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(tiny_bench: Path, tmp_path: Path) -> None:
+    for flags in ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}):
+        with pytest.raises(LLPBenchError) as error:
+            run(tiny_bench, tmp_path, **flags)
+        assert "\n" not in str(error.value)
+        assert journal(tmp_path) == []
+
+
+def test_a_preview_touches_nothing(tiny_bench: Path, tmp_path: Path) -> None:
+    settings = make_settings(tiny_bench, tmp_path / "none")
+    plan, seconds = runner.preview(settings)
+    assert [planned.state for planned in plan.cells] == ["to run"] * 4
+    assert seconds is None
+    assert not (tmp_path / "none").exists()
+    run(tiny_bench, tmp_path / "some", methods="quick-a")
+    plan, seconds = runner.preview(make_settings(tiny_bench, tmp_path / "some"))
+    assert [planned.state for planned in plan.cells] == ["done", "to run"] * 2
+    assert seconds is not None
+    assert runner.counts(plan) == "4 runs to do in 2 cells, 4 done"
+
+
+@pytest.mark.slow
+def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
+    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    out = tmp_path / "ray"
+    command = [*arguments(plugin, out, *SLOWLY), "--executor", "ray"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:  # Ray's sockets need a short path
+        process = start(command, env={**os.environ, "TMPDIR": temporary}, start_new_session=True)
+        while process.poll() is None and not journal(out):
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Ray's processes too
+        output, errors = process.communicate(timeout=120)
+        assert list(Path(temporary).glob("llpbench-*")) == []
+    assert process.returncode == 130, errors
+    assert errors.splitlines()[-1].startswith("llpbench: interrupted.")
+    assert "Traceback" not in errors
+    assert output == ""
+    assert 0 < len(journal(out)) < 8
+    run(plugin, out, set=SLOW)
+    assert timeless(journal(out)) == undisturbed

@@ -1,0 +1,254 @@
+"""Presets, configuration file and flags become one value; what cannot be read is one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import dedent
+
+from llpbench.core.cell import Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.running.settings import OPTIONS, PRESETS, default, resolve
+
+
+def config(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "bench.toml"
+    path.write_text(dedent(text))
+    return path
+
+
+def error_of(flags: dict[str, Any] | None = None, **more: Any) -> str:
+    with pytest.raises(LLPBenchError) as error:
+        resolve(flags or {}, **more)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_nothing_said_is_the_quick_preset() -> None:
+    settings = resolve({})
+    assert (settings.methods, settings.datasets, settings.encoders, settings.baggings) == (
+        "all",
+        "adult",
+        "mlp",
+        "ordered",
+    )
+    assert settings.bag_sizes == (256,)
+    assert settings.seeds == (0, 1, 2)
+    assert settings.protocol == Protocol(epochs=30, patience=5)
+    assert settings.out == Path("results")
+
+
+def test_the_paper_preset_has_the_papers_protocol() -> None:
+    settings = resolve({}, preset="paper")
+    assert settings.protocol == Protocol()
+    assert settings.encoders == "saint"
+    assert settings.seeds == tuple(range(10))
+    assert len(settings.datasets.split(",")) == 6
+
+
+def test_flags_override_the_file_and_the_file_overrides_the_preset(tmp_path: Path) -> None:
+    path = config(
+        tmp_path,
+        """
+        preset = "paper"
+        bag-sizes = [64, 256]
+        seeds = 5
+        epochs = 7
+        """,
+    )
+    settings = resolve({"seeds": "2"}, config=path)
+    assert settings.seeds == (0, 1)
+    assert settings.bag_sizes == (64, 256)
+    assert settings.protocol == Protocol(epochs=7)
+    assert settings.encoders == "saint"
+    assert resolve({}, config=path, preset="quick").encoders == "mlp"
+
+
+def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
+    path = config(
+        tmp_path,
+        f"""
+        study = "fine-grained"
+        methods = ["dllp", "supervised"]
+        datasets = "adult,credit"
+        baggings = "random"
+        encoders = ["mlp"]
+        pretraining = ["none", "bag"]
+        bag-sizes = "64,256"
+        seeds = [3, 4]
+        epochs = 5
+        patience = 2
+        out = "there"
+        device = "cpu"
+        threads = 2
+        compile = true
+        precision = "float32"
+        executor = "inline"
+        retry = "failed"
+        time-budget = "9m"
+        data-dir = "{tmp_path}"
+        plugin = ["mine.py"]
+        set.dllp.learning_rate = 0.001
+        """,
+    )
+    flags = {
+        "study": "fine-grained",
+        "methods": "dllp,supervised",
+        "datasets": "adult,credit",
+        "baggings": "random",
+        "encoders": "mlp",
+        "pretraining": "none,bag",
+        "bag-sizes": "64,256",
+        "seeds": "3,4",
+        "epochs": "5",
+        "patience": "2",
+        "out": "there",
+        "device": "cpu",
+        "threads": "2",
+        "compile": True,
+        "precision": "float32",
+        "executor": "inline",
+        "retry": "failed",
+        "time-budget": "540",
+        "data-dir": str(tmp_path),
+        "plugin": ("mine.py",),
+        "set": ("dllp.learning_rate=0.001",),
+    }
+    assert flags.keys() == OPTIONS.keys()
+    from_file, from_flags = resolve({}, config=path), resolve(flags)
+    assert from_file.set == {"dllp": {"learning_rate": 0.001}}
+    assert from_flags.set == {"dllp": {"learning_rate": "0.001"}}  # its method reads it
+    assert vars(from_file) | {"set": {}} == vars(from_flags) | {"set": {}}
+
+
+def test_repeatable_options_add_up(tmp_path: Path) -> None:
+    path = config(
+        tmp_path, 'plugin = "/a.py"\nset.dllp.hidden = 64\nset.dllp.dropout = 0.2\nset.supervised.hidden = 128'
+    )
+    settings = resolve({"plugin": ("/b.py", "/a.py"), "set": ("dllp.hidden=256", "x.y=a=b")}, config=path)
+    assert settings.plugin == ("/a.py", "/b.py")
+    assert settings.set == {"dllp": {"hidden": "256", "dropout": 0.2}, "supervised": {"hidden": 128}, "x": {"y": "a=b"}}
+
+
+def test_the_environment_carries_what_workers_need() -> None:
+    settings = resolve({"threads": "3", "compile": False, "plugin": ("mine.py",)})
+    assert settings.environment.threads == 3
+    assert settings.environment.compile is False
+    assert settings.environment.plugins == (str(Path("mine.py").absolute()),)  # workers may stand elsewhere
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("1", (0,)),
+        ("3", (0, 1, 2)),
+        (3, (0, 1, 2)),
+        ("0,3,7", (0, 3, 7)),
+        ("4-6", (4, 5, 6)),
+        ("7-7", (7,)),
+        ("7,", (7,)),
+        ("0-2,9,1", (0, 1, 2, 9)),
+        ([5, 6], (5, 6)),
+    ],
+)
+def test_seeds(given: Any, expected: tuple[int, ...]) -> None:
+    assert resolve({"seeds": given}).seeds == expected
+
+
+@pytest.mark.parametrize(
+    "given", ["0", "-1", "x", "", "1.5", "5-3", "0-99999999", "99999999", True, 2.0, "1,x", [], "-2-4"]
+)
+def test_bad_seeds(given: Any) -> None:
+    assert "--seeds must be a number of seeds" in error_of({"seeds": given})
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("64,256, 64", (64, 256)), (64, (64,)), ([64, 1024], (64, 1024)), ("1024,64", (1024, 64))]
+)
+def test_bag_sizes(given: Any, expected: tuple[int, ...]) -> None:
+    assert resolve({"bag-sizes": given}).bag_sizes == expected
+
+
+@pytest.mark.parametrize("given", ["0", "-64", "many", "64,x", "", "2.5", 2.5, [64, "x"], True, None, "1e3", "²"])
+def test_bad_bag_sizes(given: Any) -> None:
+    message = error_of({"bag-sizes": given})
+    assert message.startswith("--bag-sizes must be positive whole numbers such as 64,256,1024, however: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("540s", 540), ("9m", 540), ("1.5h", 5400), ("30", 30), (30, 30), (1.5, 1.5)]
+)
+def test_time_budgets(given: Any, seconds: float) -> None:
+    assert resolve({"time-budget": given}).time_budget == seconds
+
+
+@pytest.mark.parametrize("given", ["0", "-3m", "soon", "1.2.3s", "9 days", "", True, "inf"])
+def test_bad_time_budgets(given: Any) -> None:
+    assert "--time-budget must be a time such as 540s, 9m or 1.5h, however: " in error_of({"time-budget": given})
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"epochs": "0"}, "--epochs must be a positive whole number, however: 0"),
+        ({"patience": "-1"}, "--patience must be a positive whole number, however: -1"),
+        ({"threads": "two"}, "--threads must be a positive whole number, however: two"),
+        ({"device": "gpu"}, "--device must be auto, cpu, cuda or cuda:N, however: gpu"),
+        ({"precision": "float16"}, "--precision must be float32 or bfloat16, however: float16"),
+        ({"executor": "slurm"}, "--executor must be auto or inline or ray, however: slurm"),
+        ({"retry": "all"}, "--retry must be failed, however: all"),
+        ({"data-dir": "/no/such/folder"}, "--data-dir must be a folder that exists, however: /no/such/folder"),
+        ({"out": ""}, "--out must be a path, however: ''"),
+        ({"set": ("dllp",)}, "--set must be METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, however: dllp"),
+        ({"set": ("dllp.rate=",)}, "--set must be METHOD.PARAM=VALUE"),
+    ],
+)
+def test_bad_flags(flags: dict[str, Any], message: str) -> None:
+    assert error_of(flags).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bag-size = 64", "unknown name bag-size in {path}. Did you mean bag-sizes"),
+        ("bag_sizes = 64", "unknown name bag_sizes in {path}. Did you mean bag-sizes"),
+        ("colour = 1", "unknown name colour in {path}. There are: study, methods, datasets, "),
+        ("bag-sizes = 0", "bag-sizes in {path} must be positive whole numbers"),
+        ("methods = 3", "methods in {path} must be a text, however: 3"),
+        ("compile = 'yes'", "compile in {path} must be true or false, however: yes"),
+        ("set.dllp = 3", "set in {path} must be METHOD.PARAM=VALUE"),
+        ("set.dllp.hidden = [1]", "set in {path} must be METHOD.PARAM=VALUE"),
+        ("preset = 'slow'", "unknown preset 'slow'. There are: quick, paper."),
+        ("preset = []", "unknown preset []. There are: quick, paper."),
+        ("seeds = ", "--config {path} is not TOML: Invalid value (at "),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
+    path = config(tmp_path, text)
+    assert error_of(config=path).startswith(message.format(path=repr(str(path))))
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in error_of(config=tmp_path / "none.toml")
+    assert "cannot be read: Is a directory" in error_of(config=tmp_path)
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\0")
+    assert "is not TOML" in error_of(config=binary)
+
+
+def test_unknown_preset() -> None:
+    assert error_of(preset="slow") == "unknown preset 'slow'. There are: quick, paper."
+
+
+def test_every_preset_can_be_read() -> None:
+    for preset in PRESETS:
+        resolve({}, preset=preset)
+
+
+def test_defaults_are_told() -> None:
+    assert default("bag-sizes") == 256
+    assert default("threads") == 1
+    assert default("plugin") is None
+    assert default("time-budget") is None

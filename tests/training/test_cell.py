@@ -1,0 +1,103 @@
+"""Cells: what their ids depend on, and hyperparameters from text."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import METHODS
+from llpbench.training.specification import make_cell
+
+
+def test_an_id_is_the_hash_of_the_specification_alone() -> None:
+    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
+    params = list(cell.params.items())
+    random.Random(0).shuffle(params)
+    assert replace(cell, params=dict(params)).id == cell.id
+    assert len(cell.id) == 16
+    assert json.loads(json.dumps(cell.spec)) == cell.spec
+
+
+def test_ids_are_pinned() -> None:
+    """A change here orphans published results: it must be meant."""
+    cell = Cell("m", "d", "ordered", 256, "saint", {"a": 1.0}, {"dim": 32}, "none", {}, Protocol())
+    assert cell.id == "664b798daa06de5b"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bag_size": 64},
+        {"bagging": "random"},
+        {"encoder": "saint"},
+        {"protocol": Protocol(epochs=5)},
+        {"params": {"dropout": 0.2}},
+    ],
+)
+def test_whatever_decides_a_result_changes_the_id(change: dict[str, object]) -> None:
+    settings: dict[str, object] = {"bag_size": 256, "encoder": "mlp"}
+    changed = make_cell("dllp", "adult", **{**settings, **change})  # type: ignore[arg-type]
+    assert changed.id != make_cell("dllp", "adult", **settings).id  # type: ignore[arg-type]
+
+
+def test_every_hyperparameter_is_in_the_specification() -> None:
+    saint = make_cell("dllp", "adult", bag_size=256, encoder="saint")
+    assert saint.params == {"learning_rate": 1e-4, "weight_decay": 0.01, "dropout": 0.1, "hidden": 256}
+    assert saint.encoder_params["depth"] == 6
+    mlp = make_cell("dllp", "adult", bag_size=256, encoder="mlp", params={"hidden": "128"})
+    assert mlp.params == {"learning_rate": 1e-3, "weight_decay": 0.01, "dropout": 0.1, "hidden": 128}
+
+
+def test_a_direct_method_is_the_same_cell_whatever_the_encoder() -> None:
+    ids = {make_cell("bag-mean-linear", "adult", bag_size=64, encoder=e).id for e in ("mlp", "saint")}
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"learning_rat": 1}, "Did you mean learning_rate?"),
+        ({"dropout": 0.15}, "dllp.dropout must be one of 0.0, 0.1, 0.2, 0.3, however: 0.15"),
+        ({"learning_rate": "fast"}, "dllp.learning_rate must be a number"),
+        ({"weight_decay": "nan"}, "dllp.weight_decay must be a number"),
+    ],
+)
+def test_impossible_hyperparameters(params: dict[str, object], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message.replace("?", r"\?")):
+        make_cell("dllp", "adult", bag_size=256, params=params)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [("dropout", "0.10", 0.1), ("ramp", "none", None), ("ramp", "100", 100), ("generator", "greedy", "greedy")],
+)
+def test_choices_may_be_written_as_texts(name: str, text: str, value: object) -> None:
+    cell = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp", params={name: text})
+    assert cell.params[name] == value
+    assert type(cell.params[name]) is type(value)
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False), (True, True)])
+def test_switches_may_be_written_as_texts(text: object, value: bool) -> None:
+    given = {"pretraining": "bag", "pretraining_params": {"projection": text}}
+    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp", **given)  # type: ignore[arg-type]
+    assert cell.pretraining_params["projection"] is value
+
+
+def test_an_unknown_method_or_encoder_is_told_with_the_nearest() -> None:
+    with pytest.raises(LLPBenchError, match="Did you mean dllp"):
+        make_cell("dlp", "adult", bag_size=256)
+    with pytest.raises(LLPBenchError, match="Did you mean saint"):
+        make_cell("dllp", "adult", bag_size=256, encoder="sain")
+
+
+def test_a_method_registered_as_the_wrong_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = METHODS.entry("bag-mean-linear")
+    monkeypatch.setattr(entry, "facts", {**entry.facts, "kind": "neural"})
+    with pytest.raises(LLPBenchError, match='Register it with kind="direct"'):
+        make_cell("bag-mean-linear", "adult", bag_size=256)

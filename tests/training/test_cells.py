@@ -1,0 +1,251 @@
+"""From cells to records: what they hold, failures, memory, threads. Every method: `test_conformance.py`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import threadpool_info
+
+from llpbench.core.cell import Environment, Protocol
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.metrics import test_metrics as judge_predictions
+from llpbench.core.ranges import read_params
+from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
+from llpbench.core.registry import METHODS
+from llpbench.data.toy import toy_task
+from llpbench.training import cells as compute
+from llpbench.training.cells import bag_facts, fit_direct, run_cell, train_population
+from llpbench.training.device import is_out_of_memory, pick_device, pick_precision
+from llpbench.training.members import Machine
+from llpbench.training.population import Population
+from llpbench.training.specification import make_cell
+
+SHORT = Protocol(epochs=3, patience=3)
+
+
+def build(name: str, **params):  # type: ignore[no-untyped-def]
+    declared = METHODS.get(name)
+    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=SHORT, params=params)
+    return cell, declared(read_params(declared.Params, cell.params, name))
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def adult_records(method: str, **environment) -> list[Record]:  # type: ignore[no-untyped-def]
+    cell = make_cell(method, "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=1))
+    return run_cell(cell, [0, 1], Environment(device="cpu", **environment))
+
+
+@pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
+def test_a_record_holds_everything_that_counts_and_survives_json(method: str) -> None:
+    records = adult_records(method)
+    assert [record["seed"] for record in records] == [0, 1]
+    for record in records:
+        assert json.loads(json.dumps(record)) == record
+        assert record["status"] == "ok"
+        assert set(record) == set(Record.__annotations__)
+        assert set(record["results"]) == set(CRITERIA)
+        assert all(set(chosen["test"]) == set(METRICS) for chosen in record["results"].values())
+        assert record["spec"]["method"] == method
+        assert record["run"] == f"{record['cell']}-{record['seed']}"
+    assert records[0]["data"]["manifest"] != records[1]["data"]["manifest"]
+    assert records[0]["data"]["fingerprint"] == records[1]["data"]["fingerprint"]
+
+
+def test_methods_share_splits_and_bags() -> None:
+    manifests = {record["data"]["manifest"] for name in ("dllp", "bag-mean-linear") for record in adult_records(name)}
+    assert len(manifests) == 2  # one a seed
+
+
+def test_fewer_members_at_once_give_the_same_results() -> None:
+    together, apart = adult_records("dllp"), adult_records("dllp", members=1)
+    assert [record["members"] for record in together + apart] == [2, 2, 1, 1]
+    for one, other in zip(together, apart, strict=True):
+        first, second = one["results"]["auc"]["test"]["auc"], other["results"]["auc"]["test"]["auc"]
+        assert first == pytest.approx(second, abs=1e-4)
+
+
+def test_torch_and_libraries_keep_to_the_threads_of_the_environment() -> None:
+    for threads in (2, 1):
+        with compute._threads(threads):
+            assert torch.get_num_threads() == threads
+            assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception, most: int) -> list[int]:
+    """Populations of more than `most` members raise `error`; the sizes tried."""
+    tried: list[int] = []
+    original = Population.train
+
+    def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
+        tried.append(len(self.members))
+        if len(self.members) > most:
+            raise error
+        return original(self, on_epoch)
+
+    monkeypatch.setattr(Population, "train", train)
+    return tried
+
+
+def test_out_of_memory_is_retried_with_fewer_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = failing(monkeypatch, torch.OutOfMemoryError("CUDA out of memory"), most=1)
+    cell, method = build("dllp")
+    results = train_population(cell, method, {seed: toy_task(seed) for seed in range(3)}, Machine(), None)
+    assert tried == [3, 2, 1, 1, 1]
+    assert [(result.seed, result.status, result.members) for result in results] == [(s, "ok", 1) for s in range(3)]
+
+
+def test_out_of_memory_alone_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch, RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate"), most=0)
+    cell, method = build("dllp")
+    (result,) = train_population(cell, method, {0: toy_task(0)}, Machine(), None)
+    assert result.status == "out-of-memory"
+    assert "one member alone" in result.reason
+
+
+def test_a_real_allocation_that_cannot_be_had_is_recognised() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**55)
+    assert is_out_of_memory(caught.value)
+    assert not is_out_of_memory(RuntimeError("shapes do not match"))
+
+
+def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+        return model.log_proba(bags) @ bags.counts
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "test_cells.py" in result.reason
+    assert "\n" not in result.reason
+
+
+def test_nan_is_a_failed_record_with_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(_self, model, bags, progress):  # type: ignore[no-untyped-def]
+        return model.log_proba(bags).sum() * torch.where(progress.epoch > 0, math.nan, 1.0)
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert (result.status, result.reason) == ("failed", "the loss was not finite in epoch 1 of stage 'train'")
+
+
+def test_an_error_of_one_seed_costs_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Population.train
+
+    def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
+        if any(member.seed == 1 for member in self.members):
+            raise ValueError("similarities of rows are not finite")
+        return original(self, on_epoch)
+
+    monkeypatch.setattr(Population, "train", train)
+    cell, method = build("dllp")
+    results = train_population(cell, method, {seed: toy_task(seed) for seed in range(3)}, Machine(), None)
+    assert [(result.seed, result.status) for result in results] == [(0, "ok"), (1, "failed"), (2, "ok")]
+    assert "not finite" in results[1].reason
+
+
+def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainings_have_the_same_number() -> None:
+    cell = make_cell("tabllp-pse", "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
+    declared = METHODS.get("tabllp-pse")
+    method, task = declared(read_params(declared.Params, cell.params, "tabllp-pse")), toy_task(0)
+    kept: list[Population] = []
+    judge = compute.judge
+
+    def watched(population: Population, number: int) -> dict[str, CriterionResult]:
+        kept.append(population)
+        return judge(population, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compute, "judge", watched)
+        (result,) = train_population(cell, method, {0: task}, Machine(), None)
+    selected = kept[0].outcomes[0].selected
+    moments = {(choice.training, choice.epoch) for choice in selected.values()}
+    assert len({epoch for _, epoch in moments}) < len(moments)  # else this test shows nothing
+    for name, choice in selected.items():
+        proba, _ = kept[0].predict(0, choice.weights[None], task.test)
+        assert result.results[name]["test"] == judge_predictions(proba[0], task.test)
+
+
+def test_torchs_own_randomness_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+        return model.log_proba(bags).sum() * torch.rand(())
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "model.random" in result.reason
+
+
+def test_members_that_cannot_be_stacked_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
+    alone = adult_records("dllp")
+    assert [record["members"] for record in alone] == [1, 1]
+
+
+def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = METHODS.get("bag-mean-linear")
+    monkeypatch.setattr(declared, "fit", lambda *_: lambda rows: np.full((len(rows.numeric), 2), np.nan))
+    result = fit_direct(declared(), 0, toy_task(0))
+    assert result.status == "failed"
+    assert "finite" in result.reason
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "tpu", "meta", "nonsense"])
+def test_devices_that_are_not_there(device: str) -> None:
+    with pytest.raises(LLPBenchError, match="device"):
+        pick_device(device)
+
+
+def test_precision_is_checked() -> None:
+    cpu = torch.device("cpu")
+    assert pick_precision("float32", cpu) is torch.float32
+    assert pick_precision("bfloat16", torch.device("cuda")) is torch.bfloat16
+    for precision in ("bfloat16", "float16"):
+        with pytest.raises(LLPBenchError, match="precision"):
+            pick_precision(precision, cpu)
+
+
+def test_predictions_that_are_no_probabilities_are_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = METHODS.get("dllp")
+    monkeypatch.setattr(declared, "log_proba", lambda _self, model, bags: model.log_proba(bags).exp())
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "do not sum to 1" in result.reason
+
+
+def test_a_record_tells_the_course_of_training_and_how_proportions_are_distributed() -> None:
+    cell = make_cell("dllp", "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=4, patience=4))
+    (record,) = run_cell(cell, [0], Environment(device="cpu"))
+    assert set(record["curves"]) == set(BOARD_CRITERIA)
+    for name, curve in record["curves"].items():
+        chosen = record["results"][name]
+        assert len(curve) == 4
+        assert curve[chosen["epoch"] or 0] == round(chosen["validation"] or 0.0, 4)
+        best = max if CRITERIA[name].maximise else min
+        assert curve[chosen["epoch"] or 0] == best(value for value in curve if value is not None)
+    number, histograms = record["bags"]["number"], np.array(record["bags"]["histograms"])
+    assert number == 39073 // 1024
+    assert histograms.shape == (2, PROPORTION_BINS)
+    assert histograms.sum(axis=1).tolist() == [number, number]
+    ceiling = make_cell("supervised-gbdt", "adult", bag_size=1024)
+    assert run_cell(ceiling, [0], Environment(device="cpu"))[0]["bags"] == record["bags"]
+    spent = record["times"]
+    assert 0 < spent["warm-up"] < spent["train"] < spent["total"]
+    assert 0 < spent["predict"] < spent["test"]
+
+
+def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
+    task = dataclasses.replace(toy_task(0), bag_proportions=np.array([[1.0, 0.0], [0.95, 0.05], [0.52, 0.48]]))
+    first, second = bag_facts(task)["histograms"]
+    assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)
