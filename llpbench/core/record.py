@@ -24,8 +24,8 @@ class CriterionResult(TypedDict):
     test: dict[str, float | None]
     """test metrics there, by name (`criteria.METRICS`)"""
     diagnostics: dict[str, float | None]
-    """what else is known of the method there, by name (`training/diagnostics.py`), such as its class awareness score, and the
-    weights that it changes in the course of training (`Reports.schedules`)"""
+    """what else is known of the method there, by name (`training/diagnostics.py`), such as its class awareness score,
+    and the weights that it changes in the course of training (`Reports.schedules`)"""
 
 
 class Record(TypedDict):

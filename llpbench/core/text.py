@@ -1,4 +1,4 @@
-"""Words that every part of the house puts the same way: numbers of things, hints at what was meant, one line of much."""
+"""Words that every part of the house puts the same way: numbers of things, hints at what was meant, one line."""
 
 from __future__ import annotations
 
