@@ -34,8 +34,15 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
 from llpbench.training.cells import make_task
-from llpbench.training.device import hardware_facts, peak_memory_mb, pick_device, pick_precision, reset_peak_memory
-from llpbench.training.members import Machine, Trainee
+from llpbench.training.device import (
+    Machine,
+    hardware_facts,
+    peak_memory_mb,
+    pick_device,
+    pick_precision,
+    reset_peak_memory,
+)
+from llpbench.training.members import Trainee
 from llpbench.training.population import CLIP, Population
 from llpbench.training.specification import make_cell
 

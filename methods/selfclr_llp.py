@@ -20,8 +20,8 @@ from torch.nn import functional as F
 
 from llpbench.blocks.losses import instance_contrast, masked_mean, proportion_loss
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Progress
-from llpbench.core.model import MLP, Encoder, Model
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import MLP, Encoder, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -77,22 +77,22 @@ class SelfCLR(Method):
     Params = SelfCLRParams
     params: SelfCLRParams
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """The usual network; in `dot` with the published head."""
-        network: Any = super().build(encoder, schema)
+        network = super().build(encoder, schema)
         if self.params.mode == "dot":
             network.head = GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
-        return network  # type: ignore[no-any-return]
+        return network
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Proportion loss + weight * contrast (+ sparsity of the published head)."""
-        del progress
+        del now
         z = model.encode(bags).z
         assert self.params.weight is not None, "filled in when the parameters are made"
         if self.params.mode == "cos":
             contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask)
             return proportion_loss(model.classify(z), bags) + self.params.weight * contrast
-        head = model.network.head
+        head: Any = model.network.head
         activations = head.activations(z).float()
         logits = head.logits(activations)
         sparsity = masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)

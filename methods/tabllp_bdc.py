@@ -20,18 +20,18 @@ contradicts itself:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Pairs, Progress
-from llpbench.core.model import Encoder, Encoding, Model
+from llpbench.core.method import Method, MethodParams, Now, Pairs, Reports
+from llpbench.core.model import Encoder, Encoding, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -67,29 +67,29 @@ class BDCParams(MethodParams):
 
 
 @register_method("tabllp-bdc", reference="TabLLP-BDC paper")
-class TabLLPBDC(Method):
+class TabLLPBDC(Method, Reports):
     """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
 
     Params = BDCParams
     params: BDCParams
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """The usual network; projectors where the objective is self-contrastive."""
-        network: Any = super().build(encoder, schema)
+        network = super().build(encoder, schema)
         if self.params.objective == "self-contrastive":
-            network.projectors = Projectors(encoder, schema, self.hidden)
-        return network  # type: ignore[no-any-return]
+            network.add(projectors=Projectors(encoder, schema, self.hidden))
+        return network
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """lambda(t) * weight * L_Diff + gamma(t) * L_LLP."""
         encoding = model.encode(bags)
-        ramp = self.schedules(progress)
+        ramp = self.schedules(now)
         difference = ramp["lambda"] * self.params.weight * self._difference(model, encoding, bags)
         return difference + ramp["gamma"] * proportion_loss(model.classify(encoding.z), bags)
 
-    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+    def schedules(self, now: Now) -> dict[str, Tensor]:
         """lambda(t) = exp(-5 (1 - t/T)^2) and gamma(t) = max(1 - lambda(t), gamma_floor), t the epoch."""
-        rising = ramp_up(progress.epoch, self.params.ramp or progress.epochs)
+        rising = ramp_up(now.epoch, self.params.ramp or now.epochs)
         return {"lambda": rising, "gamma": (1.0 - rising).clamp(min=self.params.gamma_floor)}
 
     def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:

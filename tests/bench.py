@@ -69,17 +69,17 @@ class Quick(DirectMethod):
         return predict
 
 
-@register_method("quick-a", kind="direct", role="", classes="multi", reference="")
+@register_method("quick-a", role="", classes="multi", reference="")
 class QuickA(Quick):
     """Least squares on bag means."""
 
 
-@register_method("quick-b", kind="direct", role="floor", classes="binary", reference="")
+@register_method("quick-b", role="floor", classes="binary", reference="")
 class QuickB(Quick):
     """The same."""
 
 
-@register_method("broken", kind="direct", role="", classes="multi", reference="")
+@register_method("broken", role="", classes="multi", reference="")
 class Broken(Quick):
     """Fails."""
 
@@ -87,7 +87,7 @@ class Broken(Quick):
         raise ValueError("no luck")
 
 
-@register_method("fatal", kind="direct", role="", classes="multi", reference="")
+@register_method("fatal", role="", classes="multi", reference="")
 class Fatal(Quick):
     """Takes its process with it."""
 

@@ -24,9 +24,9 @@ from llpbench.blocks.losses import bag_contrast, masked_mean
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams, Progress, Stage
+from llpbench.core.method import Method, MethodParams, Now, Stage
 from llpbench.core.metrics import l1, mpiou
-from llpbench.core.model import MLP, Encoder, Encoding, Model
+from llpbench.core.model import MLP, Encoder, Encoding, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
 
 Tasks = Literal["self", "bag", "self+bag"]
@@ -76,24 +76,22 @@ class Pretraining(Method):
         self.tasks = tasks.split("+")
         self.stages = (Stage("pretraining", epochs=self.params.epochs, judged=False),)
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
-        """The encoder, a decoder of features, projectors and an aggregator of bags."""
-        network: Any = nn.Module()
-        network.encoder = encoder
-        network.decoder = Decoder(encoder, schema)
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        """The encoder, a decoder of features, projectors and an aggregator of bags; no head."""
+        network = Network(encoder, nn.Identity()).add(decoder=Decoder(encoder, schema))
         if "self" in self.tasks:
             view: Any = self.params.view
-            network.projectors = Projectors(encoder, schema, self.hidden, view)
+            network.add(projectors=Projectors(encoder, schema, self.hidden, view))
         if "bag" in self.tasks:
             weighted = self.params.aggregator == "weighted-sum"
-            network.aggregator = WeightedSum(encoder.dim) if weighted else IntersampleAttention(encoder.dim)
+            network.add(aggregator=WeightedSum(encoder.dim) if weighted else IntersampleAttention(encoder.dim))
             projected = MLP(encoder.dim, self.hidden, self.hidden, encoder.dim)
-            network.bag_projector = projected if self.params.projection else nn.Identity()
-        return network  # type: ignore[no-any-return]
+            network.add(bag_projector=projected if self.params.projection else nn.Identity())
+        return network
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """alpha L_Bag + beta (L_NCE + reconstruction)."""
-        del progress
+        del now
         params, network = self.params, model.network
         clean = model.encode(bags)
         mixed = clean if params.view == "separated" else mixed_view(model, bags, params.cutmix, params.mixup)
@@ -106,14 +104,15 @@ class Pretraining(Method):
         return loss
 
     def bag_loss(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
-        """L_Bag, mean over the pairs of bags of a step."""
+        """L_Bag, mean over the pairs of known bags of a step."""
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
         z = model.network.bag_projector(encoding.z)
         vectors = torch.stack([model.network.aggregator(rows, mask) for rows, mask in zip(z, bags.mask, strict=True)])
         cosine = F.cosine_similarity(vectors[::2].float(), vectors[1::2].float(), dim=-1)
         likeness = self.likeness(bags.proportions[::2], bags.proportions[1::2])
-        return bag_contrast(cosine, likeness, self.params.margin).mean()
+        known = bags.known[::2] & bags.known[1::2]
+        return masked_mean(bag_contrast(cosine, likeness, self.params.margin), known)
 
     def likeness(self, first: Tensor, second: Tensor) -> Tensor:
         """[pairs] similarity in [0, 1] of proportions [pairs, classes]."""

@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, Holdout, IntArray, Rows, Schema, Supervision, Task
+from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows, Schema, Supervision, Task
+from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import Assignment, Table
 
 
 def build_task(
-    table: Table, assignment: Assignment, *, supervision: Supervision = "bags", bags_per_step: int = 2
+    table: Table,
+    assignment: Assignment,
+    *,
+    supervision: Supervision = "bags",
+    bags_per_step: int = Protocol.bags_per_step,
 ) -> Task:
     """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
 
     With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
     as every other. This function is the only place where labels meet training rows.
     """
+    if supervision not in ("bags", "instances"):
+        raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
     scaler = _Scaler(table, train_rows)
     classes = len(table.classes)
-    counts = count_labels(table.labels, assignment.train, classes)
-    prior = counts.sum(axis=0) / counts.sum()
-    proportions = counts / counts.sum(axis=1, keepdims=True)
-    train_bags = assignment.train if supervision == "bags" else train_rows[:, None]
-    if supervision == "instances":
-        counts = count_labels(table.labels, train_bags, classes)
-    elif supervision != "bags":
-        raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
+    rows = scaler(train_rows)
+
+    def bagged(bags: IntArray) -> BaggedRows:
+        return BaggedRows(rows, _positions(bags, train_rows, len(table)), count_labels(table.labels, bags, classes))
+
+    bags = bagged(assignment.train)
     return Task(
         schema=Schema(
             numeric=len(table.numeric_names),
             cardinalities=tuple(len(names) + 1 for names in table.categories),
             classes=classes,
-            prior=tuple(float(p) for p in prior),
-            rows_per_step=bags_per_step * assignment.train.shape[1],
+            prior=tuple(float(p) for p in bags.prior),
+            rows_per_step=max(round(bags_per_step * len(train_rows) / len(assignment.train)), 1),
         ),
-        train=BaggedRows(scaler(train_rows), _positions(train_bags, train_rows, len(table)), counts),
+        train=bags if supervision == "bags" else bagged(train_rows[:, None]),
         validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
         test=_holdout(table, scaler, assignment.split.test, assignment.test),
         train_labels=table.labels[train_rows],
-        bag_proportions=proportions,
+        bags=bags,
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
     )
@@ -90,9 +95,9 @@ def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
     return position[bags]
 
 
-def count_labels(labels: IntArray, bags: IntArray, classes: int) -> IntArray:
-    """Class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]`."""
+def count_labels(labels: IntArray, bags: IntArray, classes: int) -> FloatArray:
+    """Class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]` float64."""
     inside = bags >= 0
-    counts = np.zeros((len(bags), classes), dtype=np.int64)
+    counts = np.zeros((len(bags), classes))
     np.add.at(counts, (np.nonzero(inside)[0], labels[bags[inside]]), 1)
     return counts

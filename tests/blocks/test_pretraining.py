@@ -22,7 +22,8 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.running.settings import PRETRAININGS
 from llpbench.training.cells import run_cell
-from llpbench.training.members import Machine, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer, key, read, write
 from llpbench.training.specification import make_cell

@@ -23,7 +23,7 @@ from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.bags import build_task as honest_build_task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Predictor, Progress, Stage
+from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Predictor, Now, Stage
 from llpbench.core.model import Encoder, Model
 from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import METHODS, Entry
@@ -151,7 +151,7 @@ class TestDeclaration:
 class Unseeded(DLLP):
     """Draws from torch's generator."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         return super().loss(model, bags, progress) * (1 + torch.rand(()))
 
 
@@ -164,29 +164,29 @@ class UnseededAlone(Unseeded):
 class Vector(DLLP):
     """A loss a bag."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, progress)
 
 
 class Unmasked(DLLP):
     """Padding counts."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        del progress
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
         return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
 
 
 class Soothing(DLLP):
     """NaN is swept under the carpet."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         return super().loss(model, bags, progress).nan_to_num()
 
 
 class Idle(DLLP):
     """Never learns."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         return 0 * super().loss(model, bags, progress)
 
 
@@ -203,7 +203,7 @@ class Counting(DLLP):
     stackable = False
     calls = 0
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         type(self).calls += 1
         return super().loss(model, bags, progress) * (1 + self.calls % 3)
 
@@ -228,8 +228,8 @@ class Remembering(DLLP):
 class TwoClasses(DLLP):
     """Knows two classes."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        del progress
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
         return (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean()
 
 
@@ -238,8 +238,8 @@ class Ceiling(DLLP):
 
     supervision = "instances"
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        del progress
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
         return model.log_proba(bags).square().mean()
 
 

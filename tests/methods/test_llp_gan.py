@@ -28,7 +28,8 @@ from llpbench.methods.llp_gan import (
     real_against_fake,
     wasserstein,
 )
-from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
@@ -336,7 +337,7 @@ def test_each_player_updates_itself_alone(objective: str) -> None:
 
         still = ""
 
-        def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        def phase_loss(self, phase: str, model: Model, bags: Bags, now: Now) -> Tensor:
             loss = super().phase_loss(phase, model, bags, progress)
             return 0.0 * loss if phase == self.still else loss
 

@@ -27,7 +27,8 @@ from llpbench.methods.tabllp_dec import (
     masked_share,
     target_distribution,
 )
-from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 SCHEMA = toy_task(0).schema

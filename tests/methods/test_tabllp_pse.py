@@ -17,7 +17,8 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE, centroids_of, constrained_kmeans, match_counts
-from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 

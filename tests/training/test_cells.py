@@ -21,8 +21,7 @@ from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
 from llpbench.training.cells import bag_facts, fit_direct, run_cell, train_population
-from llpbench.training.device import is_out_of_memory, pick_device, pick_precision
-from llpbench.training.members import Machine
+from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 
@@ -133,7 +132,7 @@ def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.Monkey
 
 def test_nan_is_a_failed_record_with_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     def loss(_self, model, bags, progress):  # type: ignore[no-untyped-def]
-        return model.log_proba(bags).sum() * torch.where(progress.epoch > 0, math.nan, 1.0)
+        return model.log_proba(bags).sum() * torch.where(now.epoch > 0, math.nan, 1.0)
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
     (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)

@@ -17,7 +17,7 @@ from llpbench.core.cell import Epoch, Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Member as MemberView
-from llpbench.core.method import Method, MethodParams, Phase, Progress, Stage
+from llpbench.core.method import Method, MethodParams, Phase, Now, Stage
 from llpbench.core.model import Encoder, Model
 from llpbench.core.ranges import Uniform
 from llpbench.core.tables import Assignment
@@ -28,7 +28,8 @@ from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.supervised import Supervised
-from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 from llpbench.training.selection import HANDOVER
 from llpbench.training.stack import AdamW
@@ -143,8 +144,8 @@ class Exploding(DLLP):
 
     params: Params
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        wrong = torch.where(progress.epoch >= self.params.limit, torch.nan, 0.0)
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        wrong = torch.where(now.epoch >= self.params.limit, torch.nan, 0.0)
         return super().loss(model, bags, progress) + wrong
 
 
@@ -179,7 +180,7 @@ class TwoPlayers(DLLP):
 
     phases = (Phase("encoder", ("encoder.",)), Phase("head", ("head.",)))
 
-    def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def phase_loss(self, phase: str, model: Model, bags: Bags, now: Now) -> Tensor:
         loss = self.loss(model, bags, progress)
         return loss if phase == "encoder" else 0.0 * loss
 
@@ -254,7 +255,7 @@ def test_hyperparameters_may_differ_between_members() -> None:
 
         params: Params
 
-        def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
             return self.params.scale * super().loss(model, bags, progress)
 
     members = [Trainee(0, Scaled(Scaled.Params(hidden=16, scale=s)), toy_task(0), 0.01) for s in (0.0, 1.0)]
@@ -271,7 +272,7 @@ class Branching(DLLP):
 
     stackable = False
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         loss = super().loss(model, bags, progress)
         return loss if loss.item() < 1e9 else 2 * loss
 
@@ -317,8 +318,8 @@ class WarmUp(DLLP):
     stages = (Stage("warm-up", epochs=2, judged=False), Stage("main", rate=0.5))
     seen: list[str]
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        self.seen.append(f"{self.stage} {int(progress.epochs)}")
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        self.seen.append(f"{self.stage} {int(now.epochs)}")
         return super().loss(model, bags, progress) * (3.0 if self.stage == "warm-up" else 1.0)
 
 
@@ -350,7 +351,7 @@ def test_training_starts_from_given_weights() -> None:
 
 def test_torchs_own_randomness_in_a_loss_is_refused() -> None:
     class Unseeded(DLLP):
-        def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+        def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
             return super().loss(model, bags, progress) + torch.rand(())
 
     with pytest.raises(RuntimeError, match="random"):
@@ -359,8 +360,8 @@ def test_torchs_own_randomness_in_a_loss_is_refused() -> None:
 
 def test_a_loss_that_is_not_a_single_number_is_refused() -> None:
     class PerBag(DLLP):
-        def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-            del progress
+        def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+            del now
             return model.log_proba(bags).sum(dim=(1, 2))
 
     with pytest.raises(ValueError, match=r"single number, however: shape \(2,\)"):
