@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import instance_contrast, masked_mean, proportion_loss
+from llpbench.blocks.sampling import at, some_rows
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.method import Method, MethodParams, Now
-from llpbench.core.model import MLP, Encoder, Model, Network
+from llpbench.core.model import MLP, Encoder, Model, Network, Random
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -90,19 +91,21 @@ class SelfCLR(Method):
         z = model.encode(bags).z
         assert self.params.weight is not None, "filled in when the parameters are made"
         if self.params.mode == "cos":
-            contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask)
+            contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask, model.random)
             return proportion_loss(model.classify(z), bags) + self.params.weight * contrast
         head: Any = model.network.head
         activations = head.activations(z).float()
         logits = head.logits(activations)
         sparsity = masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)
-        contrast = self._contrast(activations, bags.mask)
+        contrast = self._contrast(activations, bags.mask, model.random)
         bag_loss = proportion_loss(logits.log_softmax(dim=-1), bags)
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
-    def _contrast(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """`vectors` [bags, size, dim]"""
+    def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
+        """`vectors` [bags, size, dim]; beyond `sampling.MOST_COMPARED` rows of some"""
         scale = self.params.temperature if self.params.mode == "cos" else 1.0
         if self.params.scope == "step":
             vectors, mask = vectors.flatten(0, 1), mask.flatten()
+        chosen = some_rows(mask, random)
+        vectors, mask = at(vectors, chosen), at(mask, chosen)
         return instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)

@@ -52,5 +52,7 @@ class TabLLPSelf(Method):
         del now
         clean = model.encode(bags)
         mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
-        contrast = self_contrast(model.network.projectors, clean, mixed, bags.mask, self.params.temperature)
+        contrast = self_contrast(
+            model.network.projectors, clean, mixed, bags.mask, self.params.temperature, model.random
+        )
         return proportion_loss(model.classify(clean.z), bags) + self.params.weight * contrast

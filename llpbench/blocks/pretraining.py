@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from llpbench.blocks.attention import Attention
 from llpbench.blocks.losses import bag_contrast, masked_mean
+from llpbench.blocks.sampling import at, some_rows
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
@@ -97,7 +98,7 @@ class Pretraining(Method):
         mixed = clean if params.view == "separated" else mixed_view(model, bags, params.cutmix, params.mixup)
         own = network.decoder(mixed, bags.rows, bags.mask, params.number_weight)
         if "self" in self.tasks:
-            own = own + self_contrast(network.projectors, clean, mixed, bags.mask, params.temperature)
+            own = own + self_contrast(network.projectors, clean, mixed, bags.mask, params.temperature, model.random)
         loss: Tensor = params.self_weight * own
         if "bag" in self.tasks:
             loss = loss + params.bag_weight * self.bag_loss(model, clean, bags)
@@ -107,8 +108,9 @@ class Pretraining(Method):
         """L_Bag, mean over the pairs of known bags of a step."""
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
-        z = model.network.bag_projector(encoding.z)
-        vectors = torch.stack([model.network.aggregator(rows, mask) for rows, mask in zip(z, bags.mask, strict=True)])
+        chosen = some_rows(bags.mask, model.random)
+        z, mask = model.network.bag_projector(at(encoding.z, chosen)), at(bags.mask, chosen)
+        vectors = torch.stack([model.network.aggregator(*bag) for bag in zip(z, mask, strict=True)])
         cosine = F.cosine_similarity(vectors[::2].float(), vectors[1::2].float(), dim=-1)
         likeness = self.likeness(bags.proportions[::2], bags.proportions[1::2])
         known = bags.known[::2] & bags.known[1::2]

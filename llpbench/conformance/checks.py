@@ -24,7 +24,7 @@ from llpbench.conformance.subject import FaultError, InapplicableError, Learned,
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Now
+from llpbench.core.method import DirectParams, Method, MethodParams, Now
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Random
 from llpbench.core.ranges import Choice, Uniform, ranges
