@@ -23,7 +23,7 @@ from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.bags import build_task as honest_build_task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Predictor, Now, Stage
+from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Now, Predictor, Stage
 from llpbench.core.model import Encoder, Model
 from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import METHODS, Entry

@@ -15,7 +15,7 @@ from llpbench.blocks.losses import difference_contrast, instance_contrast, propo
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, Pairs, Now
+from llpbench.core.method import Method, Pairs
 from llpbench.core.model import Model
 from llpbench.core.ranges import ranges
 from llpbench.methods.selfclr_llp import GroupedHead, SelfCLR, SelfCLRParams

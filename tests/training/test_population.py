@@ -17,7 +17,7 @@ from llpbench.core.cell import Epoch, Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Member as MemberView
-from llpbench.core.method import Method, MethodParams, Phase, Now, Stage
+from llpbench.core.method import Method, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model
 from llpbench.core.ranges import Uniform
 from llpbench.core.tables import Assignment
