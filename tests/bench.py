@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from llpbench.cli.main import main
 from llpbench.core import registry
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record, Status
-from llpbench.core.registry import REGISTRIES
 from llpbench.running.settings import Settings, resolve
 
 PLUGIN = '''
@@ -111,21 +110,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def clean_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The plugins that a test loads are forgotten after it."""
-    for one in REGISTRIES.values():
-        one.names()  # so that the built-in entries are there to be copied
-        monkeypatch.setattr(one, "_entries", dict(one._entries))
-    monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
-    modules = set(sys.modules)
-    yield
-    for name in set(sys.modules) - modules:
-        if name.startswith("llpbench_plugin_"):
-            del sys.modules[name]
-
-
-@pytest.fixture
-def tiny_bench(plugin: Path, clean_registries: None) -> Path:  # noqa: ARG001
+def tiny_bench(plugin: Path) -> Path:
     """The plugin, loaded in this process for one test."""
     registry.load_plugin(plugin)
     return plugin
@@ -217,9 +202,5 @@ class LLPBench:
 
 
 @pytest.fixture
-def llpbench(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    clean_registries: None,  # noqa: ARG001
-) -> LLPBench:
+def llpbench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> LLPBench:
     return LLPBench(monkeypatch, capsys)

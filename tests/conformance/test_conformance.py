@@ -21,12 +21,12 @@ from llpbench.cli.main import main
 from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks, summary
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
-from llpbench.core.bags import build_task as honest_build_task
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Now, Predictor, Stage
 from llpbench.core.model import Encoder, Model
 from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import METHODS, Entry
+from llpbench.data.tasks import build_task as honest_build_task
 from llpbench.methods.dllp import DLLP
 
 
@@ -353,8 +353,6 @@ def test_a_method_that_is_not_stackable_says_so() -> None:
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
-
-pytestmark = pytest.mark.usefixtures("clean_registries")
 
 
 def llpbench(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,6 @@ import pytest
 from llpbench.core import registry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
-
-
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """The methods' registry, given back as it was; plugins loaded meanwhile are forgotten."""
-    METHODS.names()
-    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
-    monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
-    before = set(sys.modules)
-    yield METHODS
-    for name in set(sys.modules) - before:
-        if name.startswith("llpbench_plugin_"):
-            del sys.modules[name]
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
@@ -89,22 +75,21 @@ def test_an_unknown_name_is_told_with_the_nearest(registry: Registry, name: str,
     assert "\n" not in str(error.value)
 
 
-def test_a_duplicate_names_both_places(fresh: Registry, tmp_path: Path) -> None:
+def test_a_duplicate_names_both_places(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
         load_plugin(plugin(tmp_path, "dllp"))
-    assert fresh.get("dllp").__module__ == "llpbench.methods.dllp"
+    assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
 
 
-def test_a_plugin_is_registered_once_however_often_it_is_named(fresh: Registry, tmp_path: Path) -> None:
+def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     load_plugin(path)
     load_plugin(str(path))
-    assert fresh.names()[-1] == "mine"
-    assert fresh.entry("mine").summary == "One line."
-    assert fresh.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
+    assert METHODS.names()[-1] == "mine"
+    assert METHODS.entry("mine").summary == "One line."
+    assert METHODS.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
 
 
-@pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("line", "message"),
     [("1 / 0", "ZeroDivisionError: division by zero"), ("import no_such_module", "No module named 'no_such_module'")],
@@ -116,7 +101,6 @@ def test_a_plugin_that_raises_is_one_line(tmp_path: Path, line: str, message: st
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.usefixtures("fresh")
 def test_plugins_that_are_not_there_or_share_a_name(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match="is not a file"):
         load_plugin(tmp_path / "nothing.py")
@@ -126,18 +110,15 @@ def test_plugins_that_are_not_there_or_share_a_name(tmp_path: Path) -> None:
         load_plugin(plugin(tmp_path / "other", "two"))
 
 
-def test_entry_points_of_installed_packages_are_loaded(
-    fresh: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entry_points_of_installed_packages_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin(tmp_path, "installed", file="an_installed_plugin.py")
     monkeypatch.syspath_prepend(tmp_path)
     point = importlib.metadata.EntryPoint("x", "an_installed_plugin", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == point.group else [])
     registry.load_entry_points()
-    assert "installed" in fresh.names()
+    assert "installed" in METHODS.names()
 
 
-@pytest.mark.usefixtures("fresh")
 def test_a_broken_entry_point_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a_broken_plugin.py").write_text("raise RuntimeError('two\\nlines')")
     monkeypatch.syspath_prepend(tmp_path)
