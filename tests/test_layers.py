@@ -56,7 +56,7 @@ KNOWN_ARROWS = {
     ("llpbench.running.runner", "llpbench.report"),
 }
 KNOWN_REACHES = {("report", "llpbench.core.registry")}
-KNOWN_DOUBLE_CLASSES = {"Entry", "Table"}
+KNOWN_DOUBLE_CLASSES = {"Entry", "Plan", "Table"}
 KNOWN_DOUBLE_MODULES = {"files", "provenance", "tables", "text", "views"}
 
 

@@ -152,7 +152,7 @@ class Unseeded(DLLP):
     """Draws from torch's generator."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return super().loss(model, bags, progress) * (1 + torch.rand(()))
+        return super().loss(model, bags, now) * (1 + torch.rand(()))
 
 
 class UnseededAlone(Unseeded):
@@ -165,7 +165,7 @@ class Vector(DLLP):
     """A loss a bag."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, progress)
+        return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, now)
 
 
 class Unmasked(DLLP):
@@ -180,14 +180,14 @@ class Soothing(DLLP):
     """NaN is swept under the carpet."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return super().loss(model, bags, progress).nan_to_num()
+        return super().loss(model, bags, now).nan_to_num()
 
 
 class Idle(DLLP):
     """Never learns."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return 0 * super().loss(model, bags, progress)
+        return 0 * super().loss(model, bags, now)
 
 
 class Unnormalised(DLLP):
@@ -205,7 +205,7 @@ class Counting(DLLP):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         type(self).calls += 1
-        return super().loss(model, bags, progress) * (1 + self.calls % 3)
+        return super().loss(model, bags, now) * (1 + self.calls % 3)
 
 
 class Remembering(DLLP):
