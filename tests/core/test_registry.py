@@ -27,7 +27,7 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
 def test_everything_is_registered() -> None:
     assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
     assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row"}
-    assert set(BAGGINGS.names()) == {"ordered", "random"}
+    assert set(BAGGINGS.names()) == {"natural", "ordered", "random"}
     assert [entry.facts["code"] for entry in DATASETS.entries()] == ["AD", "BA", "CA", "CR", "EL", "ML", "RO"]
 
 
