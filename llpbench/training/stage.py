@@ -25,7 +25,7 @@ from llpbench.training.objective import OfMember, Weights, explained, log_proba
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.state import State
-from llpbench.training.training_data import Plan
+from llpbench.training.training_data import EpochPlan
 
 CLIP = 1.0
 """largest norm of a member's gradient"""
@@ -88,7 +88,7 @@ class StageRun:
                 values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
                 known[number] = True
 
-    def plan(self, epoch: int) -> Plan:
+    def plan(self, epoch: int) -> EpochPlan:
         """What every step of an epoch draws; advances the members' random streams."""
         return self.cohort.data.plan_epoch(
             self.stage.unit,
@@ -98,7 +98,7 @@ class StageRun:
             epoch,
         )
 
-    def step(self, plan: Plan, step: int, progress: Tensor) -> Tensor:
+    def step(self, plan: EpochPlan, step: int, progress: Tensor) -> Tensor:
         """One step of all members: every phase in its turn; the sum of their losses [n].
 
         `progress` [4]: epoch, most epochs, step and most steps of the stage.

@@ -19,7 +19,7 @@ LONGER = 1.5
 """times the shortest: how much the longest of the bags that share a step may be padded to, where enough are alike"""
 
 
-class Plan(NamedTuple):
+class EpochPlan(NamedTuple):
     """What the steps of an epoch draw."""
 
     drawn: Tensor
@@ -103,7 +103,7 @@ class TrainingData:
         phases: int,
         streams: Mapping[int, np.random.Generator],
         epoch: int = 0,
-    ) -> Plan:
+    ) -> EpochPlan:
         """What an epoch draws, for some members (by number), each from its own stream.
 
         Every unit comes once, in random order; a last step that is not full takes units of earlier ones. Bags of
@@ -120,7 +120,7 @@ class TrainingData:
             plans.append(drawn[order])
             widths = widths[order]
             keys.append(rng.integers(2**32, size=(len(drawn), phases)))
-        return Plan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths.tolist()))
+        return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths.tolist()))
 
     def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: Targets) -> Bags:
         """The bags, or the rows as bags of one with their own targets, `drawn` [members, units] by some members."""
