@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from small import make_bags, no_features
 
 from llpbench.blocks.losses import (
     bag_contrast,
@@ -17,16 +18,13 @@ from llpbench.blocks.losses import (
     proportion_loss,
     ramp_up,
 )
-from llpbench.core.bags import Bags, Rows
+from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
 
 
 def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
     """Bags of which a loss sees only mask and proportions."""
-    shape = (len(mask), len(mask[0]))
-    rows = Rows(torch.zeros(*shape, 1), torch.zeros(*shape, 0).long(), torch.zeros(*shape, 1, dtype=torch.bool))
-    target = torch.tensor(proportions)
-    return Bags(rows, torch.tensor(mask), target.long(), target)
+    return make_bags(no_features(len(mask), len(mask[0])), torch.tensor(mask), proportions)
 
 
 def test_kl_of_quarters_and_halves() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -27,8 +29,8 @@ test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the
 def holdout(labels: np.ndarray, index: np.ndarray, classes: int) -> Holdout:
     """A holdout of which only labels and bags matter."""
     rows = Rows(np.zeros((len(labels), 1)), np.zeros((len(labels), 0), np.int64), np.zeros((len(labels), 1), bool))
-    counts = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) for bag in index])
-    return Holdout(rows, labels, index, counts)
+    counts = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) for bag in index]).astype(np.float64)
+    return Holdout(rows, index, counts, labels)
 
 
 @pytest.mark.parametrize("decimals", [8, 1])  # with one decimal most scores are tied
@@ -84,7 +86,7 @@ def test_coarse_criteria_do_not_read_labels() -> None:
     within = labels.reshape(6, 10).copy()
     for bag in within:
         rng.shuffle(bag)
-    shuffled = Holdout(whole.rows, within.ravel(), whole.index, whole.counts)
+    shuffled = replace(whole, labels=within.ravel())
     proba = rng.dirichlet(np.ones(3), 60)
     before, after = holdout_criteria(proba, whole), holdout_criteria(proba, shuffled)
     assert set(before) == set(CRITERIA)
