@@ -97,6 +97,23 @@ def test_the_bag_loss_of_bags_with_the_same_rows() -> None:
         assert float(method.bag_loss(model, model.encode(given), given).detach()) == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_bag_loss_leaves_out_pairs_with_an_unknown_bag() -> None:
+    """Four pairs of bags; the mean is over those of which both are known."""
+    method, network = made("bag")
+    bags, model = select(some_bags(unequal=True), *[0, 1] * 4), Model(network)
+    proportions = torch.tensor([[p, 1 - p] for p in (0.1, 0.9, 0.4, 0.5, 1.0, 1.0, 0.0, 0.6)])
+    given = bags._replace(proportions=proportions)
+    known = torch.tensor([True, True, True, False, False, True, True, True])
+
+    def loss(bags: Bags) -> float:
+        return float(method.bag_loss(model, model.encode(bags), bags).detach())
+
+    each = [loss(select(given, first, first + 1)) for first in (0, 2, 4, 6)]
+    assert loss(given) == pytest.approx(sum(each) / 4, abs=1e-6)
+    assert loss(given._replace(known=known)) == pytest.approx((each[0] + each[3]) / 2, abs=1e-6)
+    assert loss(given._replace(known=torch.zeros(8, dtype=torch.bool))) == 0
+
+
 def test_proportions_get_no_say_where_there_is_no_bag_task() -> None:
     bags, (method, network) = some_bags(), made("self")
     losses = [

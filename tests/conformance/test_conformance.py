@@ -175,6 +175,14 @@ class Unmasked(DLLP):
         return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
 
 
+class Branching(DLLP):
+    """Looks at a value."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        loss = super().loss(model, bags, now)
+        return loss if loss.item() < 1e9 else 2 * loss
+
+
 class Soothing(DLLP):
     """NaN is swept under the carpet."""
 
@@ -284,7 +292,8 @@ class FirstNumber(Mean):
 @pytest.mark.parametrize(
     ("check", "declared", "message"),
     [
-        ("trains", Unseeded, "random numbers must come from model.random"),
+        ("trains", Unseeded, "Use model.random instead"),
+        ("trains", Branching, "declare stackable = False"),
         ("trains", Vector, "a loss must be a single number, however: shape (2,)"),
         ("trains", Unnormalised, "probabilities of a row must sum to 1"),
         ("trains", Infinite, "predictions are not finite"),

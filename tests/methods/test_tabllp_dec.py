@@ -11,7 +11,7 @@ import torch
 from small import assert_same, bags_of, mlp, moment, stream, together
 
 from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.data.tasks import build_task
@@ -211,3 +211,26 @@ def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
     assert [stage.name for stage in method.stages] == ["warm-up", "clustering"]
     assert [stage.judged for stage in method.stages] == [False, True]
     assert len(TabLLPDEC(replace(method.params, warm_up="none")).stages) == 1
+
+
+def test_suppressed_bags_have_no_say_in_which_cluster_is_which_class() -> None:
+    """One bag is known, of which the clusters match; three whose counts are suppressed would swap them."""
+    index = np.arange(40).reshape(4, 10)
+    labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
+    nothing = np.zeros((40, 0))
+    rows = Rows(nothing, nothing.astype(np.int64), nothing > 0)
+    train = BaggedRows(rows, index, np.array([[9.0, 1.0], *[[np.nan] * 2] * 3]))
+    assert clusters_of_classes(labels, train).tolist() == [0, 1]
+    told = replace(train, counts=np.array([[9.0, 1.0]] * 4))
+    assert clusters_of_classes(labels, told).tolist() == [1, 0]
+
+
+def test_noisy_counts_count_by_their_proportions() -> None:
+    train = build_task(*pure_bags(2)).train
+    labels = np.empty(len(train.rows.numeric), dtype=np.int64)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        labels[bag] = counts.argmax()
+    noisy = replace(train, counts=train.counts + np.random.default_rng(0).normal(0, 2, train.counts.shape), noise=2.0)
+    assert (noisy.counts < 0).any()
+    assert clusters_of_classes(labels, noisy).tolist() == [0, 1]
+    assert clusters_of_classes(1 - labels, noisy).tolist() == [1, 0]

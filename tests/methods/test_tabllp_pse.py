@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -173,3 +175,23 @@ def test_it_learns_pure_bags_in_the_space_of_predictions_too(classes: int) -> No
     population, (outcome,) = trained(method, {0: task}, epochs=15)
     proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_noisy_counts_are_matched_as_whole_ones_and_suppressed_bags_get_their_cheapest_labels(classes: int) -> None:
+    cost, train = random_problem(classes, unequal=True)
+    rng = np.random.default_rng(0)
+    counts = train.counts + rng.normal(0, 3, size=train.counts.shape)
+    counts[[1, 4]] = np.nan
+    noisy = replace(train, counts=counts, noise=3.0)
+    labels = match_counts(cost, noisy)
+    for number, bag in enumerate(train.index):
+        rows = bag[bag >= 0]
+        if number in (1, 4):
+            assert labels[rows].tolist() == cost[rows].argmin(axis=1).tolist()
+            continue
+        held = noisy.whole_counts[number]
+        assert np.bincount(labels[rows], minlength=classes).tolist() == held.tolist()
+        matrix = cost[rows][:, np.repeat(np.arange(classes), held)]
+        assert cost[rows, labels[rows]].sum() == pytest.approx(matrix[linear_sum_assignment(matrix)].sum())
+    assert (match_counts(cost, train) != labels).any()

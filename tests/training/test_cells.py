@@ -249,3 +249,28 @@ def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
     bags = dataclasses.replace(task.bags, index=task.bags.index[:3], counts=np.array([[100, 0], [95, 5], [52, 48.0]]))
     first, second = bag_facts(dataclasses.replace(task, bags=bags))["histograms"]
     assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("bad", ["looks at a value", "writes in place", "chooses rows"])
+def test_a_loss_that_cannot_be_mapped_is_answered_with_what_to_declare(
+    bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
+        log_proba = model.log_proba(bags)
+        if bad == "looks at a value":
+            return log_proba.sum() if log_proba.mean().item() < 0 else log_proba.mean()
+        if bad == "chooses rows":
+            return log_proba[bags.mask].mean()
+        bags_losses = torch.zeros(2)
+        bags_losses[0] = log_proba[0].mean()
+        return bags_losses.sum()
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "declare stackable = False" in result.reason
+    assert "\n" not in result.reason
+    assert "http" not in result.reason
+    monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert (result.status, result.reason) == ("ok", "")
