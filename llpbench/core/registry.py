@@ -261,7 +261,8 @@ def _modules(package: str) -> Iterator[str]:
 def _read_source(module: str, kind: str) -> Iterator[Entry]:
     """The entries that a module registers at its top level, read from its source.
 
-    Nothing if it registers any in another spelling than `@register_KIND("name", ...)`, or with a name that is no text.
+    Nothing if it registers any in another spelling than `@register_KIND("name", ...)`, with a name that is no text, or
+    with a base class of another file that says nothing of a method's kind.
     """
     spec = importlib.util.find_spec(module)
     assert spec is not None
@@ -278,7 +279,9 @@ def _read_source(module: str, kind: str) -> Iterator[Entry]:
                 return
             facts = dict(_literals(call.keywords))
             if kind == "method":
-                facts["kind"] = _kind(_bases(tree, node))
+                if not (bases := set(_bases(tree, node))) & {"Method", "DirectMethod"}:
+                    return  # its base class stands in another file
+                facts["kind"] = _kind(bases)
             entries.append(
                 Entry(
                     kind=kind,
@@ -289,7 +292,8 @@ def _read_source(module: str, kind: str) -> Iterator[Entry]:
                     module=module,
                 )
             )
-    uses = [node for node in ast.walk(tree) if getattr(node, "id", getattr(node, "attr", "")) == decorator]
+    spellings = (decorator, "register")  # the latter of a registry itself
+    uses = [node for node in ast.walk(tree) if getattr(node, "id", getattr(node, "attr", "")) in spellings]
     renamed = any(alias.name == decorator and alias.asname for node in ast.walk(tree) for alias in _aliases(node))
     if len(uses) == len(entries) and not renamed:
         yield from entries

@@ -176,10 +176,13 @@ class StageRun:
 
         with torch.no_grad():
             for name, values in self.cohort.map(changed, self.weights).items():
-                if name in self.state.buffers:
-                    self.state.buffers[name][self.slots] = values
-                else:
-                    self.theta[:, self.cohort.stack.place(name)] = values.flatten(1)
+                if name not in self.state.buffers:
+                    self.theta[:, self.cohort.stack.place(name)] = values.reshape(len(values), -1)
+                    continue
+                buffer = self.state.buffers[name]
+                if values.dtype != buffer.dtype:  # an average of codes or offsets, most likely
+                    raise ValueError(f"after_step gives {values.dtype} for buffer {name!r}, which holds {buffer.dtype}")
+                buffer[self.slots] = values
 
     def _count_epoch(self, epoch: int, losses: FloatArray) -> None:
         training = ~self.selection.done

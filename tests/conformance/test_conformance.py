@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from test_readme import BLOCKS
-from torch import Tensor, nn
+from torch import Tensor
 
 from llpbench import conformance
 from llpbench.blocks.losses import proportion_loss
@@ -22,8 +22,8 @@ from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, 
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Now, Predictor, Stage
-from llpbench.core.model import Encoder, Model
+from llpbench.core.method import DirectMethod, DirectParams, Member, MethodParams, Now, Predictor, Stage
+from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import METHODS, Entry
 from llpbench.data.tasks import build_task as honest_build_task
@@ -125,7 +125,6 @@ class TestDeclaration:
         ("facts", "message"),
         [
             ({"reference": ""}, "state where it comes from"),
-            ({"kind": "direct"}, 'register it with kind="neural"'),
             ({"role": "best"}, "role must be floor or ceiling, however: 'best'"),
             ({"classes": "two"}, "classes must be multi or binary, however: 'two'"),
         ],
@@ -176,6 +175,14 @@ class Unmasked(DLLP):
         return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
 
 
+class Branching(DLLP):
+    """Looks at a value."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        loss = super().loss(model, bags, now)
+        return loss if loss.item() < 1e9 else 2 * loss
+
+
 class Soothing(DLLP):
     """NaN is swept under the carpet."""
 
@@ -211,13 +218,13 @@ class Counting(DLLP):
 class Remembering(DLLP):
     """Predicts with a buffer that training writes."""
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         network = super().build(encoder, schema)
         network.register_buffer("shift", torch.zeros(schema.classes))
         return network
 
-    def prepare(self, stage: str, member: Any) -> None:
-        del stage
+    def prepare(self, member: Member, now: Now) -> None:
+        del now
         with torch.no_grad():
             member.network.shift[0] = 1.0
 
@@ -285,7 +292,8 @@ class FirstNumber(Mean):
 @pytest.mark.parametrize(
     ("check", "declared", "message"),
     [
-        ("trains", Unseeded, "random numbers must come from model.random"),
+        ("trains", Unseeded, "Use model.random instead"),
+        ("trains", Branching, "declare stackable = False"),
         ("trains", Vector, "a loss must be a single number, however: shape (2,)"),
         ("trains", Unnormalised, "probabilities of a row must sum to 1"),
         ("trains", Infinite, "predictions are not finite"),
@@ -353,6 +361,8 @@ def test_a_method_that_is_not_stackable_says_so() -> None:
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
+
+pytestmark = pytest.mark.usefixtures("clean_registries")
 
 
 def llpbench(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

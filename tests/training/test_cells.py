@@ -120,7 +120,7 @@ def test_a_real_allocation_that_cannot_be_had_is_recognised() -> None:
 
 
 def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
         return model.log_proba(bags) @ bags.counts
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
@@ -131,7 +131,7 @@ def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.Monkey
 
 
 def test_nan_is_a_failed_record_with_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(_self, model, bags, progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, now):  # type: ignore[no-untyped-def]
         return model.log_proba(bags).sum() * torch.where(now.epoch > 0, math.nan, 1.0)
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
@@ -177,7 +177,7 @@ def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainin
 
 
 def test_torchs_own_randomness_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
         return model.log_proba(bags).sum() * torch.rand(())
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
@@ -245,6 +245,32 @@ def test_a_record_tells_the_course_of_training_and_how_proportions_are_distribut
 
 
 def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
-    task = dataclasses.replace(toy_task(0), bag_proportions=np.array([[1.0, 0.0], [0.95, 0.05], [0.52, 0.48]]))
-    first, second = bag_facts(task)["histograms"]
+    task = toy_task(0)
+    bags = dataclasses.replace(task.bags, index=task.bags.index[:3], counts=np.array([[100, 0], [95, 5], [52, 48.0]]))
+    first, second = bag_facts(dataclasses.replace(task, bags=bags))["histograms"]
     assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("bad", ["looks at a value", "writes in place", "chooses rows"])
+def test_a_loss_that_cannot_be_mapped_is_answered_with_what_to_declare(
+    bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
+        log_proba = model.log_proba(bags)
+        if bad == "looks at a value":
+            return log_proba.sum() if log_proba.mean().item() < 0 else log_proba.mean()
+        if bad == "chooses rows":
+            return log_proba[bags.mask].mean()
+        bags_losses = torch.zeros(2)
+        bags_losses[0] = log_proba[0].mean()
+        return bags_losses.sum()
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "declare stackable = False" in result.reason
+    assert "\n" not in result.reason
+    assert "http" not in result.reason
+    monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert (result.status, result.reason) == ("ok", "")
