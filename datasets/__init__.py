@@ -1,1 +1,1 @@
-"""The datasets and baggings: one file each, found by the registry. `llpbench list datasets` and `baggings` name them."""
+"""The datasets and baggings: one file each, found by the registry (`llpbench list datasets`, `list baggings`)."""
