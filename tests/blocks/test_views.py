@@ -73,7 +73,7 @@ def test_with_one_projector_and_equal_views_it_is_selfclrs_contrast(kind: str) -
     vectors: Tensor = projectors(view, view)[0].flatten(0, 1)
     assert torch.allclose(vectors.norm(dim=-1), torch.ones(len(vectors)), atol=1e-5)
     expected = instance_contrast(vectors @ vectors.T / 0.7, bags.mask.flatten())
-    assert torch.allclose(self_contrast(projectors, view, view, bags.mask, 0.7), expected, atol=1e-5)
+    assert torch.allclose(self_contrast(projectors, view, view, bags.mask, 0.7, None), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "saint"])
