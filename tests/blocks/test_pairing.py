@@ -122,7 +122,7 @@ def test_rows_left_over_in_a_larger_bag_are_never_positive() -> None:
 @pytest.mark.parametrize(
     ("counts", "positives"),
     [
-        ([[2.7, -0.4], [1.6, 3.2]], 1),  # 1.6 and nothing: rounded down
+        ([[2.7, -0.9], [1.6, 3.2]], 1),  # 1.6 and nothing: rounded down
         ([[2.5, 1.5], [1.5, 2.5]], 3),
         ([[-3.0, 9.0], [4.0, -9.0]], 0),
         ([[9.0, 9.0], [8.0, 7.0]], 4),  # there are no more rows

@@ -121,7 +121,7 @@ def test_a_real_allocation_that_cannot_be_had_is_recognised() -> None:
 
 def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
-        return model.log_proba(bags) @ bags.counts
+        return model.log_proba(bags).flatten() @ bags.counts
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
     (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
