@@ -102,10 +102,10 @@ class SelfCLR(Method):
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
     def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
-        """`vectors` [bags, size, dim]; beyond `sampling.MOST_COMPARED` rows of some"""
+        """`vectors` [bags, size, dim]; of long bags some (`sampling.py`)"""
         scale = self.params.temperature if self.params.mode == "cos" else 1.0
-        if self.params.scope == "step":
-            vectors, mask = vectors.flatten(0, 1), mask.flatten()
         chosen = some_rows(mask, random)
         vectors, mask = at(vectors, chosen), at(mask, chosen)
+        if self.params.scope == "step":
+            vectors, mask = vectors.flatten(0, 1), mask.flatten()
         return instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)

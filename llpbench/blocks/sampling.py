@@ -1,9 +1,9 @@
 """A cap on rows that are compared pair by pair.
 
 Where every row is held against every other (an assignment, a Gram matrix, attention between rows), time and memory grow
-with the square of the rows, and natural bags may have ten thousand. Beyond `MOST_COMPARED` a random sample of the rows
-stands for all: drawn anew in each step from the member's own stream, without replacement, padding last. Up to there
-nothing is drawn, and all rows are compared in their order.
+with the square of the rows or worse, and natural bags may have ten thousand. Of a bag of more than `MOST_COMPARED` rows
+a random sample stands for all: drawn anew in each step from the member's own stream, without replacement, padding last.
+Up to there nothing is drawn, and all rows are compared in their order.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from torch import Tensor
 
 from llpbench.core.model import Random
 
-MOST_COMPARED = 2048
-"""rows: two bags of 1,024, the largest of the paper, are compared whole"""
+MOST_COMPARED = 1024
+"""rows of a bag: the largest bags of the paper are compared whole"""
 
 
 def some_rows(mask: Tensor, random: Random | None, most: int = MOST_COMPARED) -> Tensor | None:
-    """Which rows stand for all: [..., most] positions in `mask` [..., rows], or None for all of them.
+    """Which rows of each bag stand for all: [bags, most] positions in `mask` [bags, rows], or None for all of them.
 
     Without a random stream, as in prediction, always the same.
     """
@@ -29,7 +29,7 @@ def some_rows(mask: Tensor, random: Random | None, most: int = MOST_COMPARED) ->
 
 
 def at(values: Tensor, chosen: Tensor | None) -> Tensor:
-    """`values` [..., rows] or [..., rows, dim] of the rows `chosen` [..., most]; all where that is None."""
+    """`values` [bags, rows] or [bags, rows, dim] of the rows `chosen` [bags, most]; all where that is None."""
     if chosen is None:
         return values
     if values.dim() == chosen.dim():

@@ -59,10 +59,10 @@ def self_contrast(
     temperature: float | Tensor,
     random: Random | None,
 ) -> Tensor:
-    """InfoNCE of two views of all rows of a step (beyond `sampling.MOST_COMPARED` of some); `mask` [bags, size]."""
-    first, second = (view.flatten(0, -2) for view in projectors(clean, other))
-    chosen = some_rows(mask.flatten(), random)
-    return info_nce(at(first, chosen), at(second, chosen), at(mask.flatten(), chosen), temperature)
+    """InfoNCE of two views of all rows of a step (of long bags of some: `sampling.py`); `mask` [bags, size]."""
+    chosen = some_rows(mask, random)
+    first, second = (at(view, chosen).flatten(0, -2) for view in projectors(clean, other))
+    return info_nce(first, second, at(mask, chosen).flatten(), temperature)
 
 
 def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encoding:
