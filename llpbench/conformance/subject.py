@@ -18,7 +18,6 @@ from llpbench.core.model import Encoder, NoEncoder
 from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
-from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
@@ -125,12 +124,7 @@ def is_a(thing: Any, base: type) -> bool:
 
 
 def train(population: Population) -> list[Outcome]:
-    try:
-        outcomes = population.train()
-    except RuntimeError as error:
-        if "randomness" in str(error):
-            raise FaultError(f"random numbers must come from model.random: {fault(error)}") from error
-        raise
+    outcomes = population.train()
     for outcome in outcomes:
         demand(not outcome.failure, f"training failed: {outcome.failure}")
     return outcomes

@@ -309,6 +309,7 @@ def rounded(curve: FloatArray) -> list[float | None]:
 
 def bag_facts(task: Task) -> dict[str, Any]:
     """How many training bags there are, and how the proportion of each class is distributed over them."""
-    bins = np.minimum((task.bags.proportions * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
+    known = task.bags.proportions[task.bags.known]
+    bins = np.minimum((known * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
     histograms = [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T]
     return {"number": len(task.bags.proportions), "histograms": histograms}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -97,16 +98,30 @@ def over_members(function: Callable[..., Any], stackable: bool, *stacked: Any) -
     return tree_map(lambda *parts: torch.stack(parts), *each)
 
 
-def explained(error: RuntimeError) -> Exception:
+class UnmappableError(RuntimeError):
+    """A method cannot be mapped over members, said in words for its author."""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
     """What `vmap` refuses in a method, in words for its author; any other error as it is."""
-    if "vmap" not in str(error):
-        return error
-    if "random" in str(error):
-        return RuntimeError("torch's own random functions cannot be used in a method. Use model.random instead.")
-    return RuntimeError(
-        "the method cannot be mapped over members (torch.func.vmap): it looks at values, or writes in place. Write it "
-        f"with torch.where and without .item(), or declare stackable = False. In detail: {one_line(error, 160)}"
-    )
+    try:
+        yield
+    except UnmappableError:
+        raise
+    except RuntimeError as error:
+        text = str(error)
+        if "vmap" not in text and "broadcast shape" not in text:  # the latter: a write in place
+            raise
+        if "random" in text:
+            told = "torch's own random functions cannot be used in a method. Use model.random instead."
+        else:
+            told = (
+                "the method cannot be mapped over members (torch.func.vmap): it looks at values, or writes in place. "
+                "Write it with torch.where and without .item(), or declare stackable = False. "
+                f"In detail: {one_line(error, 160)}"
+            )
+        raise UnmappableError(told) from error
 
 
 def compiled(losses: Callable[..., Tensor]) -> Callable[..., Tensor]:

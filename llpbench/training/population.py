@@ -25,7 +25,7 @@ from llpbench.core.method import Pairs, Reports, Stage
 from llpbench.core.seeding import generator
 from llpbench.training.cohort import Cohort
 from llpbench.training.members import Outcome
-from llpbench.training.objective import Weights, log_proba, pseudo_pairs, representation
+from llpbench.training.objective import Weights, explained, log_proba, pseudo_pairs, representation
 from llpbench.training.selection import HANDOVER, Selected
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
@@ -78,7 +78,7 @@ class Population(Cohort):
         """The pairs that a member with `weights` [n, parameters] forms in two bags `drawn` [2]: each [n, width]."""
         own, slots = self._own(number, weights)
         two = drawn.to(self.machine.device).expand(len(weights), -1)
-        with torch.no_grad():
+        with torch.no_grad(), explained():
             bags = self.data.take("bags", slots, two, width, self.state.targets)
             return Pairs(*self.map(pseudo_pairs, own, bags))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Holdout, Rows
 from llpbench.core.metrics import validation_criteria
-from llpbench.training.objective import MemberMap, OfMember, Weights, log_proba
+from llpbench.training.objective import MemberMap, OfMember, Weights, explained, log_proba
 from llpbench.training.training_data import stacked, stacked_rows
 
 
@@ -24,7 +24,7 @@ class Prediction:
 
     def __call__(self, function: OfMember, weights: Weights, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
         """[n, rows, ...]: `function` of members `slots` [n] with `weights` [n] on the rows `where` [n] of `rows`."""
-        with torch.no_grad():
+        with torch.no_grad(), explained():
             chunks = [self._members(function, weights, bags) for bags in self.chunks(rows, slots, where)]
         return torch.cat(chunks, dim=-2).squeeze(1)
 

@@ -54,6 +54,10 @@ class StageRun:
 
     def run(self, on_epoch: Callable[[Epoch], None] | None = None) -> None:
         """Train until every member has settled, or for all epochs; writes into the state and the outcomes."""
+        with explained():
+            self._run(on_epoch)
+
+    def _run(self, on_epoch: Callable[[Epoch], None] | None) -> None:
         start = time.perf_counter()
         for epoch in range(self.epochs):
             if epoch == 0 or (self.stage.refresh is not None and epoch % self.stage.refresh == 0):
@@ -108,12 +112,7 @@ class StageRun:
         total = torch.zeros(len(self.slots), device=self.device)
         for turn, phase in enumerate(self.method.phases):
             names, keys = (self.stage.name, phase.name), plan.keys[:, step, turn]
-            try:
-                losses = self.cohort.losses(names, self.theta, self.slots, self.state.buffers, bags, keys, progress)
-            except RuntimeError as error:
-                if (told := explained(error)) is error:
-                    raise
-                raise told from error
+            losses = self.cohort.losses(names, self.theta, self.slots, self.state.buffers, bags, keys, progress)
             if losses.dim() != 1:
                 raise ValueError(f"a loss must be a single number, however: shape {tuple(losses.shape[1:])}")
             (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
