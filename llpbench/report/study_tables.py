@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import fsum, isfinite
 from typing import Any
 
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
-from llpbench.report import text as words
-from llpbench.report.boards import Summary, device, summarise
+from llpbench.core.text import plural
+from llpbench.report import wording as words
+from llpbench.report.boards import NOTHING_STALE, Summary, device, summarise
 from llpbench.report.reference import Reference, reference, rows
-from llpbench.report.table import Field, Heading, Table, number, text
+from llpbench.report.report_table import Field, Heading, ReportTable, number, text
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
@@ -40,7 +42,7 @@ def _minutes(record: Record, *parts: str) -> float | None:
 
 def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float | None]:
     def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion].get("diagnostics", {}).get(name)
+        value = record["results"][criterion]["diagnostics"].get(name)
         return None if value is None else times * value
 
     return read
@@ -83,7 +85,7 @@ class Setting:
         return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
 
     def __str__(self) -> str:
-        size = None if self.bag_size is None else f"bags of {self.bag_size}"
+        size = None if self.bag_size is None else words.bags_text(self.bag_size)
         encoder = None if self.encoder is None else f"encoder {self.encoder}"
         protocol = words.protocol_text(json.loads(self.protocol))
         return " · ".join(part for part in (self.bagging, size, encoder, protocol) if part)
@@ -96,19 +98,33 @@ class _Found:
     runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
     """by line (its number) and dataset, failed ones too"""
 
+    @property
+    def every(self) -> dict[str, Record]:
+        """By run id."""
+        return {run["run"]: run for runs in self.runs.values() for run in runs}
 
-def study_tables(study: Study, records: Iterable[Record]) -> list[Table]:
-    """The tables of a study, one for each setting; none if nothing of it has run."""
-    if study.view == "datasets":
-        return [_datasets(study)]
+
+def study_tables(
+    study: Study, records: Sequence[Record], *, stale: Mapping[str, str] = NOTHING_STALE
+) -> list[ReportTable]:
+    """The tables of a study, one for each setting; none if nothing of it has run.
+
+    `stale`: by run id, what has changed in the code since the run was made.
+    """
+    datasets = {record["spec"]["dataset"]: record["dataset"] for record in records}
+    if study.layout == "datasets":
+        return [_datasets(study, datasets)]
+    codes = {name: facts["code"] for name, facts in datasets.items()}
     found = _collect(study, records)
     order = sorted(found, key=lambda setting: (not setting.is_papers, str(setting)))
-    make = _robustness if study.view == "robustness" else _scores
-    single = len(order) == 1
-    return [
-        make(study, setting, found[setting], f"study-{study.name}" + ("" if single else f"-{number}"))
-        for number, setting in enumerate(order, start=1)
-    ]
+    make = _robustness if study.layout == "robustness" else partial(_scores, codes=codes)
+    tables = []
+    for place, setting in enumerate(order, start=1):
+        name = f"study-{study.name}" + ("" if len(order) == 1 else f"-{place}")
+        table = make(study, setting, found[setting], name)
+        old = _stale_lines(found[setting], stale)
+        tables.append(replace(table, notes={**table.notes, words.STALE_NOTE: old}) if old else table)
+    return tables
 
 
 def what_to_run(study: Study) -> str:
@@ -152,10 +168,10 @@ def matches(line: Line, record: Record) -> bool:
     named = {**fixed.get("params", {})}
     named |= {f"pretraining.{name}": value for name, value in fixed.get("pretraining_params", {}).items()}
     held = {**spec["params"]}
-    held |= {f"pretraining.{name}": value for name, value in spec.get("pretraining_params", {}).items()}
+    held |= {f"pretraining.{name}": value for name, value in spec["pretraining_params"].items()}
     if any(held.get(name) != value for name, value in named.items()):
         return False
-    return set(record["method"].get("changed", {})) <= set(named)
+    return set(record["method"]["changed"]) <= set(named)
 
 
 def _setting(line: Line, record: Record) -> Setting:
@@ -177,7 +193,7 @@ class _Read:
 def _read(line: Line, runs: Sequence[Record]) -> _Read:
     """Over seeds; where a line leaves several pretrainings to validation, of the best one.
 
-    Of several cells, which only journals that do not say what was changed can have here, the one with most runs.
+    Of several cells, whose defaults have changed since or whose precision differs, the one with most runs.
     """
     by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
@@ -219,9 +235,9 @@ def _best(line: Line, cells: Mapping[str, list[Record]]) -> str:
     return max(sorted(known), key=mean, default=min(cells))
 
 
-def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
+def _scores(study: Study, setting: Setting, found: _Found, name: str, *, codes: Mapping[str, str]) -> ReportTable:
     printed = reference(study.reference) if study.reference and setting.is_papers else None
-    columns = _columns(printed, {dataset for _, dataset in found.runs})
+    columns = _columns(printed, {dataset for _, dataset in found.runs}, codes)
     flagged: list[str] = []
     body = []
     for place, line in enumerate(study.lines):
@@ -234,7 +250,7 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
             if fields[-1].values.get("beyond 2 std"):
                 flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {fields[-1].lines[-1]}")
         body.append((*map(text, line.labels), *fields))
-    return Table(
+    return ReportTable(
         name=name,
         title=f"{study.title}: {setting}",
         caption=_caption(study, setting, found),
@@ -253,12 +269,18 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
 
 def _failures(found: _Found) -> list[str]:
     """One line for each failed run, whose seed no table shows."""
-    failed = {run["run"]: run for runs in found.runs.values() for run in runs if run["status"] != "ok"}
-    lines = [
-        f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}: {run['reason'] or run['status']}"
-        for run in failed.values()
-    ]
-    return words.some_of(lines)
+    failed = [run for run in found.every.values() if run["status"] != "ok"]
+    return words.some_of([f"{_run_text(run)}: {run['reason'] or run['status']}" for run in failed])
+
+
+def _stale_lines(found: _Found, stale: Mapping[str, str]) -> tuple[str, ...]:
+    """One line for each run that was made by other code than there is now."""
+    old = [f"{_run_text(run)}: {stale[name]}" for name, run in found.every.items() if name in stale]
+    return tuple(words.some_of(old))
+
+
+def _run_text(run: Record) -> str:
+    return f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}"
 
 
 def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) -> Field:
@@ -287,7 +309,7 @@ def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) 
     return Field(tuple(lines) or (words.NOTHING,), {**values, "failed": read.failed})
 
 
-def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Table:
+def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> ReportTable:
     """Mean rank of the standard deviation, over the datasets on which every line has one."""
     from pandas import DataFrame
 
@@ -319,8 +341,8 @@ def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Tab
                 number(float(ours[label]) if label in ours else None, 3),
             )
         )
-    over = words.counted(len(shared), "dataset")
-    return Table(
+    over = plural(len(shared), "dataset")
+    return ReportTable(
         name=name,
         title=f"{study.title}: {setting}",
         caption=f"{_caption(study, setting, found)} {words.ROBUSTNESS_STUDY.format(over=over)}",
@@ -346,27 +368,25 @@ def paper_robustness() -> dict[str, float]:
     return {str(label): float(rank) for label, rank in ranks.items()}
 
 
-def _datasets(study: Study) -> Table:
-    """The paper's statistics of its datasets, and what the registry declares."""
-    from llpbench.data.specs import dataset_specs
-
-    ours = {spec.code or spec.name: spec for spec in dataset_specs()}
+def _datasets(study: Study, datasets: Mapping[str, Mapping[str, Any]]) -> ReportTable:
+    """The paper's statistics of its datasets, and what runs say of theirs."""
+    ours = {facts["code"] or name: {"name": name, **facts} for name, facts in sorted(datasets.items())}
     printed = {
         {"Movielens-1M": "ML", "Private": "PA, PB"}.get(row["dataset"], row["dataset"]): row for row in rows("datasets")
     }
     facts = ("rows", "numeric", "categorical", "classes")
     body = []
     for code in dict.fromkeys((*printed, *ours)):
-        spec = ours.get(code)
-        fields = [text(code), text(spec.name if spec else words.NOTHING)]
+        own = ours.get(code, {})
+        fields = [text(code), text(own.get("name", words.NOTHING))]
         for fact in facts:
             theirs = printed.get(code, {}).get(fact, "")
-            known = getattr(spec, fact) if spec else None
+            known = own.get(fact)
             shown = [f"paper {theirs}"] if theirs else []
             shown += [f"{known:,}"] if known is not None else []
             fields.append(Field(tuple(shown) or (words.NOTHING,), {"paper": theirs or None, "ours": known}))
-        body.append((*fields, text(spec.licence if spec else words.NOTHING)))
-    return Table(
+        body.append((*fields, text(own.get("licence", words.NOTHING))))
+    return ReportTable(
         name=f"study-{study.name}",
         title=study.title,
         caption=words.DATASETS_STUDY,
@@ -380,11 +400,8 @@ def _datasets(study: Study) -> Table:
     )
 
 
-def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
-    """(code, dataset) of the columns: the paper's in its order, then what else has run."""
-    from llpbench.core.registry import DATASETS
-
-    codes = {entry.name: str(entry.facts.get("code", "")) for entry in DATASETS.entries()}
+def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(code, dataset) of the columns: the paper's in its order, then what else has run. `codes` are by dataset."""
     names = {code: name for name, code in codes.items() if code}
     first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
     known = {dataset for _, dataset in first}
@@ -394,8 +411,7 @@ def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
 
 
 def _caption(study: Study, setting: Setting, found: _Found) -> str:
-    runs = [run for each in found.runs.values() for run in each]
-    hardware = ", ".join(sorted({device(run["hardware"]) for run in runs}))
-    has = bool(study.reference) and (setting.is_papers or study.view == "robustness")
+    hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
+    has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
     beside = "With the paper's numbers beside" if has else "The paper prints no numbers for this"
     return f"{study.question} Ours on {hardware}. {beside}."

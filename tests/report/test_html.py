@@ -17,7 +17,7 @@ from report_factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
-from llpbench.report import text as words
+from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.html import PagePlot, PageTable, to_html
 from llpbench.report.ranking import mean_over_columns, runs_that_count
@@ -139,7 +139,7 @@ def test_shows_the_board_that_python_makes(show: Show, criterion: str) -> None:
     browser = show(found, f"#criterion={criterion}")
     shown = table(browser)
     assert shown[0][-len(board.columns) :] == [_heading(board, index) for index in range(len(board.columns))]
-    assert [row[:2] for row in shown[1:]] == [[words.rank_text(row), row.entry.method] for row in board.rows]
+    assert [row[:2] for row in shown[1:]] == [[words.rank_text(row), row.contender.method] for row in board.rows]
     for line, row in zip(shown[1:], board.rows, strict=True):
         assert line[-len(board.columns) :] == [" | ".join(words.score_lines(score)) for score in row.scores]
     bold = browser.execute_script(
@@ -152,7 +152,7 @@ def test_shows_the_board_that_python_makes(show: Show, criterion: str) -> None:
 def test_means_are_those_that_rows_are_ranked_by(show: Show) -> None:
     found = _random_records()
     board = tabulate(found).boards[0]
-    counting = runs_that_count([row for row in board.rows if row.entry.role == ""])
+    counting = runs_that_count([row for row in board.rows if row.contender.role == ""])
     expected = [f"{mean_over_columns(row, counting):.2f}" for row in board.rows if row.rank is not None]
     assert len(expected) > 2
     means = column(show(found), "Mean AUC")
@@ -554,14 +554,14 @@ def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def _heading(board: Board, index: int) -> str:
-    counts = {column for column, _ in runs_that_count([row for row in board.rows if row.entry.role == ""])}
+    counts = {column for column, _ in runs_that_count([row for row in board.rows if row.contender.role == ""])}
     column = board.columns[index]
     return f"{column.dataset}{column.bag_size}{'' if index in counts else 'not in the mean'}"
 
 
 def _sorted_by_column(board: Board, index: int, sign: int = 1) -> list[str]:
     """Methods by their score in a column, best first if `sign` is 1; those without one come last."""
-    scores = [(row.entry.method, row.scores[index].headline) for row in board.rows]
+    scores = [(row.contender.method, row.scores[index].headline) for row in board.rows]
     known = sorted(((m, s.mean) for m, s in scores if s is not None), key=lambda pair: -sign * pair[1])
     return [method for method, _ in known] + [method for method, summary in scores if summary is None]
 

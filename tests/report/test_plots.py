@@ -26,8 +26,8 @@ from llpbench.report.plots import Plot, draw_all
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.heat_map import heat_maps
+from llpbench.report.plots.layout import LONGEST, labels, shown
 from llpbench.report.plots.learning import learning_curves
-from llpbench.report.plots.parts import LONGEST, labels, shown
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing
@@ -274,7 +274,7 @@ def test_pretraining_is_hollow_and_variants_are_paler() -> None:
             *runs("dllp", 0.8, pretraining="self+bag"),
         ]
     )
-    styles = {entry.label: style for entry, style in row_styles(of.rows).items()}
+    styles = {contender.label: style for contender, style in row_styles(of.rows).items()}
     plain, saint = styles["dllp (mlp)"], styles["dllp (saint)"]
     assert (plain.colour, plain.hollow) == (METHODS["dllp"].colour, False)
     assert (saint.marker, saint.hollow) == (plain.marker, False)
@@ -316,8 +316,8 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     )
     counting = runs_that_count(of.rows)
     costs = [cost for row in of.rows if (cost := cost_of(row, counting))]
-    assert [cost.row.entry.method for cost in front(costs)] == ["fast", "better", "best"]
-    assert {cost.row.entry.method: cost.seconds for cost in costs} == {
+    assert [cost.row.contender.method for cost in front(costs)] == ["fast", "better", "best"]
+    assert {cost.row.contender.method: cost.seconds for cost in costs} == {
         "fast": 2.0,
         "better": 11.0,
         "beaten": 21.0,
@@ -425,7 +425,7 @@ def test_matplotlib_waits_until_something_is_drawn() -> None:
 
 
 def styles_by_method(of: Board) -> dict[str, Any]:
-    return {entry.method: style for entry, style in row_styles(of.rows).items()}
+    return {contender.method: style for contender, style in row_styles(of.rows).items()}
 
 
 def visible(drawing: Drawing) -> list[Axes]:

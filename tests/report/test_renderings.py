@@ -17,12 +17,12 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, files, make_report, render, render_tables, write_report
+from llpbench.report import Leaderboards, make_report, publishing, render, render_tables, write_report
 from llpbench.report.boards import Summary
+from llpbench.report.exports import table_csv, table_json
 from llpbench.report.latex import to_latex
-from llpbench.report.machines import table_csv, table_json
 from llpbench.report.markdown import escape, page_markdown, to_markdown
-from llpbench.report.table import SCORE, Field, Heading, Table, number, score, text
+from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
 
 
@@ -165,7 +165,7 @@ def test_a_selection_gap_compares_the_same_columns_whatever_else_is_shown() -> N
         assert by_l1.rows[0][column].lines == ("10.00 ± – (1)",)
 
 
-TABLE = Table(
+TABLE = ReportTable(
     name="example",
     title="An example_",
     caption="50 % & more.",
@@ -217,7 +217,7 @@ def test_numbers_that_are_unknown_are_shown_as_such() -> None:
 
 def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
     file = io.StringIO()
-    wide = Table(
+    wide = ReportTable(
         "wide",
         "Wide",
         "",
@@ -333,7 +333,7 @@ def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
     assert len(every) > 1
-    monkeypatch.setattr(files, "MOST_PLOTTED", sum(every.values()) - 1)
+    monkeypatch.setattr(publishing, "MOST_PLOTTED", sum(every.values()) - 1)
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     page = (tmp_path / "index.html").read_text()
     shown = {name for name in every if f'id="plot-{name}"' in page}

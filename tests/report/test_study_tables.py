@@ -9,18 +9,18 @@ from report_factory import failed, record, runs
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference, rows
+from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import paper_robustness, study_tables
-from llpbench.report.table import Table
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 
 
-def table(study: str, *groups: list[Record]) -> Table:
+def table(study: str, *groups: list[Record]) -> ReportTable:
     (found,) = study_tables(STUDIES[study], [run for group in groups for run in group])
     return found
 
 
-def field(of: Table, column: str, *labels: str) -> Any:
+def field(of: ReportTable, column: str, *labels: str) -> Any:
     place = [heading.text for heading in of.headings].index(column)
     return next(row[place] for row in of.rows if tuple(f.lines[0] for f in row[: len(labels)]) == labels)
 

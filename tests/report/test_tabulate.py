@@ -24,7 +24,7 @@ def score(records: list[Record], row: int = 0, column: int = 0) -> Score:
 
 
 def labels(board: Board) -> list[str]:
-    return [row.entry.label for row in board.rows]
+    return [row.contender.label for row in board.rows]
 
 
 def test_mean_and_sample_std_over_seeds() -> None:
@@ -130,7 +130,7 @@ class TestMethodsWithoutEpochs:
 
     def test_their_seeds_are_expected_of_the_others(self) -> None:
         board = fine(tabulate([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)]))
-        assert {row.entry.method: row.scores[0].missing for row in board.rows} == {"dllp": (1, 2), "ridge": ()}
+        assert {row.contender.method: row.scores[0].missing for row in board.rows} == {"dllp": (1, 2), "ridge": ()}
 
     def test_seeds_of_one_protocol_are_no_gap_in_another(self) -> None:
         short = {**PROTOCOL, "epochs": 30}
@@ -240,7 +240,7 @@ def test_provenance_names_each_thing_once() -> None:
         record(seed=1, code={"version": "0.1.0", "commit": "fedcba9876543210", "dirty": True}),
         failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}),
     ]
-    found = tabulate(records).provenance
+    found = tabulate(records).origin
     assert (found.runs, found.failed) == (3, 1)
     assert found.code == ("0.1.0 (0123456789)", "0.1.0 (fedcba9876, with uncommitted changes)")
     assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")

@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from llpbench.report import statistics
 from llpbench.report.boards import Board
-from llpbench.report.plots import parts
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
@@ -23,30 +23,30 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     found = Standings(board)
     columns = sorted({column for column, _ in found.runs})
     spreads = {
-        row.entry.label: [summary.std if (summary := found.spread(row, column)) else None for column in columns]
+        row.contender.label: [summary.std if (summary := found.spread(row, column)) else None for column in columns]
         for row in found.ranked
     }
     if len(spreads) < 2 or any(std is None for stds in spreads.values() for std in stds):
         return
     by_auc = statistics.mean_ranks(found.frame())
     by_spread = statistics.robustness(DataFrame(spreads).T)
-    rows = sorted(found.ranked, key=lambda row: (-float(by_auc[row.entry.label]), row.entry.label))
-    styles, names = row_styles(rows), parts.labels(board.rows)
+    rows = sorted(found.ranked, key=lambda row: (-float(by_auc[row.contender.label]), row.contender.label))
+    styles, names = row_styles(rows), layout.labels(board.rows)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.21 * len(rows)))
     ax = figure.subplots()
     for place, row in enumerate(rows):
-        style, label = styles[row.entry], row.entry.label
+        style, label = styles[row.contender], row.contender.label
         ax.plot([by_auc[label], by_spread[label]], [place, place], color=style.colour, linewidth=1.6, alpha=0.6)
         ax.plot([by_auc[label]], [place], **{**style.points(), "marker": "o", "markersize": 6})
         ax.plot([by_spread[label]], [place], marker="|", markersize=9, markeredgewidth=2.2, color=style.colour)
-    ax.set_yticks(range(len(rows)), [names[row.entry] for row in rows])
+    ax.set_yticks(range(len(rows)), [names[row.contender] for row in rows])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlim(left=0.7)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.grid(visible=True)
     ax.set_xlabel("mean rank over columns (1: best)")
-    parts.legend_below(
+    layout.legend_below(
         figure,
         [
             Line2D([], [], linestyle="none", marker="o", markersize=6, color="0.3", label="by AUC"),
@@ -66,10 +66,10 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         kind="robustness",
         name=f"robustness-{name}",
         title="Accuracy and robustness",
-        caption=parts.sentences(
+        caption=layout.sentences(
             f"Mean rank over {len(columns)} columns of the leaderboard, of the ranked rows: by test AUC, and by its "
             "standard deviation over seeds (1: the smallest). A method can be robust and bad.",
-            parts.setting(board),
+            layout.setting(board),
         ),
         bagging=board.bagging,
         criterion=board.criterion.name,
