@@ -217,14 +217,15 @@ def report(
     formats: str,
 ) -> int:
     """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
-    from llpbench.report import make_report, write_report
+    from llpbench.report import make_report, select_formats, write_report
 
+    wanted = select_formats(formats)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
     made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
     folder = Path(out)
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
-    write_report(made, folder, plots=pictures, formats=[part.strip() for part in formats.split(",") if part.strip()])
+    write_report(made, folder, plots=pictures, formats=wanted)
     if chosen is None:
         _show_leaderboards(made.leaderboards, folder)
     else:

@@ -2,15 +2,15 @@
 
 from llpbench.report.boards import Leaderboards
 from llpbench.report.pages import Report
-from llpbench.report.publishing import FORMATS, make_report, write_report
+from llpbench.report.publishing import make_report, select_formats, write_report
 from llpbench.report.terminal import render, render_tables
 
 __all__ = [
-    "FORMATS",
     "Leaderboards",
     "Report",
     "make_report",
     "render",
     "render_tables",
+    "select_formats",
     "write_report",
 ]

@@ -1,4 +1,4 @@
-"""What the page's script opens a score with: the facts of every run, packed as columns in which what repeats stands once.
+"""What the page opens a score with: the facts of every run, packed as columns in which what repeats stands once.
 
 No mean, rank or order is made of them there: the tables of the page hold what Python has computed.
 """

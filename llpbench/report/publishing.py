@@ -52,18 +52,24 @@ def make_report(
     return Report(leaderboards, made, tuple(warnings))
 
 
+def select_formats(names: str) -> list[str]:
+    """Formats from a comma list; raises `LLPBenchError` for one that there is not."""
+    chosen = [name for part in names.split(",") if (name := part.strip())]
+    for name in chosen:
+        if name not in FORMATS:
+            raise LLPBenchError(f"unknown format {name!r}. {hint(name, FORMATS)}There are: {', '.join(FORMATS)}.")
+    return chosen
+
+
 def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> None:
     """Write the pages, `leaderboards.csv` and `index.html` into `out`.
 
     With `plots`, draw the plots into that folder, and show them on the page; with `formats` (of `FORMATS`), write every
     table in each of them into `tables/`. Tables that an earlier report wrote there and this one does not are deleted.
-    Raises `LLPBenchError` for an unknown format, and if something cannot be written.
+    Raises `LLPBenchError` if something cannot be written.
     """
     from llpbench.report.html import to_html
 
-    unknown = next((name for name in formats if name not in FORMATS), None)
-    if unknown is not None:
-        raise LLPBenchError(f"unknown format {unknown!r}. {hint(unknown, FORMATS)}There are: {', '.join(FORMATS)}.")
     drawn: list[PagePlot] = []
     warnings = list(report.warnings)
     if plots is not None:

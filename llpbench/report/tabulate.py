@@ -150,10 +150,11 @@ def _column(key: ColumnKey, cells: Sequence[_Cell]) -> Column:
     bags = [run["bags"] for cell in cells for run in cell.runs.values()]
     sizes = [found["sizes"] for found in bags if "sizes" in found]
     validation = [found["validation"] for found in bags if "validation" in found]
+    middle = float(median(size[1] for size in sizes)) if sizes else 0.0
     return Column(
         *key,
         seeds=tuple(sorted(_seeds(cells, key))),
-        sizes=(min(s[0] for s in sizes), median(s[1] for s in sizes), max(s[2] for s in sizes)) if sizes else None,
+        sizes=(min(size[0] for size in sizes), middle, max(size[2] for size in sizes)) if sizes else None,
         validation=(min(validation), max(validation)) if validation else None,
     )
 

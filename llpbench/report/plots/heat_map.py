@@ -83,7 +83,9 @@ def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
     spans = Counter(board.columns[place].dataset for place in places)
     width = (WIDTH - 2.2) / len(places)
     slant = any(0.075 * min(len(dataset), 16) > count * width for dataset, count in spans.items())
-    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + 0.2 * len(rows)))
+    sizes = [board.columns[place].bags.replace("–", "–\n") for place in places]
+    raised = max(size.count("\n") for size in sizes) * LINE_HEIGHT
+    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + 0.2 * len(rows) + raised / 72))
     ax = figure.subplots()
     for x, place in enumerate(places):
         means = [
@@ -95,14 +97,12 @@ def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
     ax.set_xlim(0, len(places))
     ax.set_ylim(len(rows), 0)
     ax.set_yticks(np.arange(len(rows)) + 0.5, [names[row.contender] for row in rows])
-    sizes = [board.columns[place].bags.replace("–", "–\n") for place in places]
-    further = max(size.count("\n") for size in sizes)
     ax.set_xticks(np.arange(len(places)) + 0.5, sizes)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
-    _headings(ax, spans, slant, further * LINE_HEIGHT)
+    _headings(ax, spans, slant, raised)
     _separate_roles(ax, rows, len(places))
     colours = matplotlib.colormaps[COLOURS]
     scale_key = {"worst": 0.0, "halfway": 0.5, "best of the column": 1.0}
