@@ -23,7 +23,7 @@ from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.page_data import MOST_DETAILED, packed, runs_of, to_json
 from llpbench.report.pages import Report
 from llpbench.report.plots.plot import PagePlot
-from llpbench.report.report_table import ReportTable
+from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.standings import Standings
 
 if TYPE_CHECKING:
@@ -97,6 +97,9 @@ def _template() -> Template:
     def data_uri(svg: str) -> str:
         return f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
 
+    def values(field: Field, heading: Heading) -> str:
+        return to_json([field.values.get(part) for part in heading.parts])
+
     environment = Environment(
         loader=PackageLoader("llpbench.report", "page"),
         autoescape=True,
@@ -105,7 +108,7 @@ def _template() -> Template:
         lstrip_blocks=True,
         finalize=cleaned,
     )
-    environment.filters |= {"data_uri": data_uri, "json": to_json, "quoted": quote}
+    environment.filters |= {"data_uri": data_uri, "quoted": quote, "values": values}
     return environment.get_template("page.html")
 
 
