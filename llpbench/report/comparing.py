@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Leaderboards
@@ -82,5 +83,6 @@ def _protocol(record: Record) -> str:
 
 
 def _auc(record: Record) -> float:
-    value = record["results"]["auc"]["test"].get(HEADLINE)
+    known = [record["results"][name]["test"] for name in BOARD_CRITERIA if name in record["results"]]
+    value = known[0].get(HEADLINE) if known else None
     return float("nan") if value is None else value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from llpbench.core.record import Record
 from llpbench.core.studies import Study
-from llpbench.report import board_tables
+from llpbench.report import board_tables, further_tables
 from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
@@ -80,25 +80,25 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
     origin = {"Origin": words.origin_text(leaderboards.origin)}
     fine, coarse = of("auc"), [*of("mpiou"), *of("l1")]
     gaps = [
-        board_tables.selection_gap(board, other, name)
+        further_tables.selection_gap(board, other, name)
         for board, _ in fine
         for other, name in coarse
         if (other.bagging, other.protocol) == (board.bagging, board.protocol) and board.protocol is not None
     ]
-    robust = [table for board, name in (*fine, *coarse) if (table := board_tables.robustness(board, name))]
+    robust = [table for board, name in (*fine, *coarse) if (table := further_tables.robustness(board, name))]
     times = [
-        board_tables.timing(board, size, name.removeprefix("fine-"))
+        further_tables.timing(board, size, name.removeprefix("fine-"))
         for board, name in fine
         for size in sorted({column.bag_size for column in board.columns})
     ]
     others = {
         "selection-gap": ("Selection gap", gaps),
-        "gap-closed": ("Gap closed", [board_tables.gap_closed(board, name) for board, name in (*fine, *coarse)]),
+        "gap-closed": ("Gap closed", [further_tables.gap_closed(board, name) for board, name in (*fine, *coarse)]),
         "robustness": ("Robustness", robust),
         "timing": ("Time and memory", times),
         "statistics": (
             "Statistics",
-            [table for board, name in (*fine, *coarse) for table in board_tables.statistics_tables(board, name)],
+            [table for board, name in (*fine, *coarse) for table in further_tables.statistics_tables(board, name)],
         ),
     }
     return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]

@@ -122,6 +122,23 @@ class Standings:
         values = row.scores[column].values.get(HEADLINE, {})
         return summarise([values[seed] for c, seed in sorted(self.runs) if c == column and seed in values])
 
+    @property
+    def spreads(self) -> DataFrame | None:
+        """Standard deviations over seeds of the ranked rows, by label, in the columns that count, by index.
+
+        None with fewer than two rows, and where a spread is unknown.
+        """
+        from pandas import DataFrame
+
+        columns = sorted({column for column, _ in self.runs})
+        found = {row.contender.label: [self.spread(row, column) for column in columns] for row in self.ranked}
+        if len(found) < 2 or any(
+            each is None or each.std is None for summaries in found.values() for each in summaries
+        ):
+            return None
+        stds = {label: [each.std for each in summaries if each is not None] for label, summaries in found.items()}
+        return DataFrame(stds, index=columns).T
+
     def gaps_closed(self, row: Row) -> dict[int, float]:
         """(score - floor) / (ceiling - floor) in percent, by column.
 

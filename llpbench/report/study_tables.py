@@ -6,102 +6,25 @@ What a study leaves open (mostly bagging, bag size and encoder, always the proto
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from math import fsum, isfinite
 from typing import Any
 
-from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import NOTHING_STALE, Summary, device, summarise
+from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.report_table import Field, Heading, ReportTable, number, text
+from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, read_line
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
 
-OPEN = ("bagging", "bag_size", "encoder")
-"""what a study may leave open"""
-
-PAPER = {"bagging": "ordered", "bag_size": 256}
-"""what the paper's tables are for where they do not say it"""
-
 FLAG = "⚑"
-
-
-def _minutes(record: Record, *parts: str) -> float | None:
-    known = [record["times"][part] for part in parts if record["times"].get(part) is not None]
-    return sum(known) / 60 if known else None
-
-
-def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float | None]:
-    def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion]["diagnostics"].get(name)
-        return None if value is None else times * value
-
-    return read
-
-
-def _metric(name: str) -> Callable[[Record, str], float | None]:
-    def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion]["test"].get(name)
-        return None if value is None else value * (100 if METRICS[name].percent else 1)
-
-    return read
-
-
-MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
-    **{name: _metric(name) for name in METRICS},
-    "cas": _diagnostic("cas"),
-    "pair-accuracy": _diagnostic("pair-accuracy", 100),
-    "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),
-    "pretraining minutes": lambda record, _: _minutes(record, "pretraining"),
-}
-"""what a line reads off a run, under its criterion"""
-
-SHARED = ("minutes", "pretraining minutes")
-"""measures that seeds which train together share"""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a study leaves open, as some runs have it; None for what its lines fix."""
-
-    bagging: str | None
-    bag_size: int | None
-    encoder: str | None
-    protocol: str
-    """as JSON"""
-
-    @property
-    def is_papers(self) -> bool:
-        """Whether the paper's numbers are for this."""
-        return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
-
-    def __str__(self) -> str:
-        size = None if self.bag_size is None else words.bags_text(self.bag_size)
-        encoder = None if self.encoder is None else f"encoder {self.encoder}"
-        protocol = words.protocol_text(json.loads(self.protocol))
-        return " · ".join(part for part in (self.bagging, size, encoder, protocol) if part)
-
-
-@dataclass
-class _Found:
-    """The runs behind one table."""
-
-    runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
-    """by line (its number) and dataset, failed ones too"""
-
-    @property
-    def every(self) -> dict[str, Record]:
-        """By run id."""
-        return {run["run"]: run for runs in self.runs.values() for run in runs}
 
 
 def study_tables(
@@ -115,7 +38,7 @@ def study_tables(
     if study.layout == "datasets":
         return [_datasets(study, datasets)]
     codes = {name: facts["code"] for name, facts in datasets.items()}
-    found = _collect(study, records)
+    found = collect(study, records)
     order = sorted(found, key=lambda setting: (not setting.is_papers, str(setting)))
     make = _robustness if study.layout == "robustness" else partial(_scores, codes=codes)
     tables = []
@@ -132,110 +55,7 @@ def what_to_run(study: Study) -> str:
     return f"Nothing of this study has run yet. Run it with: llpbench run --study {study.name}"
 
 
-def _collect(study: Study, records: Iterable[Record]) -> dict[Setting, _Found]:
-    lines = study.lines
-    by_method: dict[str, list[int]] = defaultdict(list)
-    for place, line in enumerate(lines):
-        by_method[line.fixed["method"]].append(place)
-    found: dict[Setting, _Found] = defaultdict(_Found)
-    without: list[tuple[int, Record]] = []
-    """runs of methods that bring their own network: they join every encoder"""
-    for record in records:
-        for place in by_method.get(record["spec"]["method"], ()):
-            if not matches(lines[place], record):
-                continue
-            if record["spec"]["encoder"] is None and "encoder" not in lines[place].fixed:
-                without.append((place, record))
-            else:
-                found[_setting(lines[place], record)].runs[place, record["spec"]["dataset"]].append(record)
-    for place, record in without:
-        own = _setting(lines[place], record)
-        joined = [s for s in found if (s.bagging, s.bag_size, s.protocol) == (own.bagging, own.bag_size, own.protocol)]
-        for setting in joined or [own]:
-            found[setting].runs[place, record["spec"]["dataset"]].append(record)
-    return found
-
-
-def matches(line: Line, record: Record) -> bool:
-    """Whether a run is one of a line's: it has what the line fixes, and else only defaults."""
-    spec, fixed = record["spec"], line.fixed
-    if spec["method"] != fixed["method"]:
-        return False
-    if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
-        return False
-    if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
-        return False
-    named = {**fixed.get("params", {})}
-    named |= {f"pretraining.{name}": value for name, value in fixed.get("pretraining_params", {}).items()}
-    held = {**spec["params"]}
-    held |= {f"pretraining.{name}": value for name, value in spec["pretraining_params"].items()}
-    if any(held.get(name) != value for name, value in named.items()):
-        return False
-    return set(record["method"]["changed"]) <= set(named)
-
-
-def _setting(line: Line, record: Record) -> Setting:
-    spec = record["spec"]
-    left = {part: None if part in line.fixed else spec[part] for part in OPEN}
-    return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What a line reads off its runs on one dataset."""
-
-    summary: Summary | None
-    failed: int
-    chosen: str = ""
-    """what validation chose among, and what it chose; "" where a line leaves no choice"""
-
-
-def _read(line: Line, runs: Sequence[Record]) -> _Read:
-    """Over seeds; where a line leaves several pretrainings to validation, of the best one.
-
-    Of several cells, whose defaults have changed since or whose precision differs, the one with most runs.
-    """
-    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
-    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
-    if len(line.pretrainings) > 1 and cells:
-        best = _best(line, cells)
-        own, chosen = cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
-    else:
-        own, chosen = [run for found in cells.values() for run in found], ""
-    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
-    done = sorted((run for run in own if criterion in run["results"]), key=lambda run: run["seed"])
-    values = [measure(run, criterion) for run in done]
-    found = summarise([value for value in values if value is not None and isfinite(value)])
-    if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in done):
-        found = Summary(found.mean, None, found.n)  # seeds that train together have the same: there is no spread
-    return _Read(found, sum(run["status"] != "ok" for run in own), chosen)
-
-
-def _best(line: Line, cells: Mapping[str, list[Record]]) -> str:
-    """The pretraining with the best mean of the criterion on validation rows, never on test rows, over the seeds that
-    all of them have; over their own where they share none."""
-    criterion = CRITERIA[line.fixed["criterion"]]
-    values = {
-        name: {
-            run["seed"]: value
-            for run in runs
-            if criterion.name in run["results"] and (value := run["results"][criterion.name]["validation"]) is not None
-        }
-        for name, runs in cells.items()
-    }
-    known = {name: found for name, found in values.items() if found}
-    shared = set.intersection(*map(set, known.values())) if known else set()
-
-    def mean(name: str) -> float:
-        found = [value for seed, value in known[name].items() if seed in shared or not shared]
-        return (fsum(found) / len(found)) * (1 if criterion.maximise else -1)
-
-    return max(sorted(known), key=mean, default=min(cells))
-
-
-def _scores(study: Study, setting: Setting, found: _Found, name: str, *, codes: Mapping[str, str]) -> ReportTable:
+def _scores(study: Study, setting: Setting, found: StudyRuns, name: str, *, codes: Mapping[str, str]) -> ReportTable:
     printed = reference(study.reference) if study.reference and setting.is_papers else None
     columns = _columns(printed, {dataset for _, dataset in found.runs}, codes)
     flagged: list[str] = []
@@ -244,7 +64,7 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str, *, codes: 
         labels = dict(zip(study.factors, line.labels, strict=True))
         fields = []
         for code, dataset in columns:
-            ours = _read(line, found.runs.get((place, dataset), []))
+            ours = read_line(line, found.runs.get((place, dataset), []))
             theirs = printed.find(labels, code) if printed else None
             fields.append(_beside(theirs, ours, line))
             if fields[-1].values.get("beyond 2 std"):
@@ -267,13 +87,13 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str, *, codes: 
     )
 
 
-def _failures(found: _Found) -> list[str]:
+def _failures(found: StudyRuns) -> list[str]:
     """One line for each failed run, whose seed no table shows."""
     failed = [run for run in found.every.values() if run["status"] != "ok"]
     return words.some_of([f"{_run_text(run)}: {run['reason'] or run['status']}" for run in failed])
 
 
-def _stale_lines(found: _Found, stale: Mapping[str, str]) -> tuple[str, ...]:
+def _stale_lines(found: StudyRuns, stale: Mapping[str, str]) -> tuple[str, ...]:
     """One line for each run that was made by other code than there is now."""
     old = [f"{_run_text(run)}: {stale[name]}" for name, run in found.every.items() if name in stale]
     return tuple(words.some_of(old))
@@ -283,7 +103,7 @@ def _run_text(run: Record) -> str:
     return f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}"
 
 
-def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) -> Field:
+def _beside(theirs: tuple[float, float | None] | None, read: LineScore, line: Line) -> Field:
     """Paper, ours, difference; flagged where it exceeds twice the larger of the two standard deviations."""
     ours = read.summary
     digits = 4 if line.fixed["measure"] == "cas" else 2
@@ -309,7 +129,7 @@ def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) 
     return Field(tuple(lines) or (words.NOTHING,), {**values, "failed": read.failed})
 
 
-def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> ReportTable:
+def _robustness(study: Study, setting: Setting, found: StudyRuns, name: str) -> ReportTable:
     """Mean rank of the standard deviation, over the datasets on which every line has one."""
     from pandas import DataFrame
 
@@ -317,7 +137,7 @@ def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Rep
 
     datasets = sorted({dataset for _, dataset in found.runs})
     summaries = {
-        line.labels[0]: [_read(line, found.runs.get((place, dataset), [])).summary for dataset in datasets]
+        line.labels[0]: [read_line(line, found.runs.get((place, dataset), [])).summary for dataset in datasets]
         for place, line in enumerate(study.lines)
     }
     present = {label: stds for label, stds in summaries.items() if any(stds)}
@@ -410,7 +230,7 @@ def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str])
     return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
 
 
-def _caption(study: Study, setting: Setting, found: _Found) -> str:
+def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
     has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
     beside = "With the paper's numbers beside" if has else "The paper prints no numbers for this"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from pandas import DataFrame
 
+from llpbench.core.text import plural
 from llpbench.report import statistics
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
@@ -21,15 +21,11 @@ from llpbench.report.standings import Standings
 def robustness(board: Board, name: str) -> Iterator[Drawing]:
     """Mean rank by AUC beside mean rank by spread over seeds, of the ranked rows; nothing where a spread is unknown."""
     found = Standings(board)
-    columns = sorted({column for column, _ in found.runs})
-    spreads = {
-        row.contender.label: [summary.std if (summary := found.spread(row, column)) else None for column in columns]
-        for row in found.ranked
-    }
-    if len(spreads) < 2 or any(std is None for stds in spreads.values() for std in stds):
+    spreads = found.spreads
+    if spreads is None:
         return
     by_auc = statistics.mean_ranks(found.frame())
-    by_spread = statistics.robustness(DataFrame(spreads).T)
+    by_spread = statistics.robustness(spreads)
     rows = sorted(found.ranked, key=lambda row: (-float(by_auc[row.contender.label]), row.contender.label))
     styles, names = row_styles(rows), layout.labels(board.rows)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.21 * len(rows)))
@@ -67,8 +63,8 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         name=f"robustness-{name}",
         title="Accuracy and robustness",
         caption=layout.sentences(
-            f"Mean rank over {len(columns)} columns of the leaderboard, of the ranked rows: by test AUC, and by its "
-            "standard deviation over seeds (1: the smallest). A method can be robust and bad.",
+            f"Mean rank over {plural(len(spreads.columns), 'column')} of the leaderboard, of the ranked rows: by test "
+            "AUC, and by its standard deviation over seeds (1: the smallest). A method can be robust and bad.",
             layout.setting(board),
         ),
         bagging=board.bagging,
