@@ -131,13 +131,12 @@ class Standings:
         from pandas import DataFrame
 
         columns = sorted({column for column, _ in self.runs})
-        found = {row.contender.label: [self.spread(row, column) for column in columns] for row in self.ranked}
-        if len(found) < 2 or any(
-            each is None or each.std is None for summaries in found.values() for each in summaries
-        ):
-            return None
-        stds = {label: [each.std for each in summaries if each is not None] for label, summaries in found.items()}
-        return DataFrame(stds, index=columns).T
+        stds = {
+            row.contender.label: [spread.std if (spread := self.spread(row, column)) else None for column in columns]
+            for row in self.ranked
+        }
+        unknown = any(std is None for row in stds.values() for std in row)
+        return None if unknown or len(stds) < 2 else DataFrame(stds, index=columns).T
 
     def gaps_closed(self, row: Row) -> dict[int, float]:
         """(score - floor) / (ceiling - floor) in percent, by column.

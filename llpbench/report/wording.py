@@ -51,13 +51,19 @@ CAPTION = (
     "tie, and a best over a single seed is not marked."
 )
 
+RANKS = (
+    "95 % of rank: paired bootstrap of datasets, seeds nested. Tie: rows of one letter cannot be told apart from the "
+    "best of that letter; a later letter's rows can be told apart from the best of the one before, not from every row "
+    "of it."
+)
+
+COVERAGE = "Coverage: runs with a score, of all runs of a complete row."
+
 OVERALL = (
     "Over {columns} and the {runs} runs in them that count: those that more than half of the methods have attempted. "
-    "Mean AUC: mean over columns, ± standard deviation over seeds of that mean. 95 % of rank: paired bootstrap of "
-    "datasets, seeds nested. Tie: rows of one letter cannot be told apart from the best of that letter; a "
-    "later letter's rows can be told apart from the best of the one before, not from every row of it. Mean rank: over "
-    "columns. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs in which a row is above "
-    "another ranked row. Coverage: runs with a score, of all runs of a complete row."
+    "Mean AUC: mean over columns, ± standard deviation over seeds of that mean. "
+    f"{RANKS} Mean rank: over columns. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs in "
+    f"which a row is above another ranked row. {COVERAGE}"
 )
 
 SELECTION_GAP = (

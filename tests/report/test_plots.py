@@ -358,6 +358,8 @@ def test_unequal_bags_are_drawn_by_their_real_sizes(tmp_path: Path) -> None:
     assert "adult, 1–9–11,660" in texts
     assert all(part in drawn["heat-map"].svg.read_text(encoding="utf-8") for part in ("1–", "9–", "11,660"))
     assert "bag-size" not in drawn
+    for kind in ("heat-map", "proportions", "time"):
+        assert "1–9–11,660 are the least, median and most rows of a training bag" in drawn[kind].caption
 
 
 def test_with_many_methods_the_simple_ones_step_back() -> None:

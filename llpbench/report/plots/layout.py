@@ -122,8 +122,9 @@ def _legend_columns(entries: Sequence[Line2D]) -> int:
 
 
 def setting(board: Board) -> str:
-    """Board and protocol as a sentence, for captions."""
-    return f"{words.title(board)}; {words.protocol_text(board.protocol)}."
+    """Board and protocol as a sentence, for captions, and how the sizes of unequal bags are shown."""
+    where = f"{words.title(board)}; {words.protocol_text(board.protocol)}."
+    return sentences(where, words.sizes_text(board.columns))
 
 
 def sentences(*parts: str) -> str:

@@ -9,6 +9,7 @@ from math import fsum
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from llpbench.report import wording as words
 from llpbench.report.boards import ColumnKey, Leaderboards
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
@@ -57,6 +58,7 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
                 "by dataset and bag size: percent of bags in each bin, mean over seeds. The closer to one value, the "
                 "less do bags tell apart.",
                 f"The first {len(places)} of {len(found)} pairs." if len(places) < len(found) else "",
+                words.sizes_text(columns),
             ),
             bagging=baggings[0] if len(baggings) == 1 else None,
         ),
