@@ -206,17 +206,26 @@ out_option = click.option(
 @click.option("--no-plots", is_flag=True, help="Leave the plots away, which take longest.")
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
+@click.option("--formats", metavar="NAMES", default="", help="Write every table as csv, json or tex, too (csv,tex).")
 def report(
-    journals: tuple[str, ...], out: str, plots_dir: str | None, no_plots: bool, study: str | None, common: bool
+    journals: tuple[str, ...],
+    out: str,
+    plots_dir: str | None,
+    no_plots: bool,
+    study: str | None,
+    common: bool,
+    formats: str,
 ) -> int:
     """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
-    from llpbench.report import make_report, write_report
+    from llpbench.report import make_report, select_formats, write_report
 
+    wanted = select_formats(formats)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
     made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
     folder = Path(out)
-    write_report(made, folder, plots=None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS)
+    pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
+    write_report(made, folder, plots=pictures, formats=wanted)
     if chosen is None:
         _show_leaderboards(made.leaderboards, folder)
     else:
@@ -325,7 +334,7 @@ def _merge(names: Sequence[str]) -> Merged:
 
 
 def _warn(merged: Merged) -> None:
-    from llpbench.report.text import some_of
+    from llpbench.report.wording import some_of
 
     for line in some_of([*merged.warnings, *merged.disputed]):
         click.echo(f"llpbench: {line}", err=True)

@@ -10,7 +10,6 @@ The labels are the paper's own (`report/paper/*.csv`). This module imports neith
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import itertools
 from collections.abc import Mapping
@@ -18,13 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import hint
 
 Level = Mapping[str, Any]
 """What a level fixes: `method`, `pretraining` (a tuple: the best of them by validation), `bagging`, `bag_size`,
 `encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults), or what it reads off:
 `criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)"""
 
-View = Literal["scores", "robustness", "datasets"]
+Layout = Literal["scores", "robustness", "datasets"]
+"""of a study's table: a score in each field, ranks of spreads, or facts of the datasets"""
 
 ALL = "paper"
 """the union of all studies"""
@@ -61,7 +62,7 @@ class Study:
     """by the heading of its column: levels by the label of their rows"""
     reference: str = ""
     """the paper's numbers: a file of `report/paper`; "" where the paper has a figure"""
-    view: View = "scores"
+    layout: Layout = "scores"
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -175,7 +176,7 @@ STUDIES: dict[str, Study] = {
             "How much does a method depend on the seed? Mean rank of its standard deviation.",
             {"method": {**_BASELINES, **_BDC}},
             "robustness",
-            view="robustness",
+            layout="robustness",
         ),
         Study(
             "training-time",
@@ -320,7 +321,7 @@ STUDIES: dict[str, Study] = {
             "Datasets",
             "What is trained on?",
             reference="datasets",
-            view="datasets",
+            layout="datasets",
         ),
     )
 }
@@ -332,9 +333,7 @@ def select(pattern: str) -> list[Study]:
     for part in filter(None, (part.strip() for part in pattern.split(","))):
         names = list(STUDIES) if part in (ALL, "all") else fnmatch.filter(STUDIES, part)
         if not names:
-            near = difflib.get_close_matches(part, STUDIES, n=3, cutoff=0.5)
-            hint = f"Did you mean {' or '.join(near)}? " if near else ""
-            raise LLPBenchError(f"unknown study {part!r}. {hint}There are: {ALL}, {', '.join(STUDIES)}.")
+            raise LLPBenchError(f"unknown study {part!r}. {hint(part, STUDIES)}There are: {ALL}, {', '.join(STUDIES)}.")
         chosen.update({name: STUDIES[name] for name in names})
     if not chosen:
         raise LLPBenchError(f"no study was named. There are: {ALL}, {', '.join(STUDIES)}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, Criterion
@@ -19,6 +20,12 @@ Role = Literal["ceiling", "", "floor"]
 
 HEADLINE = "auc"
 """the test metric that leaderboards show and rank by"""
+
+ColumnKey = tuple[str, int]
+"""dataset and bag size as a cell's specification has them (0: a bagging without a size): what names a column"""
+
+NOTHING_STALE: Mapping[str, str] = MappingProxyType({})
+"""what reports go by where nobody has compared the runs with the code"""
 
 
 class Summary(NamedTuple):
@@ -37,14 +44,36 @@ class Column(NamedTuple):
     bag_size: int
     seeds: tuple[int, ...]
     """every seed that the journal holds for this column, ascending: what a complete score has"""
+    sizes: tuple[int, float, int] | None = None
+    """rows of a training bag over all seeds: least, median (of the seeds' medians), most; None if no run says"""
+    validation: tuple[int, int] | None = None
+    """number of validation bags: that of the seed with fewest, and with most; None if no run says"""
+
+    @property
+    def key(self) -> ColumnKey:
+        """What names it among the columns of its board."""
+        return self.dataset, self.bag_size
+
+    @property
+    def unequal(self) -> bool:
+        """Whether its bags are known to differ in size."""
+        return self.sizes is not None and self.sizes[0] != self.sizes[2]
+
+    @property
+    def bags(self) -> str:
+        """The sizes of its bags: `256`, or least, median and most where they differ: `1–9–11,660`."""
+        if self.sizes is not None and self.unequal:
+            least, middle, most = self.sizes
+            return f"{least:,}–{middle:,.6g}–{most:,}"
+        return str(self.bag_size or (self.sizes[0] if self.sizes else "unknown sizes"))
 
     @property
     def title(self) -> str:
         """As headings name it, e.g. `adult 256`."""
-        return f"{self.dataset} {self.bag_size}"
+        return f"{self.dataset} {self.bags}"
 
 
-class Entry(NamedTuple):
+class Contender(NamedTuple):
     """What is compared: it names a row."""
 
     method: str
@@ -78,6 +107,8 @@ class Score:
     """reason by seed"""
     missing: tuple[int, ...]
     """seeds of the column that have no run here"""
+    stale: Mapping[int, str]
+    """by seed, of runs that succeeded or failed: what has changed in the code since"""
     best_epoch: float | None
     """median over the runs that succeeded; None for methods without epochs"""
     seconds: float | None
@@ -107,9 +138,9 @@ class Score:
 
 @dataclass(frozen=True)
 class Row:
-    """One entry in every column of a board."""
+    """One contender in every column of a board."""
 
-    entry: Entry
+    contender: Contender
     scores: tuple[Score, ...]
     """one for each column"""
     rank: int | None = None
@@ -117,10 +148,8 @@ class Row:
 
     @property
     def is_default(self) -> bool:
-        """Whether its hyperparameters are the method's defaults; old journals say only what sets rows apart."""
-        runs = (run for score in self.scores for run in score.runs.values())
-        changes = [run["method"]["changed"] for run in runs if "changed" in run["method"]]
-        return not any(changes) if changes else not self.entry.configuration
+        """Whether its hyperparameters are the method's defaults."""
+        return not any(run["method"]["changed"] for score in self.scores for run in score.runs.values())
 
 
 @dataclass(frozen=True)
@@ -140,6 +169,8 @@ class Board:
     """one line for each thing that went wrong, with its reason"""
     surprises: tuple[str, ...]
     """one line for each result that is worth a look"""
+    stale: tuple[str, ...]
+    """one line for what was made by other code than there is now"""
     common: bool = False
     """whether only the runs are shown that all rows have completed"""
 
@@ -152,12 +183,12 @@ class Board:
     @property
     def encoders(self) -> tuple[str, ...]:
         """The encoders of its rows, in alphabetical order."""
-        return tuple(sorted({row.entry.encoder for row in self.rows if row.entry.encoder}))
+        return tuple(sorted({row.contender.encoder for row in self.rows if row.contender.encoder}))
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """Where the numbers come from."""
+class Origin:
+    """Where the numbers of a journal come from."""
 
     runs: int
     failed: int
@@ -172,7 +203,7 @@ class Leaderboards:
     """Everything that a journal has to say, ready to be rendered."""
 
     boards: tuple[Board, ...]
-    provenance: Provenance
+    origin: Origin
 
     def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
         """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""
@@ -181,8 +212,7 @@ class Leaderboards:
 
 def device(hardware: Mapping[str, Any]) -> str:
     """`AMD EPYC (cpu)`."""
-    kind, name = hardware.get("device"), hardware.get("name")
-    return f"{name} ({kind})" if name and kind else str(name or kind or "unknown hardware")
+    return f"{hardware['name']} ({hardware['device']})"
 
 
 def summarise(values: Sequence[float]) -> Summary | None:

@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record
+from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
-from llpbench.report.text import counted, protocol_text
+from llpbench.report.wording import protocol_text
 from llpbench.results.journal import keep
-
-Place = tuple[str, str, int]
-"""dataset, bagging, bag size"""
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Comparison:
     """Own and published results together."""
 
     leaderboards: Leaderboards
-    """of every place where one's own journal has runs"""
+    """of every dataset, bagging and bag size that one's own journal has"""
     own: frozenset[str]
     """ids of one's own cells"""
     remarks: tuple[str, ...]
@@ -30,15 +29,16 @@ class Comparison:
 
 def compare(own: Mapping[str, Record], published: Mapping[str, Record]) -> Comparison:
     """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes."""
-    places = {_place(record) for record in own.values()}
-    near = {run: record for run, record in published.items() if _place(record) in places}
+    tasks = {_task(record) for record in own.values()}
+    near = {run: record for run, record in published.items() if _task(record) in tasks}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
     kept = {run: keep([near[run]] if run in near else [], record)[-1] for run, record in own.items()}
     leaderboards = tabulate([*{**near, **kept}.values()])
     return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
 
 
-def _place(record: Record) -> Place:
+def _task(record: Record) -> tuple[str, str, int]:
+    """Dataset, bagging and bag size: what methods are compared on."""
     spec = record["spec"]
     return spec["dataset"], spec["bagging"], spec["bag_size"]
 
@@ -47,14 +47,14 @@ def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> lis
     """What became of the runs that both have."""
     both = [run for run in own if run in published and own[run]["status"] == published[run]["status"] == "ok"]
     failed = [run for run in own if run in published and own[run]["status"] != "ok" == published[run]["status"]]
-    lines = [f"{counted(len(failed), 'run')} failed here that succeeded when published: the published ones are shown."]
+    lines = [f"{plural(len(failed), 'run')} failed here that succeeded when published: the published ones are shown."]
     lines = lines if failed else []
     if not both:
         return lines
     gaps = {run: abs(_auc(own[run]) - _auc(published[run])) for run in both}
     same = [run for run in both if own[run]["results"] == published[run]["results"]]
     worst = max(both, key=lambda run: gaps[run])
-    line = f"{counted(len(both), 'run')} in both journals: {len(same)} with identical results"
+    line = f"{plural(len(both), 'run')} in both journals: {len(same)} with identical results"
     if len(same) < len(both):
         spec = own[worst]["spec"]
         where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {own[worst]['seed']}"
@@ -83,5 +83,6 @@ def _protocol(record: Record) -> str:
 
 
 def _auc(record: Record) -> float:
-    value = record["results"]["auc"]["test"].get(HEADLINE)
+    known = [record["results"][name]["test"] for name in BOARD_CRITERIA if name in record["results"]]
+    value = known[0].get(HEADLINE) if known else None
     return float("nan") if value is None else value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llpbench.report.table import Field, Table
-from llpbench.report.text import clean
+from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.wording import clean
 
 _SPECIAL = str.maketrans(
     {
@@ -30,7 +30,7 @@ _SPECIAL = str.maketrans(
 )
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: ReportTable) -> str:
     """A `table` environment with the table's title and caption."""
     columns = "".join("r" if heading.numeric else "l" for heading in table.headings)
     lines = [

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from llpbench.report.pages import Page
-from llpbench.report.table import Field, Table
-from llpbench.report.text import NO_RUNS, clean
+from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.wording import NO_RUNS, clean
 
 _HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
@@ -15,7 +15,7 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 """what Markdown would take for its own; an underscore inside a word it leaves alone"""
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: ReportTable) -> str:
     """A section: title, caption, the table, and its notes."""
     parts = [f"## {escape(table.title)}", escape(table.caption), _grid(table)]
     for heading, lines in table.notes.items():
@@ -39,7 +39,7 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", clean(text)).translate(_HTML)
 
 
-def _grid(table: Table) -> str:
+def _grid(table: ReportTable) -> str:
     marks = ["---:" if heading.numeric else "---" for heading in table.headings]
     lines = [_line(escape(heading.text) for heading in table.headings), _line(marks)]
     return "\n".join([*lines, *(_line(map(_field, row)) for row in table.rows)])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from llpbench.core.record import Record
+from llpbench.core.text import plural
 from llpbench.report.boards import Column, Role, Row, Summary
 
 
@@ -20,7 +21,9 @@ def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, 
                 reasons[reason].append(seed)
             if undefined := score.undefined():
                 reasons["the run succeeded, but its AUC is undefined"].extend(undefined)
-            lines += [f"{row.entry.label} on {column.title}, {_seeds(s)}: {reason}" for reason, s in reasons.items()]
+            lines += [
+                f"{row.contender.label} on {column.title}, {_seeds(s)}: {reason}" for reason, s in reasons.items()
+            ]
     return tuple(lines)
 
 
@@ -31,22 +34,43 @@ def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterabl
     lines: list[str] = []
     for row in rows:
         shown = [(i, score.headline) for i, score in enumerate(row.scores) if score.headline is not None]
-        if row.entry.role == "" and _below_floor(shown, floors):
-            lines.append(f"{row.entry.label}: below every floor, wherever both have a score")
+        if row.contender.role == "" and _below_floor(shown, floors):
+            lines.append(f"{row.contender.label}: below every floor, wherever both have a score")
         odd = {
             "AUC below 50, worse than chance": [i for i, h in shown if h.mean < 50.0],
             "more than one std above every ceiling": [
                 i
                 for i, h in shown
-                if row.entry.role != "ceiling" and h.mean - (h.std or 0.0) > max(ceilings[i], default=inf)
+                if row.contender.role != "ceiling" and h.mean - (h.std or 0.0) > max(ceilings[i], default=inf)
             ],
             # seeds differ in their split, so this is odd even of a method without any randomness of its own
             "the same AUC for all seeds": [i for i, h in shown if h.std == 0.0],
         }
         for what, places in odd.items():
             if places:
-                lines.append(f"{row.entry.label}: {what}, on {', '.join(columns[i].title for i in places)}")
+                lines.append(f"{row.contender.label}: {what}, on {', '.join(columns[i].title for i in places)}")
     return (*lines, *_mixed_data(runs))
+
+
+def stale_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:
+    """One line for each row and reason for which runs of it count as made by other code; one alone if all are."""
+    runs = [
+        (row.contender.label, column.title, score.stale.get(seed))
+        for row in rows
+        for column, score in zip(columns, row.scores, strict=True)
+        for seed in score.runs
+    ]
+    reasons = {reason for _, _, reason in runs}
+    if len(runs) > 1 and len(reasons) == 1 and None not in reasons:
+        return (f"all {len(runs):,} runs: {runs[0][2]}",)
+    found: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for label, title, reason in runs:
+        if reason is not None:
+            found[label, reason][title] += 1
+    return tuple(
+        f"{label} on {', '.join(titles)} ({plural(titles.total(), 'run')}): {reason}"
+        for (label, reason), titles in found.items()
+    )
 
 
 def _below_floor(shown: Sequence[tuple[int, Summary]], floors: Sequence[Sequence[float]]) -> bool:
@@ -63,7 +87,8 @@ def _mixed_data(runs: Iterable[Record]) -> Iterator[str]:
         if "fingerprint" in data:
             tables[spec["dataset"]].add(data["fingerprint"])
         if "manifest" in data:
-            bags[f"{spec['dataset']} {spec['bag_size']}, seed {run['seed']}"].add(data["manifest"])
+            column = f"{spec['dataset']} {spec['bag_size']}" if spec["bag_size"] else spec["dataset"]
+            bags[f"{column}, seed {run['seed']}"].add(data["manifest"])
     for kind, found in (("versions of the data", tables), ("assignments to bags", bags)):
         for name, hashes in sorted(found.items()):
             if len(hashes) > 1:
@@ -71,7 +96,7 @@ def _mixed_data(runs: Iterable[Record]) -> Iterator[str]:
 
 
 def _means(rows: Sequence[Row], role: Role, column: int) -> list[float]:
-    headlines = [row.scores[column].headline for row in rows if row.entry.role == role]
+    headlines = [row.scores[column].headline for row in rows if row.contender.role == role]
     return [headline.mean for headline in headlines if headline is not None]
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llpbench.core.record import Record
 from llpbench.core.studies import Study
-from llpbench.report import text as words
-from llpbench.report import views
-from llpbench.report.boards import Board, Leaderboards
+from llpbench.report import board_tables, further_tables
+from llpbench.report import wording as words
+from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
+from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import study_tables, what_to_run
-from llpbench.report.table import Table
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,36 @@ class Page:
 
     name: str
     title: str
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     explained: dict[str, str] = field(default_factory=dict)
     """what a reader must know first, by what it is about"""
     missing: tuple[str, ...] = ()
     """what has not run yet, and how to run it"""
 
 
-def study_page(studies: Iterable[Study], records: Sequence[Record]) -> Page:
+@dataclass(frozen=True)
+class Report:
+    """Everything that is made of a journal, but for its files."""
+
+    leaderboards: Leaderboards
+    pages: tuple[Page, ...]
+    warnings: tuple[str, ...] = ()
+    """what a reader must know of the journal itself"""
+
+    @property
+    def tables(self) -> list[ReportTable]:
+        """Every table of its pages."""
+        return [table for page in self.pages for table in page.tables]
+
+
+def study_page(
+    studies: Iterable[Study], records: Sequence[Record], *, stale: Mapping[str, str] = NOTHING_STALE
+) -> Page:
     """The paper's tables, ours beside them; studies of which nothing has run say how to run them."""
-    tables: list[Table] = []
+    tables: list[ReportTable] = []
     missing = []
     for study in studies:
-        found = study_tables(study, records)
+        found = study_tables(study, records, stale=stale)
         tables += found
         if not found:
             missing.append(f"{study.title}: {what_to_run(study)}")
@@ -42,16 +59,16 @@ def study_page(studies: Iterable[Study], records: Sequence[Record]) -> Page:
 def pages(leaderboards: Leaderboards) -> list[Page]:
     """Every page that the boards fill, all in the order in which a reader wants them."""
     boards = leaderboards.boards
-    names = {id(board): name for board, name in zip(boards, views.names_of(boards), strict=True)}
+    names = {id(board): name for board, name in zip(boards, board_tables.names_of(boards), strict=True)}
 
     def of(criterion: str) -> list[tuple[Board, str]]:
         return [(board, names[id(board)]) for board in boards if board.criterion.name == criterion]
 
     found = [
         Page(
-            views.SHORT[criterion],
+            board_tables.SHORT[criterion],
             f"Leaderboards: {title}",
-            tuple(table for board, name in of(criterion) for table in views.board_tables(board, name)),
+            tuple(table for board, name in of(criterion) for table in board_tables.board_tables(board, name)),
             _explained(leaderboards, criterion),
         )
         for criterion, title in (
@@ -60,28 +77,28 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             ("l1", "coarse-grained validation by L1"),
         )
     ]
-    origin = {"Origin": words.provenance_text(leaderboards.provenance)}
+    origin = {"Origin": words.origin_text(leaderboards.origin)}
     fine, coarse = of("auc"), [*of("mpiou"), *of("l1")]
     gaps = [
-        views.selection_gap(board, other, name)
+        further_tables.selection_gap(board, other, name)
         for board, _ in fine
         for other, name in coarse
         if (other.bagging, other.protocol) == (board.bagging, board.protocol) and board.protocol is not None
     ]
-    robust = [table for board, name in (*fine, *coarse) if (table := views.robustness(board, name))]
+    robust = [table for board, name in (*fine, *coarse) if (table := further_tables.robustness(board, name))]
     times = [
-        views.timing(board, size, name.removeprefix("fine-"))
+        further_tables.timing(board, size, name.removeprefix("fine-"))
         for board, name in fine
         for size in sorted({column.bag_size for column in board.columns})
     ]
     others = {
         "selection-gap": ("Selection gap", gaps),
-        "gap-closed": ("Gap closed", [views.gap_closed(board, name) for board, name in (*fine, *coarse)]),
+        "gap-closed": ("Gap closed", [further_tables.gap_closed(board, name) for board, name in (*fine, *coarse)]),
         "robustness": ("Robustness", robust),
         "timing": ("Time and memory", times),
         "statistics": (
             "Statistics",
-            [table for board, name in (*fine, *coarse) for table in views.statistics_tables(board, name)],
+            [table for board, name in (*fine, *coarse) for table in further_tables.statistics_tables(board, name)],
         ),
     }
     return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]
@@ -92,5 +109,5 @@ def _explained(leaderboards: Leaderboards, criterion: str) -> dict[str, str]:
         "Task": words.TASK,
         "Selection": words.SELECTION["fine" if criterion == "auc" else "coarse"],
         "Floor and ceiling": words.ROLES,
-        "Origin": words.provenance_text(leaderboards.provenance),
+        "Origin": words.origin_text(leaderboards.origin),
     }

@@ -22,17 +22,17 @@ def ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows as shown: ceilings, ranked rows best first, rows without a rank, floors."""
     contenders = _of_role(rows, "")
     counting = runs_that_count(contenders)
-    lacking = {row.entry: len(counting - completed(row)) for row in contenders}
-    complete = [row for row in contenders if counting and not lacking[row.entry]]
-    partial = [row for row in contenders if not counting or lacking[row.entry]]
+    lacking = {row.contender: len(counting - completed(row)) for row in contenders}
+    complete = [row for row in contenders if counting and not lacking[row.contender]]
+    partial = [row for row in contenders if not counting or lacking[row.contender]]
     means = [mean_over_columns(row, counting) for row in complete]
     placed = [
         replace(row, rank=1 + sum(other > mean for other in means)) for row, mean in zip(complete, means, strict=True)
     ]
     return (
         *_of_role(rows, "ceiling"),
-        *sorted(placed, key=lambda row: (row.rank or 0, row.entry.label)),
-        *sorted(partial, key=lambda row: (lacking[row.entry], row.entry.label)),
+        *sorted(placed, key=lambda row: (row.rank or 0, row.contender.label)),
+        *sorted(partial, key=lambda row: (lacking[row.contender], row.contender.label)),
         *_of_role(rows, "floor"),
     )
 
@@ -68,14 +68,14 @@ def leaders(rows: Sequence[Row]) -> frozenset[tuple[int, int]]:
 
     A best score over a single seed has no spread, so nothing is claimed for its column.
     """
-    counting = runs_that_count([row for row in rows if row.entry.role == ""])
+    counting = runs_that_count([row for row in rows if row.contender.role == ""])
     found: set[tuple[int, int]] = set()
     for column in {column for column, _ in counting}:
         runs = {run for run in counting if run[0] == column}
         means = {
             index: summary
             for index, row in enumerate(rows)
-            if row.entry.role != "ceiling" and runs <= completed(row) and (summary := row.scores[column].headline)
+            if row.contender.role != "ceiling" and runs <= completed(row) and (summary := row.scores[column].headline)
         }
         best = max(means.values(), key=lambda summary: summary.mean, default=None)
         if best is not None and best.std is not None:
@@ -85,8 +85,8 @@ def leaders(rows: Sequence[Row]) -> frozenset[tuple[int, int]]:
 
 def _of_role(rows: Sequence[Row], role: Role) -> list[Row]:
     """The rows of one role, best first."""
-    found = [row for row in rows if row.entry.role == role]
-    return sorted(found, key=lambda row: (-_mean(row, range(len(row.scores))), row.entry.label))
+    found = [row for row in rows if row.contender.role == role]
+    return sorted(found, key=lambda row: (-_mean(row, range(len(row.scores))), row.contender.label))
 
 
 def _mean(row: Row, columns: Iterable[int]) -> float:

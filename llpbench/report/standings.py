@@ -42,8 +42,9 @@ class Standing:
     """percent of comparisons won against the other ranked rows"""
     done: int
     failed: int
+    stale: int
     expected: int
-    """of all runs of the board: succeeded with a score, failed, and what a complete row has"""
+    """of all runs of the board: succeeded with a score, failed, made by other code, and what a complete row has"""
 
 
 class Standings:
@@ -51,7 +52,7 @@ class Standings:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        contenders = [row for row in board.rows if row.entry.role == ""]
+        contenders = [row for row in board.rows if row.contender.role == ""]
         self.runs = runs_that_count(contenders)
         self.ranked = [row for row in board.rows if row.rank is not None]
 
@@ -61,7 +62,7 @@ class Standings:
 
         columns = self.board.columns
         found = [
-            (row.entry.label, columns[c].dataset, columns[c].bag_size, seed, row.scores[c].values[HEADLINE][seed])
+            (row.contender.label, columns[c].dataset, columns[c].bag_size, seed, row.scores[c].values[HEADLINE][seed])
             for row in (self.ranked if rows is None else rows)
             for c, seed in sorted(self.runs)
             if seed in row.scores[c].values.get(HEADLINE, {})
@@ -121,6 +122,22 @@ class Standings:
         values = row.scores[column].values.get(HEADLINE, {})
         return summarise([values[seed] for c, seed in sorted(self.runs) if c == column and seed in values])
 
+    @property
+    def spreads(self) -> DataFrame | None:
+        """Standard deviations over seeds of the ranked rows, by label, in the columns that count, by index.
+
+        None with fewer than two rows, and where a spread is unknown.
+        """
+        from pandas import DataFrame
+
+        columns = sorted({column for column, _ in self.runs})
+        stds = {
+            row.contender.label: [spread.std if (spread := self.spread(row, column)) else None for column in columns]
+            for row in self.ranked
+        }
+        unknown = any(std is None for row in stds.values() for std in row)
+        return None if unknown or len(stds) < 2 else DataFrame(stds, index=columns).T
+
     def gaps_closed(self, row: Row) -> dict[int, float]:
         """(score - floor) / (ceiling - floor) in percent, by column.
 
@@ -162,17 +179,18 @@ class Standings:
         complete = bool(self.runs) and not lacking
         common: dict[str, Any] = {"mean_rank": None, "interval": None, "group": "", "wins": None}
         if row.rank is not None and self._standings is not None:
-            found = self._standings.loc[row.entry.label]
+            found = self._standings.loc[row.contender.label]
             common["mean_rank"] = float(found["mean_rank"])
             if not _unknown(found["low"]):
                 common |= {"interval": (int(found["low"]), int(found["high"])), "group": str(found["group"])}
             if self._wins is not None:
-                common["wins"] = 100 * float(self._wins.loc[row.entry.label])
+                common["wins"] = 100 * float(self._wins.loc[row.contender.label])
         return Standing(
             overall=self._overall(row) if complete else None,
             gap_closed=self.gap_closed(row),
             done=len(completed(row)),
             failed=sum(len(score.failures) for score in row.scores),
+            stale=sum(len(score.stale) for score in row.scores),
             expected=sum(score.expected for score in row.scores),
             **common,
         )
@@ -197,14 +215,14 @@ class Standings:
         return fsum(values[seed] for seed in sorted(seeds)) / len(seeds)
 
     def _reference(self, row: Row, role: str) -> Row | None:
-        encoder = row.entry.encoder or next(iter(self.board.encoders), None)
-        plain = (other for other in self.board.rows if other.entry.role == role and _is_plain(other))
-        return next((other for other in plain if other.entry.encoder == encoder), None)
+        encoder = row.contender.encoder or next(iter(self.board.encoders), None)
+        plain = (other for other in self.board.rows if other.contender.role == role and _is_plain(other))
+        return next((other for other in plain if other.contender.encoder == encoder), None)
 
 
 def _is_plain(row: Row) -> bool:
     """Whether a row is the default configuration without pretraining."""
-    return row.entry.pretraining == "none" and row.is_default
+    return row.contender.pretraining == "none" and row.is_default
 
 
 def _unknown(value: object) -> bool:

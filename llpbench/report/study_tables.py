@@ -6,109 +6,48 @@ What a study leaves open (mostly bagging, bag size and encoder, always the proto
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import fsum, isfinite
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
-from llpbench.report import text as words
-from llpbench.report.boards import Summary, device, summarise
+from llpbench.core.text import plural
+from llpbench.report import wording as words
+from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
-from llpbench.report.table import Field, Heading, Table, number, text
+from llpbench.report.report_table import Field, Heading, ReportTable, number, text
+from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, read_line
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
 
-OPEN = ("bagging", "bag_size", "encoder")
-"""what a study may leave open"""
-
-PAPER = {"bagging": "ordered", "bag_size": 256}
-"""what the paper's tables are for where they do not say it"""
-
 FLAG = "⚑"
 
 
-def _minutes(record: Record, *parts: str) -> float | None:
-    known = [record["times"][part] for part in parts if record["times"].get(part) is not None]
-    return sum(known) / 60 if known else None
+def study_tables(
+    study: Study, records: Sequence[Record], *, stale: Mapping[str, str] = NOTHING_STALE
+) -> list[ReportTable]:
+    """The tables of a study, one for each setting; none if nothing of it has run.
 
-
-def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float | None]:
-    def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion].get("diagnostics", {}).get(name)
-        return None if value is None else times * value
-
-    return read
-
-
-def _metric(name: str) -> Callable[[Record, str], float | None]:
-    def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion]["test"].get(name)
-        return None if value is None else value * (100 if METRICS[name].percent else 1)
-
-    return read
-
-
-MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
-    **{name: _metric(name) for name in METRICS},
-    "cas": _diagnostic("cas"),
-    "pair-accuracy": _diagnostic("pair-accuracy", 100),
-    "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),
-    "pretraining minutes": lambda record, _: _minutes(record, "pretraining"),
-}
-"""what a line reads off a run, under its criterion"""
-
-SHARED = ("minutes", "pretraining minutes")
-"""measures that seeds which train together share"""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a study leaves open, as some runs have it; None for what its lines fix."""
-
-    bagging: str | None
-    bag_size: int | None
-    encoder: str | None
-    protocol: str
-    """as JSON"""
-
-    @property
-    def is_papers(self) -> bool:
-        """Whether the paper's numbers are for this."""
-        return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
-
-    def __str__(self) -> str:
-        size = None if self.bag_size is None else f"bags of {self.bag_size}"
-        encoder = None if self.encoder is None else f"encoder {self.encoder}"
-        protocol = words.protocol_text(json.loads(self.protocol))
-        return " · ".join(part for part in (self.bagging, size, encoder, protocol) if part)
-
-
-@dataclass
-class _Found:
-    """The runs behind one table."""
-
-    runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
-    """by line (its number) and dataset, failed ones too"""
-
-
-def study_tables(study: Study, records: Iterable[Record]) -> list[Table]:
-    """The tables of a study, one for each setting; none if nothing of it has run."""
-    if study.view == "datasets":
-        return [_datasets(study)]
-    found = _collect(study, records)
+    `stale`: by run id, what has changed in the code since the run was made.
+    """
+    datasets = {record["spec"]["dataset"]: record["dataset"] for record in records}
+    if study.layout == "datasets":
+        return [_datasets(study, datasets)]
+    codes = {name: facts["code"] for name, facts in datasets.items()}
+    found = collect(study, records)
     order = sorted(found, key=lambda setting: (not setting.is_papers, str(setting)))
-    make = _robustness if study.view == "robustness" else _scores
-    single = len(order) == 1
-    return [
-        make(study, setting, found[setting], f"study-{study.name}" + ("" if single else f"-{number}"))
-        for number, setting in enumerate(order, start=1)
-    ]
+    make = _robustness if study.layout == "robustness" else partial(_scores, codes=codes)
+    tables = []
+    for place, setting in enumerate(order, start=1):
+        name = f"study-{study.name}" + ("" if len(order) == 1 else f"-{place}")
+        table = make(study, setting, found[setting], name)
+        old = _stale_lines(found[setting], stale)
+        tables.append(replace(table, notes={**table.notes, words.STALE_NOTE: old}) if old else table)
+    return tables
 
 
 def what_to_run(study: Study) -> str:
@@ -116,125 +55,22 @@ def what_to_run(study: Study) -> str:
     return f"Nothing of this study has run yet. Run it with: llpbench run --study {study.name}"
 
 
-def _collect(study: Study, records: Iterable[Record]) -> dict[Setting, _Found]:
-    lines = study.lines
-    by_method: dict[str, list[int]] = defaultdict(list)
-    for place, line in enumerate(lines):
-        by_method[line.fixed["method"]].append(place)
-    found: dict[Setting, _Found] = defaultdict(_Found)
-    without: list[tuple[int, Record]] = []
-    """runs of methods that bring their own network: they join every encoder"""
-    for record in records:
-        for place in by_method.get(record["spec"]["method"], ()):
-            if not matches(lines[place], record):
-                continue
-            if record["spec"]["encoder"] is None and "encoder" not in lines[place].fixed:
-                without.append((place, record))
-            else:
-                found[_setting(lines[place], record)].runs[place, record["spec"]["dataset"]].append(record)
-    for place, record in without:
-        own = _setting(lines[place], record)
-        joined = [s for s in found if (s.bagging, s.bag_size, s.protocol) == (own.bagging, own.bag_size, own.protocol)]
-        for setting in joined or [own]:
-            found[setting].runs[place, record["spec"]["dataset"]].append(record)
-    return found
-
-
-def matches(line: Line, record: Record) -> bool:
-    """Whether a run is one of a line's: it has what the line fixes, and else only defaults."""
-    spec, fixed = record["spec"], line.fixed
-    if spec["method"] != fixed["method"]:
-        return False
-    if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
-        return False
-    if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
-        return False
-    named = {**fixed.get("params", {})}
-    named |= {f"pretraining.{name}": value for name, value in fixed.get("pretraining_params", {}).items()}
-    held = {**spec["params"]}
-    held |= {f"pretraining.{name}": value for name, value in spec.get("pretraining_params", {}).items()}
-    if any(held.get(name) != value for name, value in named.items()):
-        return False
-    return set(record["method"].get("changed", {})) <= set(named)
-
-
-def _setting(line: Line, record: Record) -> Setting:
-    spec = record["spec"]
-    left = {part: None if part in line.fixed else spec[part] for part in OPEN}
-    return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What a line reads off its runs on one dataset."""
-
-    summary: Summary | None
-    failed: int
-    chosen: str = ""
-    """what validation chose among, and what it chose; "" where a line leaves no choice"""
-
-
-def _read(line: Line, runs: Sequence[Record]) -> _Read:
-    """Over seeds; where a line leaves several pretrainings to validation, of the best one.
-
-    Of several cells, which only journals that do not say what was changed can have here, the one with most runs.
-    """
-    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
-    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
-    if len(line.pretrainings) > 1 and cells:
-        best = _best(line, cells)
-        own, chosen = cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
-    else:
-        own, chosen = [run for found in cells.values() for run in found], ""
-    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
-    done = sorted((run for run in own if criterion in run["results"]), key=lambda run: run["seed"])
-    values = [measure(run, criterion) for run in done]
-    found = summarise([value for value in values if value is not None and isfinite(value)])
-    if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in done):
-        found = Summary(found.mean, None, found.n)  # seeds that train together have the same: there is no spread
-    return _Read(found, sum(run["status"] != "ok" for run in own), chosen)
-
-
-def _best(line: Line, cells: Mapping[str, list[Record]]) -> str:
-    """The pretraining with the best mean of the criterion on validation rows, never on test rows, over the seeds that
-    all of them have; over their own where they share none."""
-    criterion = CRITERIA[line.fixed["criterion"]]
-    values = {
-        name: {
-            run["seed"]: value
-            for run in runs
-            if criterion.name in run["results"] and (value := run["results"][criterion.name]["validation"]) is not None
-        }
-        for name, runs in cells.items()
-    }
-    known = {name: found for name, found in values.items() if found}
-    shared = set.intersection(*map(set, known.values())) if known else set()
-
-    def mean(name: str) -> float:
-        found = [value for seed, value in known[name].items() if seed in shared or not shared]
-        return (fsum(found) / len(found)) * (1 if criterion.maximise else -1)
-
-    return max(sorted(known), key=mean, default=min(cells))
-
-
-def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
+def _scores(study: Study, setting: Setting, found: StudyRuns, name: str, *, codes: Mapping[str, str]) -> ReportTable:
     printed = reference(study.reference) if study.reference and setting.is_papers else None
-    columns = _columns(printed, {dataset for _, dataset in found.runs})
+    columns = _columns(printed, {dataset for _, dataset in found.runs}, codes)
     flagged: list[str] = []
     body = []
     for place, line in enumerate(study.lines):
         labels = dict(zip(study.factors, line.labels, strict=True))
         fields = []
         for code, dataset in columns:
-            ours = _read(line, found.runs.get((place, dataset), []))
+            ours = read_line(line, found.runs.get((place, dataset), []))
             theirs = printed.find(labels, code) if printed else None
             fields.append(_beside(theirs, ours, line))
             if fields[-1].values.get("beyond 2 std"):
                 flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {fields[-1].lines[-1]}")
         body.append((*map(text, line.labels), *fields))
-    return Table(
+    return ReportTable(
         name=name,
         title=f"{study.title}: {setting}",
         caption=_caption(study, setting, found),
@@ -251,17 +87,23 @@ def _scores(study: Study, setting: Setting, found: _Found, name: str) -> Table:
     )
 
 
-def _failures(found: _Found) -> list[str]:
+def _failures(found: StudyRuns) -> list[str]:
     """One line for each failed run, whose seed no table shows."""
-    failed = {run["run"]: run for runs in found.runs.values() for run in runs if run["status"] != "ok"}
-    lines = [
-        f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}: {run['reason'] or run['status']}"
-        for run in failed.values()
-    ]
-    return words.some_of(lines)
+    failed = [run for run in found.every.values() if run["status"] != "ok"]
+    return words.some_of([f"{_run_text(run)}: {run['reason'] or run['status']}" for run in failed])
 
 
-def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) -> Field:
+def _stale_lines(found: StudyRuns, stale: Mapping[str, str]) -> tuple[str, ...]:
+    """One line for each run that was made by other code than there is now."""
+    old = [f"{_run_text(run)}: {stale[name]}" for name, run in found.every.items() if name in stale]
+    return tuple(words.some_of(old))
+
+
+def _run_text(run: Record) -> str:
+    return f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}"
+
+
+def _beside(theirs: tuple[float, float | None] | None, read: LineScore, line: Line) -> Field:
     """Paper, ours, difference; flagged where it exceeds twice the larger of the two standard deviations."""
     ours = read.summary
     digits = 4 if line.fixed["measure"] == "cas" else 2
@@ -287,7 +129,7 @@ def _beside(theirs: tuple[float, float | None] | None, read: _Read, line: Line) 
     return Field(tuple(lines) or (words.NOTHING,), {**values, "failed": read.failed})
 
 
-def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Table:
+def _robustness(study: Study, setting: Setting, found: StudyRuns, name: str) -> ReportTable:
     """Mean rank of the standard deviation, over the datasets on which every line has one."""
     from pandas import DataFrame
 
@@ -295,7 +137,7 @@ def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Tab
 
     datasets = sorted({dataset for _, dataset in found.runs})
     summaries = {
-        line.labels[0]: [_read(line, found.runs.get((place, dataset), [])).summary for dataset in datasets]
+        line.labels[0]: [read_line(line, found.runs.get((place, dataset), [])).summary for dataset in datasets]
         for place, line in enumerate(study.lines)
     }
     present = {label: stds for label, stds in summaries.items() if any(stds)}
@@ -319,8 +161,8 @@ def _robustness(study: Study, setting: Setting, found: _Found, name: str) -> Tab
                 number(float(ours[label]) if label in ours else None, 3),
             )
         )
-    over = words.counted(len(shared), "dataset")
-    return Table(
+    over = plural(len(shared), "dataset")
+    return ReportTable(
         name=name,
         title=f"{study.title}: {setting}",
         caption=f"{_caption(study, setting, found)} {words.ROBUSTNESS_STUDY.format(over=over)}",
@@ -346,27 +188,25 @@ def paper_robustness() -> dict[str, float]:
     return {str(label): float(rank) for label, rank in ranks.items()}
 
 
-def _datasets(study: Study) -> Table:
-    """The paper's statistics of its datasets, and what the registry declares."""
-    from llpbench.data.specs import dataset_specs
-
-    ours = {spec.code or spec.name: spec for spec in dataset_specs()}
+def _datasets(study: Study, datasets: Mapping[str, Mapping[str, Any]]) -> ReportTable:
+    """The paper's statistics of its datasets, and what runs say of theirs."""
+    ours = {facts["code"] or name: {"name": name, **facts} for name, facts in sorted(datasets.items())}
     printed = {
         {"Movielens-1M": "ML", "Private": "PA, PB"}.get(row["dataset"], row["dataset"]): row for row in rows("datasets")
     }
     facts = ("rows", "numeric", "categorical", "classes")
     body = []
     for code in dict.fromkeys((*printed, *ours)):
-        spec = ours.get(code)
-        fields = [text(code), text(spec.name if spec else words.NOTHING)]
+        own = ours.get(code, {})
+        fields = [text(code), text(own.get("name", words.NOTHING))]
         for fact in facts:
             theirs = printed.get(code, {}).get(fact, "")
-            known = getattr(spec, fact) if spec else None
+            known = own.get(fact)
             shown = [f"paper {theirs}"] if theirs else []
             shown += [f"{known:,}"] if known is not None else []
             fields.append(Field(tuple(shown) or (words.NOTHING,), {"paper": theirs or None, "ours": known}))
-        body.append((*fields, text(spec.licence if spec else words.NOTHING)))
-    return Table(
+        body.append((*fields, text(own.get("licence", words.NOTHING))))
+    return ReportTable(
         name=f"study-{study.name}",
         title=study.title,
         caption=words.DATASETS_STUDY,
@@ -380,11 +220,8 @@ def _datasets(study: Study) -> Table:
     )
 
 
-def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
-    """(code, dataset) of the columns: the paper's in its order, then what else has run."""
-    from llpbench.core.registry import DATASETS
-
-    codes = {entry.name: str(entry.facts.get("code", "")) for entry in DATASETS.entries()}
+def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(code, dataset) of the columns: the paper's in its order, then what else has run. `codes` are by dataset."""
     names = {code: name for name, code in codes.items() if code}
     first = [(code, names.get(code, "")) for code in (printed.datasets if printed else [])]
     known = {dataset for _, dataset in first}
@@ -393,9 +230,8 @@ def _columns(printed: Reference | None, ran: set[str]) -> list[tuple[str, str]]:
     return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
 
 
-def _caption(study: Study, setting: Setting, found: _Found) -> str:
-    runs = [run for each in found.runs.values() for run in each]
-    hardware = ", ".join(sorted({device(run["hardware"]) for run in runs}))
-    has = bool(study.reference) and (setting.is_papers or study.view == "robustness")
+def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
+    hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
+    has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
     beside = "With the paper's numbers beside" if has else "The paper prints no numbers for this"
     return f"{study.question} Ours on {hardware}. {beside}."

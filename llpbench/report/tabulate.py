@@ -12,13 +12,21 @@ from typing import Any
 
 from llpbench.core.criteria import METRICS, Criterion
 from llpbench.core.record import Record
-from llpbench.report.boards import Board, Column, Entry, Leaderboards, Row, Score, board_criteria
-from llpbench.report.notes import failure_notes, surprise_notes
-from llpbench.report.provenance import provenance
+from llpbench.core.text import one_line
+from llpbench.report.boards import (
+    NOTHING_STALE,
+    Board,
+    Column,
+    ColumnKey,
+    Contender,
+    Leaderboards,
+    Row,
+    Score,
+    board_criteria,
+)
+from llpbench.report.notes import failure_notes, stale_notes, surprise_notes
+from llpbench.report.origin import origin_of
 from llpbench.report.ranking import completed, leaders, ranked
-
-Place = tuple[str, int]
-"""dataset and bag size"""
 
 _NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "protocol"}
 """what the rows, columns and headings of a board say; all else in a spec is a row's configuration"""
@@ -35,7 +43,7 @@ class _Cell:
     runs: dict[int, Record] = field(default_factory=dict)
 
     @property
-    def place(self) -> Place:
+    def column(self) -> ColumnKey:
         return self.spec["dataset"], self.spec["bag_size"]
 
     @property
@@ -47,17 +55,19 @@ class _Cell:
         return self.spec["method"], self.spec["encoder"], self.spec["pretraining"]
 
 
-def tabulate(records: Sequence[Record], *, common: bool = False) -> Leaderboards:
+def tabulate(
+    records: Sequence[Record], *, common: bool = False, stale: Mapping[str, str] = NOTHING_STALE
+) -> Leaderboards:
     """Every board that `records` have something to say on. Of two records of the same run the last one counts.
 
     With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
-    completed none.
+    completed none. `stale`: by run id, what has changed in the code since the run was made.
     """
     runs = {record["run"]: record for record in records}
     groups = _comparable(_cells(runs.values()))
     order = sorted(groups, key=lambda group: (group[0], group[1] == _NO_PROTOCOL, group[1]))
-    boards = [_board(criterion, groups[group], common) for criterion in board_criteria() for group in order]
-    return Leaderboards(tuple(boards), provenance(list(runs.values())))
+    boards = [_board(criterion, groups[group], common, stale) for criterion in board_criteria() for group in order]
+    return Leaderboards(tuple(boards), origin_of(list(runs.values())))
 
 
 def _cells(runs: Iterable[Record]) -> list[_Cell]:
@@ -75,7 +85,7 @@ def _comparable(cells: Iterable[_Cell]) -> dict[tuple[str, str], list[_Cell]]:
     their own only for columns where nothing else has run.
     """
     groups: dict[tuple[str, str], list[_Cell]] = defaultdict(list)
-    protocols: dict[tuple[str, Place], set[str]] = defaultdict(set)
+    protocols: dict[tuple[str, ColumnKey], set[str]] = defaultdict(set)
     without: list[_Cell] = []
     for cell in cells:
         if cell.spec["protocol"] is None:
@@ -83,34 +93,33 @@ def _comparable(cells: Iterable[_Cell]) -> dict[tuple[str, str], list[_Cell]]:
             continue
         protocol = json.dumps(cell.spec["protocol"], sort_keys=True)
         groups[cell.spec["bagging"], protocol].append(cell)
-        protocols[cell.spec["bagging"], cell.place].add(protocol)
+        protocols[cell.spec["bagging"], cell.column].add(protocol)
     for cell in without:
         bagging = cell.spec["bagging"]
-        joined = protocols.get((bagging, cell.place), {_NO_PROTOCOL})
+        joined = protocols.get((bagging, cell.column), {_NO_PROTOCOL})
         for protocol in joined:
             # where protocols share a column, one's seeds are no gap in the other: take those that it has run itself
-            seeds = _seeds(groups[bagging, protocol], cell.place) if len(joined) > 1 else set(cell.runs)
+            seeds = _seeds(groups[bagging, protocol], cell.column) if len(joined) > 1 else set(cell.runs)
             runs = {seed: run for seed, run in cell.runs.items() if seed in seeds}
             if runs:
                 groups[bagging, protocol].append(_Cell(cell.id, cell.spec, runs))
     return groups
 
 
-def _seeds(cells: Iterable[_Cell], place: Place) -> set[int]:
-    return {seed for cell in cells if cell.place == place for seed in cell.runs}
+def _seeds(cells: Iterable[_Cell], column: ColumnKey) -> set[int]:
+    return {seed for cell in cells if cell.column == column for seed in cell.runs}
 
 
-def _board(criterion: Criterion, cells: list[_Cell], common: bool) -> Board:
-    places = sorted({cell.place for cell in cells})
-    columns = tuple(Column(*place, tuple(sorted(_seeds(cells, place)))) for place in places)
-    by_entry: dict[Entry, dict[Place, _Cell]] = defaultdict(dict)
-    for entry, cell in zip(_entries(cells), cells, strict=True):
-        by_entry[entry][cell.place] = cell
+def _board(criterion: Criterion, cells: list[_Cell], common: bool, stale: Mapping[str, str]) -> Board:
+    columns = tuple(_column(key, [cell for cell in cells if cell.column == key]) for key in sorted(_keys(cells)))
+    by_contender: dict[Contender, dict[ColumnKey, _Cell]] = defaultdict(dict)
+    for contender, cell in zip(_contenders(cells), cells, strict=True):
+        by_contender[contender][cell.column] = cell
 
     def rows() -> list[Row]:
         return [
-            Row(entry, tuple(_score(found.get(column[:2]), column, criterion) for column in columns))
-            for entry, found in by_entry.items()
+            Row(contender, tuple(_score(found.get(column.key), column, criterion, stale) for column in columns))
+            for contender, found in by_contender.items()
         ]
 
     failures = failure_notes(columns, ranked(rows()))  # of all runs, whichever are shown
@@ -127,7 +136,26 @@ def _board(criterion: Criterion, cells: list[_Cell], common: bool) -> Board:
         leaders=leaders(ordered),
         failures=failures,
         surprises=surprise_notes(columns, ordered, [run for cell in cells for run in cell.runs.values()]),
+        stale=stale_notes(columns, ordered),
         common=common,
+    )
+
+
+def _keys(cells: Iterable[_Cell]) -> set[ColumnKey]:
+    return {cell.column for cell in cells}
+
+
+def _column(key: ColumnKey, cells: Sequence[_Cell]) -> Column:
+    """A column of some cells: their seeds, and what their bags are like. Runs that failed early know no bags."""
+    bags = [run["bags"] for cell in cells for run in cell.runs.values()]
+    sizes = [found["sizes"] for found in bags if "sizes" in found]
+    validation = [found["validation"] for found in bags if "validation" in found]
+    middle = float(median(size[1] for size in sizes)) if sizes else 0.0
+    return Column(
+        *key,
+        seeds=tuple(sorted(_seeds(cells, key))),
+        sizes=(min(size[0] for size in sizes), middle, max(size[2] for size in sizes)) if sizes else None,
+        validation=(min(validation), max(validation)) if validation else None,
     )
 
 
@@ -141,37 +169,35 @@ def _common(columns: Sequence[Column], rows: Iterable[Row]) -> tuple[Column, ...
     return tuple(column for column in left if column.seeds)
 
 
-def _entries(cells: list[_Cell]) -> list[Entry]:
-    """The entry of each cell, with the hyperparameters that differ from the defaults.
+def _contenders(cells: Sequence[_Cell]) -> list[Contender]:
+    """Who runs in each cell, with the hyperparameters that differ from the defaults.
 
-    Older journals do not say which those are: there, and where rows could else not be told apart, it names those that
-    other cells of the same name do not share.
+    Where these do not tell two cells of a column apart (the defaults have changed since, or a part of the
+    specification that reports know nothing of differs), what not all cells of that name share stands in their place.
     """
-    facts = {cell.spec["method"]: cell.method for cell in cells}
     items = [_items({key: value for key, value in cell.spec.items() if key not in _NAMED}) for cell in cells]
     shared: dict[tuple[str, str | None, str], set[str]] = {}
     for cell, own in zip(cells, items, strict=True):
         shared[cell.name] = shared.get(cell.name, own) & own
-    apart = [", ".join(sorted(own - shared[cell.name])) for cell, own in zip(cells, items, strict=True)]
-    changes = [_changes(cell) for cell in cells]
-    seen = Counter((cell.name, cell.place, change) for cell, change in zip(cells, changes, strict=True))
-    vague = {name for (name, _, change), number in seen.items() if number > 1 or change is None}
+    changes = [_items({**cell.method["changed"], **_precision(cell.spec)}) for cell in cells]
+    seen = Counter((cell.name, cell.column, frozenset(changed)) for cell, changed in zip(cells, changes, strict=True))
+    declared = {cell.spec["method"]: cell.method for cell in cells}
+    vague = {name for (name, _, _), number in seen.items() if number > 1}
     return [
-        Entry(
+        Contender(
             *cell.name,
-            configuration=(change or "") if cell.name not in vague else difference,
-            kind=facts[cell.spec["method"]].get("kind", ""),
-            role=facts[cell.spec["method"]].get("role", ""),
-            reference=facts[cell.spec["method"]].get("reference") or "",
+            configuration=", ".join(sorted(own - shared[cell.name] if cell.name in vague else changed)),
+            kind=declared[cell.spec["method"]]["kind"],
+            role=declared[cell.spec["method"]]["role"],
+            reference=declared[cell.spec["method"]]["reference"] or "",
         )
-        for cell, change, difference in zip(cells, changes, apart, strict=True)
+        for cell, changed, own in zip(cells, changes, items, strict=True)
     ]
 
 
-def _changes(cell: _Cell) -> str | None:
-    """The hyperparameters that differ from the defaults; None if no run of the cell says."""
-    known = [run["method"]["changed"] for run in cell.runs.values() if "changed" in run["method"]]
-    return ", ".join(sorted(_items(known[-1]))) if known else None
+def _precision(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Results of another precision than float32, the only one that a specification names, have rows of their own."""
+    return {"precision": spec["precision"]} if "precision" in spec else {}
 
 
 def _items(configuration: Mapping[str, Any]) -> set[str]:
@@ -186,7 +212,7 @@ def _items(configuration: Mapping[str, Any]) -> set[str]:
     return items
 
 
-def _score(cell: _Cell | None, column: Column, criterion: Criterion) -> Score:
+def _score(cell: _Cell | None, column: Column, criterion: Criterion, stale: Mapping[str, str]) -> Score:
     runs = {seed: cell.runs[seed] for seed in column.seeds if seed in cell.runs} if cell else {}
     succeeded = {seed: run for seed, run in runs.items() if run["status"] == "ok"}
     chosen = {
@@ -206,6 +232,7 @@ def _score(cell: _Cell | None, column: Column, criterion: Criterion) -> Score:
         succeeded=tuple(succeeded),
         failures={seed: _reason(run) for seed, run in runs.items() if run["status"] != "ok"},
         missing=tuple(seed for seed in column.seeds if seed not in runs),
+        stale={seed: stale[run["run"]] for seed, run in runs.items() if run["run"] in stale},
         best_epoch=median(epochs) if epochs else None,
         seconds=median(seconds) if seconds else None,
         runs=runs,
@@ -213,5 +240,5 @@ def _score(cell: _Cell | None, column: Column, criterion: Criterion) -> Score:
 
 
 def _reason(run: Record) -> str:
-    reason = " ".join(run["reason"].split()) or "no reason was given"
+    reason = one_line(run["reason"]) or "no reason was given"
     return reason if run["status"] == "failed" else f"{run['status']}: {reason}"

@@ -10,8 +10,18 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from llpbench.report.boards import Board, Leaderboards, Row
-from llpbench.report.table import Table
-from llpbench.report.text import NO_RUNS, NOTHING, clean, provenance_text, score_lines, setting, title
+from llpbench.report.report_table import ReportTable
+from llpbench.report.wording import (
+    NO_RUNS,
+    NOTHING,
+    STALE_NOTE,
+    clean,
+    origin_text,
+    score_lines,
+    setting,
+    sizes_text,
+    title,
+)
 
 _GAP = 2
 """characters that the table puts between two columns"""
@@ -47,10 +57,15 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
         say("")
     for line in _notes("Failed", (line for board in leaderboards.boards for line in board.failures)):
         say(line, "red")
+    for line in _notes(STALE_NOTE, (line for board in leaderboards.boards for line in board.stale)):
+        say(line, "yellow")
     for line in _notes("Worth a look", (line for board in leaderboards.boards for line in board.surprises)):
         say(line, "yellow")
-    say(_LEGEND, "dim")
-    say(provenance_text(leaderboards.provenance), "dim")
+    say(
+        " ".join(filter(None, (_LEGEND, sizes_text([c for board in leaderboards.boards for c in board.columns])))),
+        "dim",
+    )
+    say(origin_text(leaderboards.origin), "dim")
 
 
 def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:
@@ -72,11 +87,10 @@ def _table(board: Board, columns: range, console: Console, own: Collection[str])
     table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("method", width=_name_width(board, console.width), overflow="fold")
     for column in columns:
-        dataset, bag_size, _ = board.columns[column]
-        heading = _text(f"{clean(dataset)}\n{bag_size}", console)
+        heading = _text(f"{clean(board.columns[column].dataset)}\n{board.columns[column].bags}", console)
         table.add_column(heading, justify="right", min_width=_score_width(board), overflow="fold")
     for index, row in enumerate(board.rows):
-        if index and row.entry.role != board.rows[index - 1].entry.role:
+        if index and row.contender.role != board.rows[index - 1].contender.role:
             table.add_section()
         scores = [_score(board, index, column, console) for column in columns]
         mine = any(score.cell in own for score in row.scores if score.cell)
@@ -84,7 +98,7 @@ def _table(board: Board, columns: range, console: Console, own: Collection[str])
     return table
 
 
-def render_tables(tables: Iterable[Table], console: Console) -> None:
+def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
     """Print tables, each in as many parts as the width asks for; the columns of words are repeated in each."""
     for table in tables:
         console.print(_text(clean(table.title), console, "bold"))
@@ -112,7 +126,7 @@ def _parts(columns: Sequence[int], widths: Mapping[int, int], room: int) -> Iter
     yield part
 
 
-def _grid(table: Table, columns: Sequence[int], console: Console) -> Grid:
+def _grid(table: ReportTable, columns: Sequence[int], console: Console) -> Grid:
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for i in columns:
         heading = table.headings[i]
@@ -123,16 +137,16 @@ def _grid(table: Table, columns: Sequence[int], console: Console) -> Grid:
     return grid
 
 
-def _field_width(table: Table, column: int) -> int:
+def _field_width(table: ReportTable, column: int) -> int:
     lines = [line for row in table.rows for line in row[column].lines]
     return max(map(len, [clean(table.headings[column].text), *lines]))
 
 
 def _name(row: Row) -> str:
     """The rank, or nothing for a row without one, then what is ranked."""
-    place = "" if row.entry.role else NOTHING if row.rank is None else str(row.rank)
-    role = f"\n   {row.entry.role}" if row.entry.role else ""
-    return f"{place:>2} {clean(row.entry.label)}{role}"
+    place = "" if row.contender.role else NOTHING if row.rank is None else str(row.rank)
+    role = f"\n   {row.contender.role}" if row.contender.role else ""
+    return f"{place:>2} {clean(row.contender.label)}{role}"
 
 
 def _name_width(board: Board, width: int) -> int:
@@ -148,7 +162,8 @@ def _score(board: Board, row: int, column: int, console: Console) -> Text:
 
 def _score_width(board: Board) -> int:
     lines = [line for row in board.rows for score in row.scores for line in score_lines(score)]
-    return max(map(len, [*lines, *(clean(column.dataset) for column in board.columns)]), default=1)
+    names = [part for column in board.columns for part in (clean(column.dataset), column.bags)]
+    return max(map(len, [*lines, *names]), default=1)
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:

@@ -50,7 +50,7 @@ def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench,
 def test_the_study_of_datasets_needs_no_run(llpbench: LLPBench, tmp_path: Path) -> None:
     done = llpbench("run", "--study", "datasets", "--out", str(tmp_path))
     assert done.code == 0
-    assert "48,842" in done.out
+    assert "paper 48842" in done.out
 
 
 def test_a_report_of_several_journals_goes_where_it_is_told(llpbench: LLPBench, tmp_path: Path) -> None:
@@ -84,12 +84,13 @@ def test_where_no_run_is_common_that_is_said(llpbench: LLPBench, tmp_path: Path)
 
 def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Path) -> None:
     folder = journal(tmp_path, *runs("dllp", 0.8, 0.7), *runs("mine", 0.6, 0.7))
-    assert llpbench("report", "--out", str(folder)).code == 0
+    formats = ["--formats", "csv, tex"]
+    assert llpbench("report", "--out", str(folder), *formats).code == 0
     for own in (tmp_path / "tables" / "mine.tex", tmp_path / "plots" / "mine.png"):
         own.write_text("mine")
     (tmp_path / FILE).unlink()
     journal(tmp_path, *runs("dllp", 0.8, 0.7, bagging="random"), *runs("mine", 0.6, 0.7, bagging="random"))
-    assert llpbench("report", "--out", str(folder)).code == 0
+    assert llpbench("report", "--out", str(folder), *formats).code == 0
     names = {path.name for part in ("tables", "plots") for path in (tmp_path / part).iterdir()}
     assert {"mine.tex", "mine.png", "fine-random-overall.csv", "heat-map-fine-random.png"} <= names
     assert not any("ordered" in name for name in names)
@@ -142,6 +143,7 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
         (["compare", "--against", "moon"], "'moon' is not one of 'published', 'paper'"),
         (["run", "--study", "tables"], "unknown study 'tables'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
+        (["report", "--formats", "pdf"], "unknown format 'pdf'. There are: csv, json, tex."),
         (["plan", "--study", "encoder", "--encoders", "mlp"], "nothing is left of study 'encoder'"),
     ],
 )

@@ -11,7 +11,7 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import STUDIES, select
 from llpbench.report.reference import reference
-from llpbench.report.study_tables import MEASURES
+from llpbench.report.study_runs import MEASURES
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
 from llpbench.training.specification import changed

@@ -7,7 +7,8 @@ import csv
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,14 @@ from report_factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
-from llpbench.report import text as words
-from llpbench.report.boards import Board
-from llpbench.report.html import PagePlot, PageTable, to_html
-from llpbench.report.ranking import mean_over_columns, runs_that_count
+from llpbench.report import Report, make_report
+from llpbench.report import wording as words
+from llpbench.report.boards import Board, Summary
+from llpbench.report.html import to_html
+from llpbench.report.pages import Page
+from llpbench.report.plots.plot import PagePlot
+from llpbench.report.ranking import runs_that_count
+from llpbench.report.report_table import SCORE, Heading, ReportTable, score, text
 from llpbench.report.tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -34,13 +39,24 @@ SVG = (
     '<text y="50" style="font-size:20px">100 % & "plot" #1</text></svg>'.replace("& ", "&amp; ")
 )
 
-TABLE = PageTable(
-    "wins",
-    "Win <rates>",
-    "Percent of runs.",
-    ["method", "against ridge"],
-    [["dllp", "–"], ["nova <b>", "9 ± 1\n1/3 failed"], ["ridge", "1,080 ± 2"]],
+TABLE = ReportTable(
+    name="wins",
+    title="Win <rates>",
+    caption="Percent of runs.",
+    headings=(Heading("method", numeric=False), Heading("against ridge", SCORE)),
+    rows=(
+        (text("dllp"), score(None)),
+        (text("nova <b>"), score(Summary(9.0, 1.0, 2), "1/3 failed")),
+        (text("ridge"), score(Summary(1080.0, 2.0, 2))),
+    ),
 )
+
+
+def with_tables(records: list[Record], *tables: ReportTable) -> Report:
+    """The report of some records, with further tables before its own."""
+    report = make_report(records)
+    return replace(report, pages=(Page("more", "More", tables), *report.pages))
+
 
 Show = Callable[..., "Chrome"]
 
@@ -49,8 +65,9 @@ Show = Callable[..., "Chrome"]
 def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
     """Shows the page of some records. Whatever a test did there, nothing was asked for and nothing went wrong."""
 
-    def shown(records: list[Record], fragment: str = "", **more: Any) -> Chrome:
-        open_page(chrome, to_html(tabulate(records), **more), tmp_path, fragment)
+    def shown(records: list[Record] | Report, fragment: str = "", plots: Sequence[PagePlot] = ()) -> Chrome:
+        report = records if isinstance(records, Report) else make_report(records)
+        open_page(chrome, to_html(report, plots=plots), tmp_path, fragment)
         return chrome
 
     resize(chrome, 1400)
@@ -87,11 +104,17 @@ def one(browser: Chrome, selector: str) -> WebElement:
     return browser.find_element("css selector", selector)
 
 
-def table(browser: Chrome, selector: str = "#board") -> list[list[str]]:
-    """The texts of a table, headings first, without padding."""
-    read = """return [...document.querySelectorAll(arguments[0] + ' tr')].map(row => [...row.cells].map(cell =>
-        [...cell.querySelectorAll('.lack'), cell].map(part => [...part.childNodes]
-            .filter(node => node.ariaHidden !== 'true').map(node => node.textContent).join(''))))"""
+BOARD = ".board:not([hidden]) table"
+
+
+def table(browser: Chrome, selector: str = BOARD) -> list[list[str]]:
+    """The texts of a table, headings first, without padding and what is hidden."""
+    read = """
+        const said = (node) => [...node.childNodes].filter((part) => part.ariaHidden !== 'true')
+            .map((part) => part.textContent).join('');
+        const cells = (row) => [...row.cells].filter((cell) => !cell.hidden);
+        return [...document.querySelectorAll(arguments[0] + ' tr')].filter((row) => !row.hidden)
+            .map((row) => cells(row).map((cell) => [...cell.querySelectorAll('.lack'), cell].map(said)));"""
     rows = browser.execute_script(read, selector)
     return [[_normalised(parts) for parts in row] for row in rows]
 
@@ -112,12 +135,18 @@ def column(browser: Chrome, title: str) -> list[str]:
 def rows(browser: Chrome) -> list[tuple[str, str]]:
     """Rank and method of each row."""
     headings, *found = table(browser)
-    return [(row[0], row[headings.index("Method")]) for row in found]
+    return [(row[0], row[headings.index("method")]) for row in found]
 
 
 def heading(browser: Chrome, title: str) -> WebElement:
-    place = table(browser)[0].index(title)
-    return browser.find_elements("css selector", "#board thead button")[place]
+    shown = [each for each in browser.find_elements("css selector", f"{BOARD} thead button") if each.is_displayed()]
+    return shown[table(browser)[0].index(title)]
+
+
+def scores(browser: Chrome, row: int) -> list[WebElement]:
+    """The scores that are seen in a row that is seen."""
+    seen = [each for each in browser.find_elements("css selector", f"{BOARD} tbody tr") if each.is_displayed()]
+    return [each for each in seen[row].find_elements("tag name", "button") if each.is_displayed()]
 
 
 def choose(browser: Chrome, name: str, value: str) -> None:
@@ -139,25 +168,26 @@ def test_shows_the_board_that_python_makes(show: Show, criterion: str) -> None:
     browser = show(found, f"#criterion={criterion}")
     shown = table(browser)
     assert shown[0][-len(board.columns) :] == [_heading(board, index) for index in range(len(board.columns))]
-    assert [row[:2] for row in shown[1:]] == [[words.rank_text(row), row.entry.method] for row in board.rows]
+    assert [row[:2] for row in shown[1:]] == [[words.rank_text(row), row.contender.method] for row in board.rows]
     for line, row in zip(shown[1:], board.rows, strict=True):
         assert line[-len(board.columns) :] == [" | ".join(words.score_lines(score)) for score in row.scores]
     bold = browser.execute_script(
-        "return [...document.querySelectorAll('#board tbody tr')].map(row => "
-        "[...row.querySelectorAll('td.score')].map(cell => cell.classList.contains('best')))"
+        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map(row => "
+        "[...row.cells].slice(-arguments[1]).map(cell => cell.classList.contains('best')))",
+        BOARD,
+        len(board.columns),
     )
     assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
 
 
-def test_means_are_those_that_rows_are_ranked_by(show: Show) -> None:
+def test_places_are_those_of_the_published_tables(show: Show) -> None:
     found = _random_records()
-    board = tabulate(found).boards[0]
-    counting = runs_that_count([row for row in board.rows if row.entry.role == ""])
-    expected = [f"{mean_over_columns(row, counting):.2f}" for row in board.rows if row.rank is not None]
-    assert len(expected) > 2
-    means = column(show(found), "Mean AUC")
-    ranked = [mean.split()[0] for mean, row in zip(means, board.rows, strict=True) if row.rank is not None]
-    assert ranked == expected
+    overall = next(each for each in make_report(found).tables if each.name == "fine-ordered-overall")
+    browser = show(found)
+    for name in ("mean AUC", "95 % of rank", "tie", "coverage"):
+        place = [heading.text for heading in overall.headings].index(name)
+        assert column(browser, name) == [" | ".join(row[place].lines) for row in overall.rows]
+    assert len(set(column(browser, "mean AUC"))) > 2
 
 
 def test_failed_missing_and_single_runs_are_marked(show: Show, records: list[Record]) -> None:
@@ -170,7 +200,7 @@ def test_failed_missing_and_single_runs_are_marked(show: Show, records: list[Rec
 
 
 def test_encoder_and_hardware_stand_at_the_top(show: Show, records: list[Record]) -> None:
-    facts = one(show(records, warnings=["line 7 was left out <b>"]), "header").text
+    facts = one(show(make_report(records, warnings=["line 7 was left out <b>"])), "header").text
     assert "mlp" in facts
     assert "EPYC (cpu), 1 thread a run, float32" in facts
     assert "No run here uses the SAINT encoder" in facts
@@ -205,7 +235,7 @@ def test_a_click_on_a_heading_sorts_and_the_third_one_restores(show: Show) -> No
 
 def test_keys_sort_as_well(show: Show, records: list[Record]) -> None:
     browser = show(records)
-    button = heading(browser, "Method")
+    button = heading(browser, "method")
     button.send_keys("\ue007")  # Enter
     names = [method for _, method in rows(browser)]
     assert names == sorted(names)
@@ -231,7 +261,7 @@ def test_filters_of_rows(show: Show, records: list[Record], name: str, value: st
     for run in tuned:
         run["method"]["changed"] = {"weight": 0.5}
     more = [*tuned, *runs("other", 0.5, 0.5, bagging="random")]
-    if name != "configuration":  # what an older journal does not say is judged by what tells rows apart
+    if name != "configuration":
         more = more[2:]
     browser = show([*records, *more])
     choose(browser, name, value)
@@ -247,50 +277,44 @@ def test_the_training_can_be_chosen(show: Show, records: list[Record]) -> None:
     assert "dllp" not in {method for _, method in rows(browser)}
 
 
-def test_columns_are_chosen_by_dataset_and_bag_size(show: Show, records: list[Record]) -> None:
+def test_filters_hide_columns_and_change_no_number(show: Show, records: list[Record]) -> None:
     browser = show(records)
+    whole = dict(zip(table(browser)[0], zip(*table(browser)[1:], strict=True), strict=True))
     choose(browser, "dataset", "adult")
     assert table(browser)[0][-2:] == ["adult64", "adult256"]
-    assert "6 of 6 rows, 2 of 3 columns · filters hide 6 of 18 scores" in one(browser, "#shown").text
+    said = "6 of 6 rows, 2 of 3 columns · filters hide 6 of 18 scores; ranks and means are those of the whole board."
+    assert one(browser, "#shown").text == said
     choose(browser, "size", "256")
-    # on this column alone: (76 + 78) / 2 before (71 + 75) / 2 before (70 + 72) / 2, and ridge lacks a seed
-    assert [row for row in rows(browser) if row[0] not in ("ceiling", "floor")] == [
-        ("1", "nova"),
-        ("2", "dllp"),
-        ("3", "dllp"),
-        ("–", "ridge"),
-    ]
-    assert column(browser, "Mean AUC")[1] == "77.00 ± 1.41 (2)"
-    assert column(browser, "Mean AUC")[4] == "– | lacks 1/2"
+    headings, *shown = table(browser)
+    assert headings == [name for name in whole if name not in ("adult64", "credit64")]
+    for name, values in zip(headings, zip(*shown, strict=True), strict=True):
+        assert values == whole[name]
     one(browser, "#reset").click()
     assert table(browser)[0][-3:] == ["adult64", "adult256", "credit64"]
+    assert one(browser, "#shown").text == "6 of 6 rows, 3 of 3 columns · all 18 scores are shown."
 
 
 def test_a_method_is_searched_by_part_of_its_name(show: Show, records: list[Record]) -> None:
     browser = show(records)
-    one(browser, "[name=search]").send_keys("NOV")
-    # alone it is the first: its failed run does not count, since none of the compared rows has completed it
-    assert rows(browser) == [("1", "nova")]
+    before = rows(browser)
+    one(browser, "[name=search]").send_keys("RID")
+    assert rows(browser) == [row for row in before if row[1] == "ridge"] == [("–", "ridge")]
     assert "filters hide 15 of 18 scores" in one(browser, "#shown").text
 
 
-def test_common_cells_only(show: Show, records: list[Record]) -> None:
-    browser = show(records)
-    one(browser, "[name=common]").click()
-    # ridge has neither credit nor seed 1 of adult 256, so three runs are common: adult 64 twice, adult 256 seed 0
-    assert "means and ranks over 3 runs in 2 columns" in one(browser, "#shown").text
-    shown = dict(zip(rows(browser), column(browser, "Mean AUC"), strict=True))
-    assert shown["1", "nova"] == "80.00 ± – (1)"  # ((90 + 78) / 2 + 76) / 2; seed 0 is the only one in both columns
-    assert shown["2", "dllp"] == "78.50 ± – (1)"  # ((85 + 87) / 2 + 71) / 2
-    assert shown["3", "dllp"] == "76.00 ± – (1)"  # ((80 + 84) / 2 + 70) / 2
-    assert shown["4", "ridge"] == "72.00 ± – (1)"  # ((77 + 79) / 2 + 66) / 2
-    assert column(browser, "adult256")[1] == "76.00 ± – (1)"
-    assert set(column(browser, "credit64not in the mean")) == {"–", "failed", "– | 1/2 failed"}
-
-
-def test_nothing_in_common_says_who_keeps_it_so(show: Show) -> None:
-    browser = show([*runs("dllp", 0.8, 0.8), *runs("nova", 0.7, bag_size=256)], "#common=on")
-    assert "2 compared rows have no run in common; fewest has nova (mlp), with 1" in one(browser, "#shown").text
+def test_real_sizes_of_bags_are_shown_and_can_be_chosen(show: Show) -> None:
+    uneven = {"number": 9, "sizes": [1, 9, 11660], "validation": 4, "test": 4}
+    found = [*runs("dllp", 0.8, 0.9, bag_size=0, bags=uneven), *runs("dllp", 0.7, 0.8)]
+    browser = show(found, "#criterion=mpiou")
+    assert table(browser)[0][-2:] == ["adult1–9–11,660", "adult64"]
+    caption = one(browser, ".board:not([hidden]) caption").text
+    assert "1–9–11,660 are the least, median and most rows of a training bag" in caption
+    assert "Validation bags: adult 1–9–11,660 4, adult 64 3." in caption
+    choose(browser, "size", "1–9–11,660")
+    assert table(browser)[0][-1] == "adult1–9–11,660"
+    scores(browser, 0)[0].click()
+    assert one(browser, "#origin-title").text == "dllp (mlp) on adult, bags of 1–9–11,660"
+    assert "--bag-sizes" not in one(browser, "dialog pre").text
 
 
 # ---- the address and the file
@@ -328,9 +352,11 @@ def test_what_is_shown_comes_as_csv(show: Show, records: list[Record], tmp_path:
     file = tmp_path / "down" / "llpbench-auc.csv"
     _wait(file.exists)
     lines = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    assert [(line["rank"] or line["role"] or "–", line["method"]) for line in lines] == rows(browser)
+    assert [(line["rank"], line["method"]) for line in lines] == rows(browser)
     nova = next(line for line in lines if line["method"] == "nova")
-    assert (nova["adult 64 mean"], nova["adult 64 std"], nova["adult 64 n"]) == ("84.0000", "8.4853", "2")
+    assert (nova["adult 64 mean"], nova["adult 64 std"], nova["adult 64 n"]) == ("84", "8.485281", "2")
+    assert (nova["criterion"], nova["coverage done"], nova["coverage expected"]) == ("auc", "5", "6")
+    assert not any(name.startswith(("adult 256", "credit")) for name in nova)
 
 
 # ---- where a score comes from
@@ -339,7 +365,7 @@ def test_what_is_shown_comes_as_csv(show: Show, records: list[Record], tmp_path:
 def test_a_score_opens_its_runs_and_gives_the_focus_back(show: Show, records: list[Record]) -> None:
     browser = show(records)
     place = rows(browser).index(("–", "nova"))
-    button = browser.find_elements("css selector", "#board tbody tr")[place].find_elements("tag name", "button")[-1]
+    button = scores(browser, place)[-1]
     button.send_keys("\ue007")  # Enter
     dialog = one(browser, "dialog")
     assert dialog.is_displayed()
@@ -360,7 +386,7 @@ def test_a_score_opens_its_runs_and_gives_the_focus_back(show: Show, records: li
     ):
         assert fact in text
     assert "2026-01-01T00:00:00Z" in text
-    headings, first, second = table(browser, "#provenance .scroll:first-of-type table")[:3]
+    headings, first, second = table(browser, "#origin .scroll:first-of-type table")[:3]
     assert first[: headings.index("accuracy %") + 1] == ["0", "ok", "19", "0.6200", "62.00", "80.00"]
     assert second[:4] == ["1", "failed", "–", "–"]
     one(browser, "body").send_keys("\ue00c")  # Escape
@@ -373,11 +399,11 @@ def test_the_dialog_says_how_to_run_it_again(show: Show) -> None:
     for run in found:
         run["method"]["changed"] = {"weight": 0.5, "pretraining.epochs": 7, "tau": None}
     browser = show(found)
-    one(browser, "button.score").click()
+    scores(browser, 0)[0].click()
     assert one(browser, "dialog pre").text == (
         "llpbench run --methods dllp --datasets adult --baggings 'ordered:columns=age+work class' --bag-sizes 64 "
-        "--seeds 0,1 --encoders mlp --pretraining bag --epochs 300 --patience 20 --set dllp.weight=0.5 "
-        "--set pretraining.epochs=7 --set dllp.tau=none"
+        "--encoders mlp --pretraining bag --epochs 300 --patience 20 --set dllp.weight=0.5 "
+        "--set pretraining.epochs=7 --set dllp.tau=none --seeds 0,1"
     )
     one(browser, "#close").click()
     assert not one(browser, "dialog").is_displayed()
@@ -390,14 +416,14 @@ def test_what_no_flag_says_has_no_command(show: Show, changed: dict[str, Any], p
     run = record("dllp", protocol={**PROTOCOL, **protocol})
     run["method"]["changed"] = changed
     browser = show([run])
-    one(browser, "button.score").click()
+    scores(browser, 0)[0].click()
     assert "No command of llpbench says this" in one(browser, "dialog").text
 
 
 def test_arrow_keys_move_between_scores(show: Show, records: list[Record]) -> None:
     browser = show(records)
     assert len(browser.find_elements("css selector", "button.score[tabindex='0']")) == 1
-    browser.find_elements("css selector", "#board tbody tr")[1].find_element("tag name", "button").send_keys("\ue014")
+    scores(browser, 1)[0].send_keys("\ue014")
     assert _focused(browser) == table(browser)[2][-2]
     browser.switch_to.active_element.send_keys("\ue015")  # down
     assert _focused(browser) == table(browser)[3][-2]
@@ -413,17 +439,19 @@ def test_arrow_keys_move_between_scores(show: Show, records: list[Record]) -> No
 def test_strangers_texts_are_texts(show: Show) -> None:
     found = [run for name in HOSTILE for run in runs(name, 0.8, 0.9, params={name: name}, dataset=name, bagging=name)]
     found += [failed(name, name, seed=2, dataset=name, bagging=name, params={name: name}) for name in HOSTILE]
-    more = [PageTable(name, name, name, [name], [[name]]) for name in HOSTILE]
+    for run in found:
+        run["method"]["changed"] = {}
+    more = [ReportTable(name, name, name, (Heading(name),), ((text(name),),)) for name in HOSTILE]
     plots = [PagePlot(name, name, name, SVG) for name in HOSTILE]
-    browser = show(found, plots=plots, tables=more, warnings=HOSTILE)
+    browser = show(replace(with_tables(found, *more), warnings=HOSTILE), plots=plots)
     scripts = len(browser.find_elements("tag name", "script"))
     assert scripts == 2
     seen = set()
     for name in HOSTILE:
         browser.execute_script("controls.elements.bagging.value = arguments[0]; render()", name)
         seen |= {method for _, method in rows(browser)}
-        one(browser, "button.score").click()
-        assert one(browser, "#provenance-title").text == f"{name} (mlp) on {name}, bags of 64"
+        scores(browser, 0)[0].click()
+        assert one(browser, "#origin-title").text == f"{name} (mlp) on {name}, bags of 64"
         assert f"Seed 2: {name}" in one(browser, "dialog").text
         one(browser, "#close").click()
     assert seen == set(HOSTILE)
@@ -434,7 +462,7 @@ def test_strangers_texts_are_texts(show: Show) -> None:
 
 def test_plots_and_tables_are_shown(show: Show, records: list[Record]) -> None:
     plots = [PagePlot("time", "Time", "AUC by <time>.", SVG)]
-    browser = show(records, plots=plots, tables=[TABLE])
+    browser = show(with_tables(records, TABLE), plots=plots)
     size = "const image = document.querySelector('figure img'); image.loading = 'eager'; "
     size += "return image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
     assert browser.execute_script(size) == [300, 100]
@@ -449,30 +477,39 @@ def test_plots_and_tables_are_shown(show: Show, records: list[Record]) -> None:
     assert [row[0] for row in table(browser, "#table-wins")[1:]] == ["dllp", "nova <b>", "ridge"]
 
 
-def test_without_scripts_it_says_where_the_numbers_are(show: Show, records: list[Record], chrome: Chrome) -> None:
+def test_without_scripts_all_boards_and_tables_can_be_read(show: Show, chrome: Chrome) -> None:
+    found = _random_records()
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        text = one(show(records, tables=[TABLE]), "main").text
+        browser = show(with_tables(found, TABLE))
+        whole, shown = one(browser, "main").text, browser.find_elements("css selector", ".board table")
+        texts = [each.text for each in shown]
     finally:
         chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert "The Markdown and CSV files beside it hold the same numbers" in text
-    assert "Win <rates>" in text
+    assert "JavaScript is switched off" in whole
+    assert "Win <rates>" in whole
+    boards = tabulate(found).boards
+    assert len(boards) == len(texts) == 3
+    for board, read in zip(boards, texts, strict=True):
+        assert words.title(board) in read
+        for row in board.rows:
+            assert all(words.score_lines(each)[0] in read for each in row.scores)
 
 
 @pytest.mark.parametrize("width", [360, 768])
 def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: list[Record], width: int) -> None:
-    resize(show([], tables=[]), width)
+    resize(show([]), width)
     long = runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3)
     plots = [PagePlot("wide", "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"'))]
-    browser = show([*records, *long], plots=plots, tables=[TABLE])
+    browser = show(with_tables([*records, *long], TABLE), plots=plots)
     widths = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     wide, seen = browser.execute_script(widths)
     assert wide <= seen
-    inside = "const region = document.getElementById('board-region'); return region.scrollWidth > region.clientWidth"
-    assert browser.execute_script(inside)
-    browser.execute_script("document.getElementById('board-region').scrollLeft = 150")
+    region = "const region = document.querySelector('.board:not([hidden]) .scroll'); "
+    assert browser.execute_script(region + "return region.scrollWidth > region.clientWidth")
+    browser.execute_script(region + "region.scrollLeft = 150")
     left = "return document.querySelectorAll(arguments[0])[0].getBoundingClientRect().left"
-    for part in ("#board thead th.method", "#board tbody th.method"):
+    for part in (f"{BOARD} thead th.method", f"{BOARD} tbody th.method"):
         assert 0 <= browser.execute_script(left, part) < 40
     browser.execute_script("document.querySelector('button.score').click()")
     wide, seen = browser.execute_script(widths)
@@ -482,7 +519,7 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_stand_out_from_their_ground(show: Show, records: list[Record], scheme: str) -> None:
     """WCAG AA: a contrast of 4.5 everywhere. And what prefers dark is dark."""
-    browser = show(records, tables=[TABLE], warnings=["a warning"])
+    browser = show(replace(with_tables(records, TABLE), warnings=("a warning",)))
     prefer(browser, scheme)
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
     luminance = browser.execute_script(
@@ -490,7 +527,7 @@ def test_texts_stand_out_from_their_ground(show: Show, records: list[Record], sc
     )
     assert luminance < 0.05 if scheme == "dark" else luminance > 0.8
     assert browser.execute_script(CONTRAST + "return poor()") == []
-    one(browser, "button.score").click()
+    scores(browser, 0)[0].click()
     assert browser.execute_script(CONTRAST + "return poor(document.querySelector('dialog'))") == []
 
 
@@ -525,28 +562,27 @@ function poor(root = document.body) {
 
 
 def test_equal_records_give_equal_pages_that_point_nowhere(records: list[Record]) -> None:
-    more: dict[str, Any] = {"tables": [TABLE], "warnings": ["one"]}
-    page = to_html(tabulate(records), **more)
-    assert page == to_html(tabulate(records[::-1]), **more)
+    page = to_html(make_report(records, warnings=["one"]))
+    assert page == to_html(make_report(records[::-1], warnings=["one"]))
     assert re.findall(r"https?:|//[a-z0-9]+\.|url\(|@import", page) == []
     assert "default-src 'none'" in page
 
 
 def test_half_a_character_can_still_be_written(records: list[Record], tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(to_html(tabulate([*records, *runs("a\ud800b", 0.5)])), encoding="utf-8")
+    (tmp_path / "page.html").write_text(to_html(make_report([*records, *runs("a\ud800b", 0.5)])), encoding="utf-8")
 
 
 def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> None:
     found = _many_records()
     assert len(found) == 10_000
-    leaderboards = tabulate(found)
+    report = make_report(found)
     began = time.perf_counter()
-    page = to_html(leaderboards)
+    page = to_html(report)
     seconds = time.perf_counter() - began
     size = len(page.encode())
     assert size <= 5_000_000
-    browser = show(found)
-    sort = """const began = performance.now(); document.querySelectorAll('#board thead button')[5].click();
+    browser = show(report)
+    sort = """const began = performance.now(); document.querySelectorAll('.board thead button')[8].click();
         document.body.offsetHeight; return performance.now() - began"""
     times = [browser.execute_script(sort) for _ in range(3)]
     with capsys.disabled():
@@ -554,14 +590,14 @@ def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def _heading(board: Board, index: int) -> str:
-    counts = {column for column, _ in runs_that_count([row for row in board.rows if row.entry.role == ""])}
+    counts = {column for column, _ in runs_that_count([row for row in board.rows if row.contender.role == ""])}
     column = board.columns[index]
     return f"{column.dataset}{column.bag_size}{'' if index in counts else 'not in the mean'}"
 
 
 def _sorted_by_column(board: Board, index: int, sign: int = 1) -> list[str]:
     """Methods by their score in a column, best first if `sign` is 1; those without one come last."""
-    scores = [(row.entry.method, row.scores[index].headline) for row in board.rows]
+    scores = [(row.contender.method, row.scores[index].headline) for row in board.rows]
     known = sorted(((m, s.mean) for m, s in scores if s is not None), key=lambda pair: -sign * pair[1])
     return [method for method, _ in known] + [method for method, summary in scores if summary is None]
 

@@ -26,8 +26,8 @@ from llpbench.report.plots import Plot, draw_all
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.heat_map import heat_maps
+from llpbench.report.plots.layout import LONGEST, labels, shown
 from llpbench.report.plots.learning import learning_curves
-from llpbench.report.plots.parts import LONGEST, labels, shown
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing
@@ -191,9 +191,9 @@ def test_no_ids_of_two_plots_meet_in_one_page(odd: Drawn) -> None:
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
-    assert draw_all(Leaderboards((), tabulate([]).provenance), tmp_path / "none") == []
+    assert draw_all(Leaderboards((), tabulate([]).origin), tmp_path / "none") == []
     assert draw_all(tabulate([]), tmp_path / "none") == []
-    assert draw_all(tabulate([failed("dllp"), failed("mine")]), tmp_path / "none") == []
+    assert draw_all(tabulate([failed("dllp", bags={}), failed("mine", bags={})]), tmp_path / "none") == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -233,8 +233,8 @@ def test_tests_that_need_more_are_not_drawn() -> None:
     assert not list(critical_difference(one_column, "x"))
     assert not list(bag_size_curves(one_column, "x"))
     assert not list(robustness(board(journal(seeds=1)), "x"))
-    assert not list(learning_curves(one_column, "x"))
-    assert not list(proportions(tabulate(journal())))
+    assert not list(learning_curves(board(journal(curves={})), "x"))
+    assert not list(proportions(tabulate(journal(bags={}))))
 
 
 def test_a_method_looks_the_same_whoever_is_beside_it() -> None:
@@ -274,7 +274,7 @@ def test_pretraining_is_hollow_and_variants_are_paler() -> None:
             *runs("dllp", 0.8, pretraining="self+bag"),
         ]
     )
-    styles = {entry.label: style for entry, style in row_styles(of.rows).items()}
+    styles = {contender.label: style for contender, style in row_styles(of.rows).items()}
     plain, saint = styles["dllp (mlp)"], styles["dllp (saint)"]
     assert (plain.colour, plain.hollow) == (METHODS["dllp"].colour, False)
     assert (saint.marker, saint.hollow) == (plain.marker, False)
@@ -316,8 +316,8 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
     )
     counting = runs_that_count(of.rows)
     costs = [cost for row in of.rows if (cost := cost_of(row, counting))]
-    assert [cost.row.entry.method for cost in front(costs)] == ["fast", "better", "best"]
-    assert {cost.row.entry.method: cost.seconds for cost in costs} == {
+    assert [cost.row.contender.method for cost in front(costs)] == ["fast", "better", "best"]
+    assert {cost.row.contender.method: cost.seconds for cost in costs} == {
         "fast": 2.0,
         "better": 11.0,
         "beaten": 21.0,
@@ -330,10 +330,11 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
 
 
 def test_shared_devices_are_confessed() -> None:
-    alone, shared = ({"device": "cpu", "name": "EPYC", "threads": 1, "shared": flag} for flag in (False, True))
+    hardware = record()["hardware"]
+    alone, shared, unknown = ({**hardware, "shared": flag} for flag in (False, True, None))
     (mixed,) = time(board([*runs("a", 0.8, 0.9, hardware=alone), *runs("b", 0.8, 0.9, hardware=shared)]), "x")
     assert "In 2 of 4 runs others used the device, so their times are upper bounds." in mixed.about.caption
-    (silent,) = time(board(runs("a", 0.8, 0.9)), "x")
+    (silent,) = time(board(runs("a", 0.8, 0.9, hardware=unknown)), "x")
     assert "2 of 2 runs do not say" in silent.about.caption
     (quiet,) = time(board(runs("a", 0.8, 0.9, hardware=alone)), "x")
     assert "others" not in quiet.about.caption
@@ -346,6 +347,19 @@ def test_bag_size_curves_follow_the_means() -> None:
     assert list(line.get_xdata()) == [64, 1024]
     assert list(line.get_ydata()) == pytest.approx([85.0, 65.0])
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
+
+
+def test_unequal_bags_are_drawn_by_their_real_sizes(tmp_path: Path) -> None:
+    uneven = {"number": 4, "sizes": [1, 9, 11660], "validation": 2, "test": 2, "histograms": BAGS["histograms"]}
+    facts: dict[str, Any] = {"bag_size": 0, "bagging": "key", "bags": uneven}
+    drawn = {plot.kind: plot for plot in draw_all(tabulate([*runs("a", 0.8, 0.9, **facts)]), tmp_path)}
+    assert "bags of 1–9–11,660" in drawn["learning-curves"].title
+    texts = drawn["proportions"].svg.read_text(encoding="utf-8")
+    assert "adult, 1–9–11,660" in texts
+    assert all(part in drawn["heat-map"].svg.read_text(encoding="utf-8") for part in ("1–", "9–", "11,660"))
+    assert "bag-size" not in drawn
+    for kind in ("heat-map", "proportions", "time"):
+        assert "1–9–11,660 are the least, median and most rows of a training bag" in drawn[kind].caption
 
 
 def test_with_many_methods_the_simple_ones_step_back() -> None:
@@ -392,7 +406,7 @@ def test_the_shares_of_bags_count_every_seed_once() -> None:
         *(record(method, seed=0, bags=other) for method in ("a", "b", "c")),
         record("a", seed=1, bags=half),
         record("a", bagging="random", bags=half),
-        record("a", dataset="credit"),
+        record("a", dataset="credit", bags={}),
     ]
     assert shares(tabulate(records)) == {("adult", 64): {"ordered": [0.75, 0.25], "random": [0.5, 0.5]}}
     (drawing,) = proportions(tabulate(records))
@@ -408,7 +422,7 @@ def test_only_the_three_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch
     for other in ("bag_size_curves", "critical_difference", "robustness", "heat_maps", "learning_curves"):
         monkeypatch.setattr(gallery, other, nothing)
     records = [
-        record("a", seed=seed, bagging=bagging)
+        record("a", seed=seed, bagging=bagging, bags={})
         for number, bagging in ((1, "small"), (2, "my bags"), (3, "my-bags"), (4, "random"))
         for seed in range(number)
     ]
@@ -425,7 +439,7 @@ def test_matplotlib_waits_until_something_is_drawn() -> None:
 
 
 def styles_by_method(of: Board) -> dict[str, Any]:
-    return {entry.method: style for entry, style in row_styles(of.rows).items()}
+    return {contender.method: style for contender, style in row_styles(of.rows).items()}
 
 
 def visible(drawing: Drawing) -> list[Axes]:

@@ -14,11 +14,11 @@ def board(*groups: list[Record]) -> Board:
 
 
 def order(shown: Board) -> list[tuple[str, int | None]]:
-    return [(row.entry.method, row.rank) for row in shown.rows]
+    return [(row.contender.method, row.rank) for row in shown.rows]
 
 
 def leaders(shown: Board) -> set[tuple[str, str]]:
-    return {(shown.rows[row].entry.method, shown.columns[column].title) for row, column in shown.leaders}
+    return {(shown.rows[row].contender.method, shown.columns[column].title) for row, column in shown.leaders}
 
 
 def test_rows_are_ranked_by_the_mean_over_columns_between_ceilings_and_floors() -> None:

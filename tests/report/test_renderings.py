@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,19 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, files, make_report, render, render_tables, write_report
+from llpbench.report import Leaderboards, make_report, publishing, render, render_tables, select_formats, write_report
 from llpbench.report.boards import Summary
+from llpbench.report.exports import table_csv, table_json
 from llpbench.report.latex import to_latex
-from llpbench.report.machines import table_csv, table_json
 from llpbench.report.markdown import escape, page_markdown, to_markdown
-from llpbench.report.table import SCORE, Field, Heading, Table, number, score, text
+from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
+from llpbench.report.wording import score_lines
 
 
-def write_leaderboards(records: list[Record], out: Path) -> Leaderboards:
+def write_leaderboards(records: list[Record], out: Path, formats: Sequence[str] = ()) -> Leaderboards:
     report = make_report(records)
-    write_report(report, out)
+    write_report(report, out, formats=formats)
     return report.leaderboards
 
 
@@ -165,7 +167,7 @@ def test_a_selection_gap_compares_the_same_columns_whatever_else_is_shown() -> N
         assert by_l1.rows[0][column].lines == ("10.00 ± – (1)",)
 
 
-TABLE = Table(
+TABLE = ReportTable(
     name="example",
     title="An example_",
     caption="50 % & more.",
@@ -217,7 +219,7 @@ def test_numbers_that_are_unknown_are_shown_as_such() -> None:
 
 def test_tables_in_a_terminal_are_split_and_keep_their_first_columns() -> None:
     file = io.StringIO()
-    wide = Table(
+    wide = ReportTable(
         "wide",
         "Wide",
         "",
@@ -262,6 +264,9 @@ def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path
         "configuration": "",
         "dataset": "adult",
         "bag_size": "256",
+        "least_rows": "256",
+        "median_rows": "256.0",
+        "most_rows": "256",
         "metric": "auc",
         "unit": "percent",
         "mean": "81.0",
@@ -270,6 +275,7 @@ def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path
         "n_expected": "2",
         "failed": "0",
         "missing": "0",
+        "stale": "0",
         "undefined": "0",
         "best_epoch_median": "19.0",
         "seconds_median": "4.0",
@@ -333,7 +339,7 @@ def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
     assert len(every) > 1
-    monkeypatch.setattr(files, "MOST_PLOTTED", sum(every.values()) - 1)
+    monkeypatch.setattr(publishing, "MOST_PLOTTED", sum(every.values()) - 1)
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     page = (tmp_path / "index.html").read_text()
     shown = {name for name in every if f'id="plot-{name}"' in page}
@@ -345,7 +351,6 @@ def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
 class TestFiles:
     def test_they_replace_older_ones_and_leave_nothing_else(self, records: list[Record], tmp_path: Path) -> None:
         write_leaderboards([*records[:2], record(bagging="random")], tmp_path / "new")
-        assert (tmp_path / "new" / "tables" / "fine-random-overall.csv").exists()
         write_leaderboards(records, tmp_path / "new")
         assert sorted(file.name for file in (tmp_path / "new").iterdir()) == [
             "coarse-l1.md",
@@ -358,13 +363,29 @@ class TestFiles:
             "selection-gap.md",
             "statistics.md",
             "studies.md",
-            "tables",
             "timing.md",
         ]
-        tables = {file.name for file in (tmp_path / "new" / "tables").iterdir()}
-        assert {f"fine-ordered-overall.{ending}" for ending in ("csv", "json", "tex")} <= tables
-        assert not any("random" in name for name in tables)
         assert "ridge" in (tmp_path / "new" / "fine.md").read_text(encoding="utf-8")
+
+    def test_tables_are_made_on_request_and_never_go_stale(self, records: list[Record], tmp_path: Path) -> None:
+        tables = tmp_path / "tables"
+        write_leaderboards([*records[:2], record(bagging="random")], tmp_path, ["csv", "json", "tex"])
+        assert (tables / "fine-random-overall.csv").exists()
+        (tables / "mine.tex").write_text("mine")
+        write_leaderboards(records, tmp_path, ["csv", "tex"])
+        found = {file.name for file in tables.iterdir()}
+        assert {"fine-ordered-overall.csv", "fine-ordered-overall.tex", "mine.tex"} <= found
+        assert not any("random" in name or name.endswith("json") for name in found)
+        write_leaderboards(records, tmp_path)
+        assert [file.name for file in tables.iterdir()] == ["mine.tex"]
+        (tables / "mine.tex").unlink()
+        write_leaderboards(records, tmp_path, ["json"])
+        write_leaderboards(records, tmp_path)
+        assert not tables.exists()
+
+    def test_an_unknown_format(self) -> None:
+        with pytest.raises(LLPBenchError, match=r"unknown format 'latex'\. .*There are: csv, json, tex\."):
+            select_formats("csv,latex")
 
     def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "taken").write_text("mine")
@@ -386,7 +407,83 @@ class TestFiles:
 
 
 def test_reports_import_no_heavy_library() -> None:
-    heavy = ["torch", "ray", "sklearn", "pandas", "scipy", "numpy", "matplotlib"]
+    heavy = ["torch", "ray", "sklearn", "pandas", "scipy", "numpy", "matplotlib", "jinja2"]
+    heavy += ["llpbench.core.registry", "llpbench.data", "llpbench.datasets", "llpbench.methods", "llpbench.running"]
     code = f"import sys, llpbench.report; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_whole_report_needs_no_engine_and_no_plugin(tmp_path: Path) -> None:
+    """So a board can be made where the plugin of a run is not installed, nor torch."""
+    code = """
+import sys
+from pathlib import Path
+
+class Refusing:
+    def find_spec(self, name, path=None, target=None):
+        absent = ("torch", "ray", "llpbench.core.registry", "llpbench.data", "llpbench.methods", "llpbench.datasets")
+        if name in absent:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refusing())
+from report_factory import runs
+from llpbench.report import make_report, write_report
+report = make_report([*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")])
+write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots", formats=["csv", "json", "tex"])
+"""
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=here, check=True)
+    assert "its-data" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert list((tmp_path / "plots").glob("*.svg"))
+
+
+def test_unequal_bags_are_shown_by_their_real_sizes_and_explained(tmp_path: Path) -> None:
+    uneven = {"number": 30, "sizes": [1, 9, 11660], "validation": 12, "test": 9}
+    records = [*runs("a", 0.8, 0.9, bag_size=0, bags=uneven), *runs("a", 0.7, 0.8, dataset="credit")]
+    found = page(records, "coarse-mpiou")
+    explained = "Unequal bags: 1–9–11,660 are the least, median and most rows of a training bag."
+    assert f"{explained}\n\n| rank | method | encoder | adult 1–9–11,660 |\n" in found
+    assert "bags of their own sizes\n" in found
+    assert "Validation bags: adult 12. Unequal bags" in found
+    assert "Validation bags: credit 3." in found
+    assert "| rank | method | encoder | credit |\n" in found
+    assert "Validation bags" not in page(records, "fine")
+    write_leaderboards(records, tmp_path, ["csv"])
+    assert (tmp_path / "tables" / "fine-ordered-own-sizes.csv").exists()
+    shown = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<small>1–9–11,660</small>" in shown
+    assert explained in shown
+    text = printed(tabulate(records))
+    assert "1–9–11,660" in text
+    assert "least, median and most rows" in " ".join(text.split())
+    rows = csv.DictReader((tmp_path / "leaderboards.csv").open(encoding="utf-8"))
+    assert {(row["bag_size"], row["least_rows"], row["median_rows"], row["most_rows"]) for row in rows} == {
+        ("0", "1", "9.0", "11660"),
+        ("64", "64", "64.0", "64"),
+    }
+
+
+def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> None:
+    records = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7)]
+    report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
+    write_report(report, tmp_path)
+    found = (tmp_path / "fine.md").read_text(encoding="utf-8")
+    assert "| 1 | a | mlp | 85.00 ± 7.07 (2) | 1–1 | A | 1.0 | – | 100 | 2/2<br>1 stale |" in found
+    assert "| 1 | a | mlp | **85.00 ± 7.07 (2)**<br>1/2 stale |" in found
+    note = "a (mlp) on adult 64 (1 run): a.py has changed"
+    assert f"**Made by other code**\n\n- {note}\n" in found
+    shown = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert '<span class="lack">1/2 stale</span>' in shown
+    assert f"<li>{note}</li>" in shown
+    text = printed(report.leaderboards)
+    assert "1/2 stale" in text
+    assert f"Made by other code: {note}" in text
+    rows = list(csv.DictReader((tmp_path / "leaderboards.csv").open(encoding="utf-8")))
+    assert {(row["method"], row["stale"]) for row in rows} == {("a", "1"), ("b", "0")}
+
+
+def test_a_score_whose_every_run_failed_is_marked_too() -> None:
+    records = [failed("a"), record("b")]
+    board = tabulate(records, stale={records[0]["run"]: "old"}).boards[0]
+    assert score_lines(next(row for row in board.rows if row.contender.method == "a").scores[0]) == ["failed", "stale"]

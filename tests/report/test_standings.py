@@ -16,7 +16,7 @@ def board(*groups: list[Record], common: bool = False) -> Board:
 
 
 def standing(of: Board, label: str) -> Standing:
-    return next(s for row, s in zip(of.rows, Standings(of).rows, strict=True) if row.entry.label == label)
+    return next(s for row, s in zip(of.rows, Standings(of).rows, strict=True) if row.contender.label == label)
 
 
 def both(method: str, small: tuple[float, ...], large: tuple[float, ...], **facts: object) -> list[Record]:
@@ -42,7 +42,7 @@ def test_the_gap_is_closed_over_all_columns_together() -> None:
     assert standing(found, "a (mlp)").gap_closed == pytest.approx(42.0)
     assert standing(found, "bag-soft-label (mlp)").gap_closed == pytest.approx(0.0)
     assert standing(found, "supervised (mlp)").gap_closed == pytest.approx(100.0)
-    by_column = Standings(found).gaps_closed(next(row for row in found.rows if row.entry.method == "a"))
+    by_column = Standings(found).gaps_closed(next(row for row in found.rows if row.contender.method == "a"))
     assert by_column == pytest.approx({0: 55.0, 1: 100 / 3})
 
 
@@ -116,4 +116,4 @@ class TestCommon:
     def test_what_never_succeeded_stays_and_takes_nothing_away(self) -> None:
         found = board(runs("a", 0.8, 0.7), [failed("b")], common=True)
         assert [column.seeds for column in found.columns] == [(0, 1)]
-        assert {row.entry.method for row in found.rows} == {"a", "b"}
+        assert {row.contender.method for row in found.rows} == {"a", "b"}

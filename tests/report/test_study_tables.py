@@ -9,18 +9,18 @@ from report_factory import failed, record, runs
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference, rows
+from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import paper_robustness, study_tables
-from llpbench.report.table import Table
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 
 
-def table(study: str, *groups: list[Record]) -> Table:
+def table(study: str, *groups: list[Record]) -> ReportTable:
     (found,) = study_tables(STUDIES[study], [run for group in groups for run in group])
     return found
 
 
-def field(of: Table, column: str, *labels: str) -> Any:
+def field(of: ReportTable, column: str, *labels: str) -> Any:
     place = [heading.text for heading in of.headings].index(column)
     return next(row[place] for row in of.rows if tuple(f.lines[0] for f in row[: len(labels)]) == labels)
 
@@ -149,9 +149,31 @@ def test_our_robustness_is_over_datasets_that_all_methods_have() -> None:
 
 def test_nothing_run_gives_no_table_but_for_the_datasets() -> None:
     assert {name for name, study in STUDIES.items() if study_tables(study, [])} == {"datasets"}
-    found = table("datasets")
-    adult = next(row for row in found.rows if row[0].lines[0] == "AD")
-    assert adult[2].lines == ("paper 48842", "48,842")
+    assert field(table("datasets"), "rows", "AD").lines == ("paper 48842",)
+
+
+def test_datasets_are_what_their_runs_say_of_them() -> None:
+    found = table("datasets", [record(), record(dataset="clicks")])
+    assert [field(found, name, "AD").lines for name in ("rows", "numeric", "licence")] == [
+        ("paper 48842", "48,842"),
+        ("paper 6", "6"),
+        ("CC BY 4.0",),
+    ]
+    assert field(found, "dataset", "clicks").lines == ("clicks",)
+    assert field(found, "rows", "clicks").lines == ("–",)
+
+
+def test_columns_are_named_by_the_codes_in_the_records() -> None:
+    run = record("dllp", 0.8, dataset="renamed", **HERE)
+    run["dataset"] = {**run["dataset"], "code": "BA"}
+    found = table("fine-grained", [run])
+    assert field(found, "BA", "DLLP").lines == ("paper 77.18 ± 1.07", "80.00 ± – (1)", "+2.82 ⚑")
+
+
+def test_runs_of_other_code_are_named() -> None:
+    old, new = runs("dllp", 0.8, 0.8, **HERE)
+    (found,) = study_tables(STUDIES["fine-grained"], [old, new], stale={old["run"]: "the method has changed"})
+    assert found.notes["Made by other code"] == ("dllp on adult, seed 0: the method has changed",)
 
 
 def test_every_number_of_the_paper_is_read() -> None:
@@ -168,8 +190,10 @@ def test_failed_runs_are_shown_and_explained() -> None:
     assert field(alone, "AD", "DLLP").lines == ("paper 87.61 ± 0.21", "1 failed")
 
 
-def test_configurations_that_journals_cannot_tell_from_the_default_are_not_mixed() -> None:
-    found = table("fine-grained", runs("dllp", 0.8, 0.8, **HERE), runs("dllp", 0.6, params={"weight": 2.0}, **HERE))
+def test_runs_of_defaults_that_have_changed_since_are_not_mixed() -> None:
+    (before,) = runs("dllp", 0.6, params={"weight": 2.0}, **HERE)
+    before["method"]["changed"] = {}
+    found = table("fine-grained", runs("dllp", 0.8, 0.8, **HERE), [before])
     assert field(found, "AD", "DLLP").lines[1] == "80.00 ± 0.00 (2)"
 
 

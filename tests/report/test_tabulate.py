@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from report_factory import PROTOCOL, failed, record, runs
@@ -24,7 +25,7 @@ def score(records: list[Record], row: int = 0, column: int = 0) -> Score:
 
 
 def labels(board: Board) -> list[str]:
-    return [row.entry.label for row in board.rows]
+    return [row.contender.label for row in board.rows]
 
 
 def test_mean_and_sample_std_over_seeds() -> None:
@@ -130,7 +131,7 @@ class TestMethodsWithoutEpochs:
 
     def test_their_seeds_are_expected_of_the_others(self) -> None:
         board = fine(tabulate([record("dllp", 0.9), *runs("ridge", 0.8, 0.8, 0.8, encoder=None)]))
-        assert {row.entry.method: row.scores[0].missing for row in board.rows} == {"dllp": (1, 2), "ridge": ()}
+        assert {row.contender.method: row.scores[0].missing for row in board.rows} == {"dllp": (1, 2), "ridge": ()}
 
     def test_seeds_of_one_protocol_are_no_gap_in_another(self) -> None:
         short = {**PROTOCOL, "epochs": 30}
@@ -147,12 +148,13 @@ class TestMethodsWithoutEpochs:
 
 
 class TestConfigurations:
-    def test_equal_hyperparameters_need_no_label(self) -> None:
-        records = [record(bag_size=size, params={"weight": 0.1}) for size in (64, 256)]
-        assert labels(fine(tabulate(records))) == ["dllp (mlp)"]
+    def test_defaults_need_no_label(self) -> None:
+        assert labels(fine(tabulate([record(bag_size=size) for size in (64, 256)]))) == ["dllp (mlp)"]
 
-    def test_only_what_differs_is_named(self) -> None:
+    def test_only_what_differs_from_the_defaults_is_named(self) -> None:
         records = [record(auc=w, params={"weight": w, "mode": "soft", "rate": 1e-3}) for w in (0.9, 0.8)]
+        for run in records:
+            run["method"]["changed"] = {"weight": run["spec"]["params"]["weight"]}
         assert labels(fine(tabulate(records))) == ["dllp (mlp, weight=0.9)", "dllp (mlp, weight=0.8)"]
 
     def test_encoder_and_pretraining_make_rows(self) -> None:
@@ -167,6 +169,57 @@ class TestConfigurations:
             run["run"] = f"cell{trials}-0"
         board = fine(tabulate([first, second]))
         assert labels(board) == ["dllp (mlp, tuning.trials=0)", "dllp (mlp, tuning.trials=50)"]
+
+    def test_another_precision_is_another_row_wherever_it_ran(self) -> None:
+        first, second = record(auc=0.9), record(auc=0.8, dataset="credit")
+        second["spec"]["precision"] = "bfloat16"
+        second["cell"], second["run"] = "other", "other-0"
+        assert labels(fine(tabulate([first, second]))) == ["dllp (mlp)", 'dllp (mlp, precision="bfloat16")']
+
+
+class TestBags:
+    @staticmethod
+    def sized(*sizes: float, validation: int = 7, **facts: Any) -> Record:
+        return record(bags={"sizes": list(sizes), "validation": validation}, **facts)
+
+    def test_equal_bags_are_called_by_their_size(self) -> None:
+        (column,) = fine(tabulate([self.sized(64, 64, 64), self.sized(64, 64, 64, seed=1)])).columns
+        assert (column.title, column.unequal, column.sizes) == ("adult 64", False, (64, 64, 64))
+
+    def test_unequal_bags_by_least_median_and_most_over_seeds(self) -> None:
+        records = [self.sized(1, 9, 11000, bag_size=0), self.sized(2, 12, 11660, bag_size=0, seed=1)]
+        (column,) = fine(tabulate(records)).columns
+        assert (column.title, column.unequal) == ("adult 1–10.5–11,660", True)
+
+    def test_what_no_run_says_is_not_made_up(self) -> None:
+        lost, sized = failed(bag_size=0, bags={}), failed(dataset="credit", bags={})
+        assert [column.title for column in fine(tabulate([lost, sized])).columns] == [
+            "adult unknown sizes",
+            "credit 64",
+        ]
+
+    def test_validation_bags_are_counted_over_seeds(self) -> None:
+        records = [self.sized(64, 64, 64, validation=n, seed=n) for n in (70, 76)]
+        (column,) = fine(tabulate(records)).columns
+        assert column.validation == (70, 76)
+
+
+class TestStale:
+    def test_runs_of_other_code_are_marked_and_explained(self) -> None:
+        records = [*runs("dllp", 0.8, 0.9), *runs("dllp", 0.7, 0.8, bag_size=256), *runs("mine", 0.6, 0.7)]
+        old = {run["run"]: "dllp.py has changed" for run in records[1:4]}
+        board = fine(tabulate(records, stale=old))
+        assert board.rows[0].scores[0].stale == {1: "dllp.py has changed"}
+        assert board.stale == ("dllp (mlp) on adult 64, adult 256 (3 runs): dllp.py has changed",)
+
+    def test_where_everything_is_old_that_is_said_once(self) -> None:
+        records = [*runs("dllp", 0.8, 0.9), *runs("mine", 0.6, 0.7)]
+        board = fine(tabulate(records, stale={run["run"]: "numerics 2" for run in records}))
+        assert board.stale == ("all 4 runs: numerics 2",)
+
+    def test_without_a_comparison_nothing_is_marked(self) -> None:
+        board = fine(tabulate(runs("dllp", 0.8, 0.9)))
+        assert (board.stale, board.rows[0].scores[0].stale) == ((), {})
 
 
 class TestSurprises:
@@ -234,13 +287,13 @@ def test_no_records_make_no_boards() -> None:
     assert tabulate([]).boards == ()
 
 
-def test_provenance_names_each_thing_once() -> None:
+def test_the_origin_names_each_thing_once() -> None:
     records = [
         record(seed=0),
         record(seed=1, code={"version": "0.1.0", "commit": "fedcba9876543210", "dirty": True}),
         failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}),
     ]
-    found = tabulate(records).provenance
+    found = tabulate(records).origin
     assert (found.runs, found.failed) == (3, 1)
     assert found.code == ("0.1.0 (0123456789)", "0.1.0 (fedcba9876, with uncommitted changes)")
     assert found.libraries == ("numpy 2.4.6", "torch 2.11.0 and 2.13.0")

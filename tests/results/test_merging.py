@@ -108,7 +108,7 @@ class TestCompare:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
         found = compare(_by_run(record("mine", 0.83)), _by_run(*there))
         (board,) = found.leaderboards.of("fine")
-        assert [row.entry.method for row in board.rows] == ["bdc", "mine", "dllp"]
+        assert [row.contender.method for row in board.rows] == ["bdc", "mine", "dllp"]
         assert [column.dataset for column in board.columns] == ["adult"]
         assert found.own == {record("mine")["cell"]}
         assert found.remarks == ()

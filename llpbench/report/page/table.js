@@ -1,227 +1,109 @@
-// The leaderboard as a table: its columns and rows, their order, and the keys that move in it.
-
-const table = /** @type {HTMLTableElement} */ (document.getElementById("board"));
-const [head, body] = [table.tHead, table.tBodies[0]];
-
-const FIGURE_SPACE = "\u2007";
-
-/** Of the columns, by kind. CSS knows them, since a small screen has narrower ones. */
-const WIDTHS = {
-  rank: "5rem",
-  method: "var(--method)",
-  text: "var(--text)",
-  words: "var(--words)",
-  mean: "var(--score)",
-  score: "minmax(var(--score), 1fr)",
-};
+// Tables that the page was written with: their order, which of their columns are seen, and what they say as a file.
 
 /**
- * @typedef {object} Field  a column of the table
- * @property {string} key  by which the address names it
- * @property {string} title
- * @property {string} kind  of `WIDTHS`; its class
- * @property {(line: Line) => string | number | null} sort  what rows are sorted by
- * @property {number} [place]  of a score, among the shown columns
- * @property {number} [size]  of its bags
- * @property {boolean} [apart]  whether none of its runs counts
+ * @typedef {{name: string, direction: "ascending" | "descending"}} Sorting  by the name of a column
  */
 
-/** The order of the table, by a field's key, with a direction as `aria-sort` has it; null: by rank. */
-let sorting = null;
+/** The rows of each table as they were written: in the order of ranks. */
+const written = new WeakMap();
 
-/** What is shown, its fields, and its lines by their table rows. */
-let current = null;
-let fields = [];
-let lineOf = new Map();
-
-/** Characters of the longest spread that is shown: the others are filled up to it, so that means stand in line. */
-let spreadWidth = 0;
-
-/** Shows what `view` has found. */
-function showTable(found) {
-  current = found;
-  fields = fieldsOf(found);
-  const summaries = found.lines.flatMap((each) => [each.mean, ...each.scores]).filter((summary) => summary);
-  spreadWidth = summaries.reduce((width, summary) => Math.max(width, scoreTexts(summary)[1].length), 0);
-  table.style.setProperty("--columns", fields.map(({ kind }) => WIDTHS[kind.split(" ")[0]]).join(" "));
-  head.replaceChildren(element("tr", { role: "row" }, ...fields.map(headCell)));
-  lineOf = new Map(found.lines.map((each) => [lineRow(each), each]));
-  showOrder();
+function writtenRows(table) {
+  if (!written.has(table)) written.set(table, [...table.tBodies[0].rows]);
+  return written.get(table);
 }
 
-/** @returns {Field[]} */
-function fieldsOf({ board, columns, lines, counting }) {
-  const some = (name, usual) => lines.some(({ row }) => row[name] !== usual);
-  const described = [
-    { key: "encoder", title: "Encoder", kind: "text", needed: true },
-    { key: "pretraining", title: "Pretraining", kind: "text", needed: some("pretraining", "none") },
-    { key: "configuration", title: "Configuration", kind: "words", needed: some("configuration", "") },
-  ];
-  return [
-    { key: "rank", title: "Rank", kind: "rank", sort: ({ rank }) => rank },
-    { key: "method", title: "Method", kind: "method", sort: ({ row }) => row.method },
-    ...described
-      .filter(({ needed }) => needed)
-      .map((field) => ({ ...field, sort: ({ row }) => row[field.key] || null })),
-    { key: "mean", title: "Mean AUC", kind: "mean", sort: ({ mean }) => mean && mean.mean },
-    ...columns.map((column, place) => {
-      const { dataset, size } = board.columns[column];
-      return {
-        key: `${dataset} ${size}`,
-        title: dataset,
-        kind: place > 0 && board.columns[columns[place - 1]].dataset === dataset ? "score" : "score first",
-        sort: ({ scores }) => scores[place] && scores[place].mean,
-        place,
-        size,
-        apart: counting[place].length === 0,
-      };
-    }),
-  ];
+function headings(table) {
+  return [...table.tHead.rows[0].cells];
 }
 
-// ---- cells --------------------------------------------------------------------------------------------------------
-
-function headCell(field) {
-  const button = element("button", { type: "button", "data-key": field.key }, field.title);
-  if (field.size !== undefined) button.append(element("small", { text: String(field.size) }));
-  if (field.apart) button.append(element("small", { text: "not in the mean" }));
-  return element("th", { className: field.kind, role: "columnheader", scope: "col" }, button);
+/** What a field is sorted by; null where it says nothing. */
+function valueOf(cell) {
+  if (cell.dataset.values === undefined) return cell.firstChild?.textContent.trim().replace(/^–$/, "") || null;
+  const [value] = JSON.parse(cell.dataset.values);
+  return value === null || value === "" || Number.isNaN(Number(value)) ? null : Number(value);
 }
 
-function lineRow(each) {
-  const made = element("tr", { className: each.row.role || (each.rank === null ? "unranked" : "ranked"), role: "row" });
-  for (const field of fields) made.append(lineCell(each, field));
-  return made;
-}
-
-function lineCell(each, field) {
-  const { row, rank, mean, lacking } = each;
-  if (field.kind === "method") return methodCell(row);
-  if (field.place !== undefined) return scoreCell(each, field);
-  const made = element("td", { className: field.kind, role: "cell" });
-  if (field.kind === "rank") {
-    const { role } = row;
-    made.append(role ? element("span", { className: `badge ${role}`, text: role }) : String(rank ?? NOTHING));
-  } else if (field.kind === "mean") {
-    made.append(...(mean ? spread(mean) : [NOTHING]));
-    if (lacking > 0) {
-      made.append(element("span", { className: "lack quiet", text: `lacks ${lacking}/${current.runs}` }));
-    }
-  } else {
-    made.textContent = (field.key === "pretraining" && row.pretraining === "none" ? "" : row[field.key]) || NOTHING;
-  }
-  return made;
-}
-
-/** The name of a row; on a small screen, where only it stays in sight, with what tells it from others of its name. */
-function methodCell(row) {
-  const made = element("th", { className: "method", role: "rowheader", scope: "row" }, row.method);
-  const pretraining = row.pretraining === "none" ? "" : row.pretraining;
-  const described = [row.encoder, pretraining, row.configuration].filter(Boolean);
-  if (described.length > 0) made.append(element("small", { text: described.join(", "), "aria-hidden": "true" }));
-  return made;
-}
-
-/** A score is a button that opens its runs. Arrow keys reach it, so that Tab leaves the table after one of them. */
-function scoreCell(each, { kind, place }) {
-  const column = current.columns[place];
-  const runs = each.row.scores[column];
-  const made = element("td", { className: current.leaders[place].has(each) ? `${kind} best` : kind, role: "cell" });
-  if (runs.every((run) => run === null)) {
-    made.textContent = NOTHING;
-    return made;
-  }
-  const lacking = lacks(each.row, column);
-  const failed = lacking.failed === runs.length;
-  const button = element("button", { type: "button", className: failed ? "score failed" : "score", tabindex: "-1" });
-  button.append(...(each.scores[place] ? spread(each.scores[place]) : [failed ? "failed" : NOTHING]));
-  for (const [what, number] of failed ? [] : Object.entries(lacking)) {
-    if (number > 0) button.append(element("span", { className: "lack", text: `${number}/${runs.length} ${what}` }));
-  }
-  made.append(button);
-  return made;
-}
-
-function spread(summary) {
-  const [mean, rest] = scoreTexts(summary);
-  return [`${mean} `, element("span", { className: "spread", text: rest.padStart(spreadWidth, FIGURE_SPACE) })];
-}
-
-// ---- order --------------------------------------------------------------------------------------------------------
-
-/** Puts the rows in order; they are moved, not made again, which is what takes time. */
-function showOrder() {
-  const field = sorting && fields.find(({ key }) => key === sorting.key);
-  const rows = [...lineOf.keys()];
-  body.replaceChildren(...(field ? sorted(rows, (row) => field.sort(lineOf.get(row)), sorting.direction) : rows));
-  [...head.rows[0].cells].forEach((cell, place) => {
-    if (field && fields[place] === field) cell.setAttribute("aria-sort", sorting.direction);
+/**
+ * Puts the rows of a table in order; they are moved, not made again.
+ * @param {Sorting | null} sorting  null: as they were written; so is a table that has no such column
+ */
+function order(table, sorting) {
+  const cells = headings(table);
+  const place = sorting ? cells.findIndex((cell) => cell.dataset.name === sorting.name) : -1;
+  cells.forEach((cell, index) => {
+    if (index === place) cell.setAttribute("aria-sort", sorting.direction);
     else cell.removeAttribute("aria-sort");
   });
-  const first = body.querySelector("button.score");
-  if (first) makeTabStop(first);
-}
-
-/** Sorts by a field, the other way round if it already does, and by rank again after that. */
-function sortBy(key) {
-  const numeric = /^(score|mean)/.test(fields.find((field) => field.key === key).kind);
-  const direction = nextDirection(sorting?.key === key ? sorting.direction : null, numeric);
-  sorting = direction && { key, direction };
-  showOrder();
+  const rows = writtenRows(table);
+  table.tBodies[0].append(...(place < 0 ? rows : sorted(rows, (row) => valueOf(row.cells[place]), sorting.direction)));
 }
 
 /** Items in the order of their values; what has none comes last in either direction, equal ones stay as they are. */
-function sorted(items, valueOf, direction) {
+function sorted(items, value, direction) {
   const sign = direction === "ascending" ? 1 : -1;
   const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
-  const pairs = items.map((item) => [valueOf(item), item]);
+  const pairs = items.map((item) => [value(item), item]);
   pairs.sort(([a], [b]) => (a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b)));
   return pairs.map(([, item]) => item);
 }
 
-/** The order after another click on a heading: of numbers the largest first, then the other way round, then none. */
-function nextDirection(direction, numeric) {
-  const [first, second] = numeric ? ["descending", "ascending"] : ["ascending", "descending"];
-  return direction === first ? second : direction === second ? null : first;
+/**
+ * The order after a click on a heading: of scores the largest first, then the other way round, then none.
+ * @returns {Sorting | null}
+ */
+function nextSorting(cell) {
+  const directions = ["ascending", "descending"];
+  if (cell.matches(".score, .plain .number")) directions.reverse();
+  const next = directions[directions.indexOf(cell.getAttribute("aria-sort")) + 1];
+  return next ? { name: cell.dataset.name, direction: next } : null;
 }
 
-/** Makes a table sortable that the page was written with. Its fields are texts, so numbers are read from them. */
-function makeSortable(plain) {
-  const rows = plain.tBodies[0];
-  const original = [...rows.rows];
-  const numberOf = (text) => Number.parseFloat(text.replace(/^</, "").replaceAll(",", "").replace("−", "-"));
-  plain.tHead.addEventListener("click", (event) => {
-    const cell = event.target.closest("button")?.closest("th");
-    if (!cell) return;
-    const numeric = cell.classList.contains("number");
-    const direction = nextDirection(cell.getAttribute("aria-sort"), numeric);
-    const valueOf = (row) => {
-      const text = row.cells[cell.cellIndex].textContent;
-      if (text === "" || text.startsWith(NOTHING)) return null;
-      return numeric ? numberOf(text) : text;
-    };
-    for (const other of plain.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    if (direction) cell.setAttribute("aria-sort", direction);
-    rows.replaceChildren(...(direction ? sorted(original, valueOf, direction) : original));
-  });
+/** Shows those columns of a table whose headings pass, and hides the others. */
+function showColumns(table, passes) {
+  const hidden = headings(table).map((cell) => !passes(cell));
+  for (const row of [table.tHead.rows[0], ...writtenRows(table)]) {
+    hidden.forEach((isHidden, place) => (row.cells[place].hidden = isHidden));
+  }
+}
+
+/** What is seen of a table, in its order, as rows of texts and numbers, names first. */
+function seen(table) {
+  const places = headings(table).flatMap((cell, place) => (cell.hidden ? [] : [[cell, place]]));
+  const names = places.flatMap(([{ dataset }]) =>
+    (dataset.parts ?? "").split(" ").map((part) => `${dataset.name} ${part}`.trim()),
+  );
+  const rows = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+  const values = ({ dataset, firstChild }) =>
+    dataset.values === undefined ? [firstChild.textContent.trim()] : JSON.parse(dataset.values);
+  return [names, ...rows.map((row) => places.flatMap(([, place]) => values(row.cells[place])))];
+}
+
+/** Rows as CSV; what is not known is an empty field. */
+function toCsv(rows) {
+  const field = (value) =>
+    /[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? "");
+  return rows.map((row) => `${row.map(field).join(",")}\n`).join("");
 }
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 
 const STEPS = new Map([["ArrowLeft", [0, -1]], ["ArrowRight", [0, 1]], ["ArrowUp", [-1, 0]], ["ArrowDown", [1, 0]]]);
 
-/** Arrow keys, Home and End move from score to score; places without a score are passed over. */
+/** Arrow keys, Home and End move from score to score; what is hidden and places without a score are passed over. */
 function moveFocus(event) {
   const from = event.target.closest("button.score");
   if (!from) return;
   const row = from.closest("tr");
-  const inRow = row.querySelectorAll("button.score");
-  let next = { Home: inRow[0], End: inRow[inRow.length - 1] }[event.key];
+  const reached = (cell) => (cell.hidden || cell.parentElement.hidden ? null : cell.querySelector("button.score"));
+  const inRow = [...row.cells].map(reached).filter(Boolean);
+  let next = { Home: inRow[0], End: inRow.at(-1) }[event.key];
   const [down, right] = STEPS.get(event.key) ?? [0, 0];
+  const rows = row.parentElement.rows;
   let [line, place] = [row.sectionRowIndex, from.parentElement.cellIndex];
-  while (!next && (down || right) && body.rows[line]?.cells[place]) {
+  while (!next && (down || right) && rows[line]?.cells[place]) {
     [line, place] = [line + down, place + right];
-    next = body.rows[line]?.cells[place]?.querySelector("button.score");
+    const cell = rows[line]?.cells[place];
+    next = cell && reached(cell);
   }
   if (STEPS.has(event.key) || next) event.preventDefault();
   if (!next) return;
@@ -231,6 +113,6 @@ function moveFocus(event) {
 
 /** Of all scores, only this one is reached by Tab. */
 function makeTabStop(button) {
-  for (const other of body.querySelectorAll("button.score[tabindex='0']")) other.tabIndex = -1;
+  for (const other of document.querySelectorAll("button.score[tabindex='0']")) other.tabIndex = -1;
   button.tabIndex = 0;
 }

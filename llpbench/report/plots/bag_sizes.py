@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from llpbench.report.boards import HEADLINE, Board, Entry, Row
-from llpbench.report.plots import parts
+from llpbench.report.boards import HEADLINE, Board, Contender, Row
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import GREY, METHODS, PAPER, Style, row_styles
@@ -28,39 +28,39 @@ MOST_LABELS = 6
 def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     """Test AUC against bag size, where a dataset has several sizes."""
     sizes = {
-        dataset: [column.bag_size for column in board.columns if column.dataset == dataset]
+        dataset: [column.bag_size for column in board.columns if column.dataset == dataset and column.bag_size]
         for dataset in dict.fromkeys(column.dataset for column in board.columns)
     }
-    rows = [row for row in parts.plain_rows(board) if any(score.headline for score in row.scores)]
+    rows = [row for row in layout.plain_rows(board) if any(score.headline for score in row.scores)]
     datasets = [dataset for dataset in sizes if len(sizes[dataset]) > 1]
     if not datasets or not rows:
         return
     drawn = datasets[:MOST_PANELS]
-    styles, names = row_styles(rows), parts.labels(rows)
+    styles, names = row_styles(rows), layout.labels(rows)
     coloured, grey = _prominent(rows)
-    legend = parts.handles(styles, {row.entry: names[row.entry] for row in coloured})
+    legend = layout.handles(styles, {row.contender: names[row.contender] for row in coloured})
     if grey:
         legend.append(Line2D([], [], color=GREY, linewidth=0.8, label=f"others ({len(grey)})"))
-    across = parts.balanced(len(drawn), most=3)
-    figure, axes = parts.panels(len(drawn), across=across, height=2.1, below=0.2 + parts.legend_height(legend))
+    across = layout.balanced(len(drawn), most=3)
+    figure, axes = layout.panels(len(drawn), across=across, height=2.1, below=0.2 + layout.legend_height(legend))
     for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
         _panel(ax, board, dataset, coloured, grey, styles)
-        ax.set_title(parts.shown(dataset))
+        ax.set_title(layout.shown(dataset))
         if place % across == 0:
             ax.set_ylabel("test AUC × 100")
-    parts.label_below(axes, across, "bag size")
-    parts.legend_below(figure, legend)
+    layout.label_below(axes, across, "bag size")
+    layout.legend_below(figure, legend)
     about = About(
         kind="bag-size",
         name=f"bag-size-{name}",
         title="Test AUC by bag size",
-        caption=parts.sentences(
+        caption=layout.sentences(
             "Mean over seeds, with its 95 % confidence interval as a band where there are several seeds; axes follow "
             "the means and may cut off a band.",
-            f"In grey: {', '.join(names[row.entry].strip() for row in grey)}." if grey else "",
-            parts.plain_note(board),
+            f"In grey: {', '.join(names[row.contender].strip() for row in grey)}." if grey else "",
+            layout.plain_note(board),
             f"The first {len(drawn)} of {len(datasets)} datasets." if len(drawn) < len(datasets) else "",
-            parts.setting(board),
+            layout.setting(board),
         ),
         bagging=board.bagging,
         criterion=board.criterion.name,
@@ -73,9 +73,15 @@ def _prominent(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     if len(rows) <= MOST_LINES:
         return list(rows), []
     first = {*PAPER, "supervised", "bag-soft-label"}
-    order = sorted(rows, key=lambda row: 0 if row.entry.method in first else 2 if row.entry.method in METHODS else 1)
-    chosen = {row.entry for row in order[:MOST_LINES] if row.entry.method in first or row.entry.method not in METHODS}
-    return [row for row in rows if row.entry in chosen], [row for row in rows if row.entry not in chosen]
+    order = sorted(
+        rows, key=lambda row: 0 if row.contender.method in first else 2 if row.contender.method in METHODS else 1
+    )
+    chosen = {
+        row.contender
+        for row in order[:MOST_LINES]
+        if row.contender.method in first or row.contender.method not in METHODS
+    }
+    return [row for row in rows if row.contender in chosen], [row for row in rows if row.contender not in chosen]
 
 
 def _panel(
@@ -84,9 +90,10 @@ def _panel(
     dataset: str,
     coloured: Sequence[Row],
     grey: Sequence[Row],
-    styles: Mapping[Entry, Style],
+    styles: Mapping[Contender, Style],
 ) -> None:
-    places = [place for place, column in enumerate(board.columns) if column.dataset == dataset]
+    columns = enumerate(board.columns)
+    places = [place for place, column in columns if column.dataset == dataset and column.bag_size]
     shown: list[float] = []
     for row in (*grey, *reversed(coloured)):  # the best on top
         known = [place for place in places if row.scores[place].headline]
@@ -97,7 +104,7 @@ def _panel(
         if row in grey:
             ax.plot(sizes, means, color=GREY, linewidth=0.8, marker="." if len(sizes) == 1 else "", zorder=1.5)
             continue
-        style = styles[row.entry]
+        style = styles[row.contender]
         ax.plot(sizes, means, **style.curve())
         several = [place for place, each in enumerate(values) if len(each) > 1]
         bands = [interval(values[place], 0.95) for place in several]
@@ -115,7 +122,7 @@ def _panel(
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_minor_locator(NullLocator())
     every = math.ceil(len(ticks) / MOST_LABELS)
-    ax.set_xticks(ticks, ["" if place % every else str(tick) for place, tick in enumerate(ticks)])
+    ax.set_xticks(ticks, ["" if n % every else board.columns[place].bags for n, place in enumerate(places)])
     ax.yaxis.grid(visible=True)
     if shown:
         margin = 0.06 * (max(shown) - min(shown)) or 1.0

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from llpbench.report import statistics
 from llpbench.report.boards import HEADLINE, Board
-from llpbench.report.plots import parts
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
@@ -26,9 +26,9 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     p_values = statistics.nemenyi(frame) if friedman is not None else None
     if friedman is None or p_values is None:
         return
-    rows = {row.entry.label: row for row in found.ranked}
+    rows = {row.contender.label: row for row in found.ranked}
     ranks = statistics.mean_ranks(frame)
-    styles, names = row_styles(rows.values()), parts.labels(board.rows)
+    styles, names = row_styles(rows.values()), layout.labels(board.rows)
     # the library goes through sets of labels: of numbers these have one order, of strings another in each process
     order = list(ranks.sort_values(kind="stable").index)
     number = {label: place for place, label in enumerate(order)}
@@ -45,12 +45,12 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
         elbow_props={"linewidth": 1.1},
         marker_props={"s": 14},
         crossbar_props={"color": "0.25", "linewidth": 2.4, "solid_capstyle": "round"},
-        color_palette={number[label]: styles[rows[label].entry].colour for label in order},
+        color_palette={number[label]: styles[rows[label].contender].colour for label in order},
     )
     for text in drawn["labels"]:
         label = order[int(text.get_text())]
         text.set(color="black")
-        method, gap = names[rows[label].entry].strip(), "  "
+        method, gap = names[rows[label].contender].strip(), "  "
         rank = f"{ranks[label]:.1f}"
         text.set_text(f"{method}  {rank}{gap}" if text.get_ha() == "right" else f"{gap}{rank}  {method}")
     figure.set_size_inches(WIDTH, 0.5 - 0.2 * min(text.get_position()[1] for text in drawn["labels"]))
@@ -59,12 +59,12 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
         kind="critical-difference",
         name=f"critical-difference-{name}",
         title="Mean ranks and critical difference",
-        caption=parts.sentences(
+        caption=layout.sentences(
             f"Mean rank of test {HEADLINE.upper()} over {friedman.blocks} columns of the leaderboard (1: best), of "
             f"{len(order)} ranked rows. Rows joined by a bar are not told apart by Nemenyi's test at {ALPHA:g}; "
             f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g}. Columns of one dataset are not "
             "independent, so the test is a rough one.",
-            parts.setting(board),
+            layout.setting(board),
         ),
         bagging=board.bagging,
         criterion=board.criterion.name,

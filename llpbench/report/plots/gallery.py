@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from llpbench.report.board_tables import name_of
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
@@ -17,7 +18,6 @@ from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.time import time
-from llpbench.report.views import name_of
 
 MOST_GROUPS = 3
 """of bagging and protocol: a journal may hold any number of them, a gallery may not"""

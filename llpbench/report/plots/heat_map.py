@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.transforms import offset_copy
 
-from llpbench.report import text as words
+from llpbench.core.text import plural
+from llpbench.report import wording as words
 from llpbench.report.boards import HEADLINE, Board, Row
-from llpbench.report.plots import parts
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import FONT_SIZE, WIDTH
@@ -34,6 +35,9 @@ COLOURS = "cividis"
 
 CHANCE = 50.0
 
+LINE_HEIGHT = 1.2 * FONT_SIZE
+"""points"""
+
 
 def heat_maps(board: Board, name: str) -> Iterator[Drawing]:
     """Mean test AUC of each row in each column; figures of at most `MOST_COLUMNS` columns."""
@@ -46,14 +50,14 @@ def heat_maps(board: Board, name: str) -> Iterator[Drawing]:
             kind="heat-map",
             name=f"heat-map-{name}" if len(pages) == 1 else f"heat-map-{name}-{number}",
             title="Mean test AUC of every method and column",
-            caption=parts.sentences(
+            caption=layout.sentences(
                 "Mean test AUC × 100 over seeds, rows as on the leaderboard. Colours go from the worst of a column (or "
                 "chance, if that is better) to its best; ceilings stand aside, without colour. "
                 f"Hatched ({words.NOTHING}): no result. *: seeds are lacking.",
-                f"{words.counted(left_out, 'row')} without room or result left out." if left_out else "",
+                f"{plural(left_out, 'row')} without room or result left out." if left_out else "",
                 f"Part {number} of {len(pages)}." if len(pages) > 1 else "",
                 f"Only {MOST_FIGURES} parts are drawn." if len(pages) > MOST_FIGURES else "",
-                parts.setting(board),
+                layout.setting(board),
             ),
             bagging=board.bagging,
             criterion=board.criterion.name,
@@ -75,28 +79,30 @@ def _pages(board: Board) -> list[list[int]]:
 
 
 def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
-    names = parts.labels(rows)
+    names = layout.labels(rows)
     spans = Counter(board.columns[place].dataset for place in places)
     width = (WIDTH - 2.2) / len(places)
     slant = any(0.075 * min(len(dataset), 16) > count * width for dataset, count in spans.items())
-    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + 0.2 * len(rows)))
+    sizes = [board.columns[place].bags.replace("–", "–\n") for place in places]
+    raised = max(size.count("\n") for size in sizes) * LINE_HEIGHT
+    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + 0.2 * len(rows) + raised / 72))
     ax = figure.subplots()
     for x, place in enumerate(places):
         means = [
-            summary.mean for row in rows if row.entry.role != "ceiling" and (summary := row.scores[place].headline)
+            summary.mean for row in rows if row.contender.role != "ceiling" and (summary := row.scores[place].headline)
         ]
         scale = _scale(means)
         for y, row in enumerate(rows):
             _cell(ax, x, y, row, place, scale)
     ax.set_xlim(0, len(places))
     ax.set_ylim(len(rows), 0)
-    ax.set_yticks(np.arange(len(rows)) + 0.5, [names[row.entry] for row in rows])
-    ax.set_xticks(np.arange(len(places)) + 0.5, [str(board.columns[place].bag_size) for place in places])
+    ax.set_yticks(np.arange(len(rows)) + 0.5, [names[row.contender] for row in rows])
+    ax.set_xticks(np.arange(len(places)) + 0.5, sizes)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
-    _headings(ax, spans, slant)
+    _headings(ax, spans, slant, raised)
     _separate_roles(ax, rows, len(places))
     colours = matplotlib.colormaps[COLOURS]
     scale_key = {"worst": 0.0, "halfway": 0.5, "best of the column": 1.0}
@@ -120,24 +126,26 @@ def _cell(ax: Axes, x: int, y: int, row: Row, place: int, scale: Normalize) -> N
         ax.text(x + 0.5, y + 0.5, words.NOTHING, ha="center", va="center")
         return
     mean = score.headline.mean
-    colour = "white" if row.entry.role == "ceiling" else matplotlib.colormaps[COLOURS](float(scale(mean)))
+    colour = "white" if row.contender.role == "ceiling" else matplotlib.colormaps[COLOURS](float(scale(mean)))
     ax.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.8))
     lacking = "*" if len(score.values[HEADLINE]) < score.expected else ""
     ink = "white" if _luminance(colour) < 0.47 else "black"
     ax.text(x + 0.5, y + 0.52, f"{mean:.1f}{lacking}", ha="center", va="center", color=ink)
 
 
-def _headings(ax: Axes, spans: Mapping[str, int], slant: bool) -> None:
-    """Each dataset's name over its columns."""
+def _headings(ax: Axes, spans: Mapping[str, int], slant: bool, raised: float) -> None:
+    """Each dataset's name over its columns, `raised` by so many points over sizes of several lines."""
     figure = ax.get_figure(root=True)
-    line, label = (offset_copy(ax.get_xaxis_transform(), fig=figure, y=y, units="points") for y in (16, 18.5))
+    line, label = (
+        offset_copy(ax.get_xaxis_transform(), fig=figure, y=y, units="points") for y in (16 + raised, 18.5 + raised)
+    )
     first = 0
     for dataset, count in spans.items():
         ax.plot([first + 0.08, first + count - 0.08], [1, 1], color="0.3", lw=0.7, clip_on=False, transform=line)
         ax.text(
             first + (0.5 if slant else count / 2),
             1,
-            parts.shown(dataset, 16),
+            layout.shown(dataset, 16),
             ha="left" if slant else "center",
             va="bottom",
             fontsize=FONT_SIZE + 0.5,
@@ -150,7 +158,7 @@ def _headings(ax: Axes, spans: Mapping[str, int], slant: bool) -> None:
 
 def _separate_roles(ax: Axes, rows: Sequence[Row], width: int) -> None:
     for y, (above, below) in enumerate(itertools.pairwise(rows), start=1):
-        if above.entry.role != below.entry.role:
+        if above.contender.role != below.contender.role:
             ax.plot([0, width], [y, y], color="black", linewidth=1, clip_on=False)
 
 

@@ -12,9 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from llpbench.core.record import Record
-from llpbench.report import text as words
-from llpbench.report.boards import Board, Entry
-from llpbench.report.plots import parts
+from llpbench.core.text import slug
+from llpbench.report import wording as words
+from llpbench.report.boards import Board, Contender
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 
@@ -60,7 +61,7 @@ def learning_curves(board: Board, name: str) -> Iterator[Drawing]:
     figures = [drawing for dataset in datasets if (drawing := _of_dataset(board, dataset, name)) is not None]
     note = f"The first {MOST_FIGURES} of {len(figures)} datasets are drawn." if len(figures) > MOST_FIGURES else ""
     for figure in figures[:MOST_FIGURES]:
-        about = replace(figure.about, caption=parts.sentences(figure.about.caption, note))
+        about = replace(figure.about, caption=layout.sentences(figure.about.caption, note))
         yield replace(figure, about=about)
 
 
@@ -72,17 +73,17 @@ def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
     place = max(
         found, key=lambda p: (len(found[p]), board.columns[p].bag_size == USUAL_SIZE, -board.columns[p].bag_size)
     )
-    size, courses = board.columns[place].bag_size, found[place]
+    column, courses = board.columns[place], found[place]
     drawn = dict(list(courses.items())[:MOST_PANELS])
-    names = parts.labels(row for row in board.rows if row.entry in drawn)
-    across = parts.balanced(len(drawn), most=4)
-    figure, axes = parts.panels(len(drawn), across=across, height=1.4, below=0.45, share_y=True)
-    for number, (ax, (entry, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
+    names = layout.labels(row for row in board.rows if row.contender in drawn)
+    across = layout.balanced(len(drawn), most=4)
+    figure, axes = layout.panels(len(drawn), across=across, height=1.4, below=0.45, share_y=True)
+    for number, (ax, (contender, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
         _panel(ax, runs)
-        ax.set_title(parts.shown(names[entry], 20))
+        ax.set_title(layout.shown(names[contender], 20))
         if number % across == 0:
             ax.set_ylabel("validation")
-    parts.label_below(axes, across, "epoch")
+    layout.label_below(axes, across, "epoch")
     legend = [
         Line2D(
             [], [], color=each.colour, linestyle=each.line, marker=each.marker, label=each.label, markersize=each.size
@@ -92,31 +93,31 @@ def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
     figure.legend(handles=legend, loc="outside lower center", ncols=3, handlelength=2.8)
     about = About(
         kind="learning-curves",
-        name=f"learning-curves-{name}-{parts.slug(dataset)}",
-        title=f"Course of training on {words.clean(dataset)}, bags of {size}",
-        caption=parts.sentences(
+        name=f"learning-curves-{name}-{slug(dataset)}",
+        title=f"Course of training on {words.clean(dataset)}, bags of {column.bags}",
+        caption=layout.sentences(
             "Criteria on the validation rows or bags after each epoch, so drawn that up is good; a marker at the epoch "
             "that each would choose. Thick: the lowest seed; faint: up to four others, thinned out. Epochs count from "
             "0; of methods with several stages the last is shown.",
             f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
-            parts.plain_note(board),
-            parts.setting(board),
+            layout.plain_note(board),
+            layout.setting(board),
         ),
         bagging=board.bagging,
         criterion=None,
         dataset=dataset,
-        bag_size=size,
+        bag_size=column.bag_size,
     )
     return Drawing(about, figure)
 
 
-def _courses(board: Board, place: int) -> dict[Entry, list[Record]]:
+def _courses(board: Board, place: int) -> dict[Contender, list[Record]]:
     """The runs of a column that tell their course, by row and in order of seeds."""
     found = {}
-    for row in parts.plain_rows(board):
-        runs = [run for _, run in sorted(row.scores[place].runs.items()) if any(curves_of(run).values())]
+    for row in layout.plain_rows(board):
+        runs = [run for _, run in sorted(row.scores[place].runs.items()) if any(run["curves"].values())]
         if runs:
-            found[row.entry] = runs
+            found[row.contender] = runs
     return found
 
 
@@ -147,11 +148,6 @@ def _panel(ax: Axes, runs: Sequence[Record]) -> None:
     ax.margins(x=0.04)
 
 
-def curves_of(run: Record) -> Mapping[str, Sequence[float | None]]:
-    """By criterion; none of failed runs, direct methods and older journals."""
-    return run.get("curves", {})
-
-
 def _thinned(values: Sequence[float], most: int) -> tuple[Sequence[int], Sequence[float]]:
     """Epochs and values, every so many of them that at most `most` are left."""
     step = max(1, math.ceil(len(values) / most))
@@ -160,5 +156,5 @@ def _thinned(values: Sequence[float], most: int) -> tuple[Sequence[int], Sequenc
 
 def _values(run: Record, criterion: str) -> list[float]:
     """A criterion's values so that more is better and 1 is perfect."""
-    values = [math.nan if value is None else value for value in curves_of(run).get(criterion, [])]
+    values = [math.nan if value is None else value for value in run["curves"].get(criterion, [])]
     return [1 - value / 2 for value in values] if criterion == "l1" else values

@@ -39,3 +39,14 @@ class Plot(About):
 
     svg: Path
     png: Path
+
+
+@dataclass(frozen=True)
+class PagePlot:
+    """A plot, as the page shows it."""
+
+    name: str
+    """unique among the plots; its anchor is `plot-<name>`"""
+    title: str
+    caption: str
+    svg: str

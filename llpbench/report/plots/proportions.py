@@ -9,14 +9,12 @@ from math import fsum
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from llpbench.report.boards import Leaderboards
-from llpbench.report.plots import parts
+from llpbench.report import wording as words
+from llpbench.report.boards import ColumnKey, Leaderboards
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import method_style
-
-Place = tuple[str, int]
-"""dataset and bag size"""
 
 Shares = Mapping[str, Sequence[float]]
 """by bagging: the share of bags in each bin, mean over seeds"""
@@ -32,32 +30,35 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     if not found:
         return
     places = sorted(found)[:MOST_PANELS]
+    columns = [column for board in leaderboards.boards for column in board.columns]
+    sizes = {place: " and ".join(dict.fromkeys(c.bags for c in columns if c.key == place)) for place in places}
     baggings = sorted({bagging for place in places for bagging in found[place]})
-    sizes = len({size for _, size in places})
-    full = len(places) == sizes * len({dataset for dataset, _ in places})
-    across = sizes if full and sizes <= 4 else 4
+    different = len({size for _, size in places})
+    full = len(places) == different * len({dataset for dataset, _ in places})
+    across = different if full and different <= 4 else 4
     legend = [
-        Patch(facecolor=(_colour(bagging), 0.25), edgecolor=_colour(bagging), label=f"{parts.shown(bagging)} bags")
+        Patch(facecolor=(_colour(bagging), 0.25), edgecolor=_colour(bagging), label=f"{layout.shown(bagging)} bags")
         for bagging in baggings
     ]
-    figure, axes = parts.panels(len(places), across=across, height=1.35, below=0.5)
+    figure, axes = layout.panels(len(places), across=across, height=1.35, below=0.5)
     for number, (ax, place) in enumerate(zip(axes, places, strict=True)):
         _panel(ax, found[place])
-        ax.set_title(f"{parts.shown(place[0], 18)}, {place[1]}")
+        ax.set_title(f"{layout.shown(place[0], 18)}, {sizes[place]}")
         if number % across == 0:
             ax.set_ylabel("% of bags")
-    parts.label_below(axes, across, "proportion of the positive class" if across < 4 else "positive proportion")
+    layout.label_below(axes, across, "proportion of the positive class" if across < 4 else "positive proportion")
     figure.legend(handles=legend, loc="outside lower center", ncols=4)
     yield Drawing(
         About(
             kind="proportions",
             name="proportions",
             title="Class proportions of bags",
-            caption=parts.sentences(
+            caption=layout.sentences(
                 "Proportions of the positive class (of several classes: the last) in the bags of the training split, "
                 "by dataset and bag size: percent of bags in each bin, mean over seeds. The closer to one value, the "
                 "less do bags tell apart.",
                 f"The first {len(places)} of {len(found)} pairs." if len(places) < len(found) else "",
+                words.sizes_text(columns),
             ),
             bagging=baggings[0] if len(baggings) == 1 else None,
         ),
@@ -65,18 +66,17 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     )
 
 
-def shares(leaderboards: Leaderboards) -> dict[Place, Shares]:
+def shares(leaderboards: Leaderboards) -> dict[ColumnKey, Shares]:
     """Mean histograms of the last class; every run of one dataset, bagging, bag size and seed has the same bags."""
-    histograms: dict[tuple[Place, str], dict[int, Sequence[int]]] = defaultdict(dict)
+    histograms: dict[tuple[ColumnKey, str], dict[int, Sequence[int]]] = defaultdict(dict)
     for board in leaderboards.boards:
         for row in board.rows:
             for column, score in zip(board.columns, row.scores, strict=True):
                 for seed, run in score.runs.items():
-                    counts = run.get("bags", {}).get("histograms")
+                    counts = run["bags"].get("histograms")
                     if counts and sum(counts[-1]):
-                        place = (column.dataset, column.bag_size)
-                        histograms[place, board.bagging].setdefault(seed, counts[-1])
-    found: dict[Place, dict[str, Sequence[float]]] = defaultdict(dict)
+                        histograms[column.key, board.bagging].setdefault(seed, counts[-1])
+    found: dict[ColumnKey, dict[str, Sequence[float]]] = defaultdict(dict)
     for (place, bagging), by_seed in histograms.items():
         each = [[count / sum(counts) for count in counts] for _, counts in sorted(by_seed.items())]
         found[place][bagging] = [fsum(values) / len(values) for values in zip(*each, strict=True)]

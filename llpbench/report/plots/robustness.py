@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from pandas import DataFrame
 
+from llpbench.core.text import plural
 from llpbench.report import statistics
 from llpbench.report.boards import Board
-from llpbench.report.plots import parts
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
@@ -21,32 +21,28 @@ from llpbench.report.standings import Standings
 def robustness(board: Board, name: str) -> Iterator[Drawing]:
     """Mean rank by AUC beside mean rank by spread over seeds, of the ranked rows; nothing where a spread is unknown."""
     found = Standings(board)
-    columns = sorted({column for column, _ in found.runs})
-    spreads = {
-        row.entry.label: [summary.std if (summary := found.spread(row, column)) else None for column in columns]
-        for row in found.ranked
-    }
-    if len(spreads) < 2 or any(std is None for stds in spreads.values() for std in stds):
+    spreads = found.spreads
+    if spreads is None:
         return
     by_auc = statistics.mean_ranks(found.frame())
-    by_spread = statistics.robustness(DataFrame(spreads).T)
-    rows = sorted(found.ranked, key=lambda row: (-float(by_auc[row.entry.label]), row.entry.label))
-    styles, names = row_styles(rows), parts.labels(board.rows)
+    by_spread = statistics.robustness(spreads)
+    rows = sorted(found.ranked, key=lambda row: (-float(by_auc[row.contender.label]), row.contender.label))
+    styles, names = row_styles(rows), layout.labels(board.rows)
     figure = Figure(figsize=(WIDTH, 0.9 + 0.21 * len(rows)))
     ax = figure.subplots()
     for place, row in enumerate(rows):
-        style, label = styles[row.entry], row.entry.label
+        style, label = styles[row.contender], row.contender.label
         ax.plot([by_auc[label], by_spread[label]], [place, place], color=style.colour, linewidth=1.6, alpha=0.6)
         ax.plot([by_auc[label]], [place], **{**style.points(), "marker": "o", "markersize": 6})
         ax.plot([by_spread[label]], [place], marker="|", markersize=9, markeredgewidth=2.2, color=style.colour)
-    ax.set_yticks(range(len(rows)), [names[row.entry] for row in rows])
+    ax.set_yticks(range(len(rows)), [names[row.contender] for row in rows])
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlim(left=0.7)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.grid(visible=True)
     ax.set_xlabel("mean rank over columns (1: best)")
-    parts.legend_below(
+    layout.legend_below(
         figure,
         [
             Line2D([], [], linestyle="none", marker="o", markersize=6, color="0.3", label="by AUC"),
@@ -66,10 +62,10 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         kind="robustness",
         name=f"robustness-{name}",
         title="Accuracy and robustness",
-        caption=parts.sentences(
-            f"Mean rank over {len(columns)} columns of the leaderboard, of the ranked rows: by test AUC, and by its "
-            "standard deviation over seeds (1: the smallest). A method can be robust and bad.",
-            parts.setting(board),
+        caption=layout.sentences(
+            f"Mean rank over {plural(len(spreads.columns), 'column')} of the leaderboard, of the ranked rows: by test "
+            "AUC, and by its standard deviation over seeds (1: the smallest). A method can be robust and bad.",
+            layout.setting(board),
         ),
         bagging=board.bagging,
         criterion=board.criterion.name,

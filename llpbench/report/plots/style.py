@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib.colors import to_hex, to_rgb
 
-from llpbench.report.boards import Entry, Row
+from llpbench.report.boards import Contender, Row
 
 WIDTH = 7.0
 """inches, of every figure: the text width of a page"""
@@ -140,16 +140,18 @@ def method_style(method: str, role: str = "") -> Style:
     return replace(style, **_ROLES[role]) if role in _ROLES else style
 
 
-def row_styles(rows: Iterable[Row]) -> dict[Entry, Style]:
+def row_styles(rows: Iterable[Row]) -> dict[Contender, Style]:
     """Of rows that are drawn together: the method's own; where several would look alike, the later ones are paler."""
-    alike: dict[tuple[str, bool], list[Entry]] = defaultdict(list)
-    for entry in sorted((row.entry for row in rows), key=lambda entry: (entry.configuration != "", entry.label)):
-        alike[entry.method, entry.pretraining != "none"].append(entry)
+    alike: dict[tuple[str, bool], list[Contender]] = defaultdict(list)
+    for contender in sorted(
+        (row.contender for row in rows), key=lambda contender: (contender.configuration != "", contender.label)
+    ):
+        alike[contender.method, contender.pretraining != "none"].append(contender)
     found = {}
-    for (method, pretrained), entries in alike.items():
-        for paleness, entry in enumerate(entries):
-            style = method_style(method, entry.role)
-            found[entry] = replace(style, colour=_pale(style.colour, paleness), hollow=pretrained)
+    for (method, pretrained), contenders in alike.items():
+        for paleness, contender in enumerate(contenders):
+            style = method_style(method, contender.role)
+            found[contender] = replace(style, colour=_pale(style.colour, paleness), hollow=pretrained)
     return found
 
 

@@ -12,9 +12,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas import Series
 
 from llpbench.core.record import Record
-from llpbench.report import text as words
+from llpbench.core.text import plural
 from llpbench.report.boards import Board, Row
-from llpbench.report.plots import parts
+from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import row_styles
@@ -33,18 +33,18 @@ class Cost:
 
 def time(board: Board, name: str) -> Iterator[Drawing]:
     """Mean test AUC against seconds of training, with the front of rows that no other row beats in both."""
-    counting = runs_that_count([row for row in board.rows if row.entry.role == ""])
+    counting = runs_that_count([row for row in board.rows if row.contender.role == ""])
     costs = [cost for row in board.rows if (cost := cost_of(row, counting)) is not None]
     if not costs:
         return
     ahead = front(costs)
-    styles, names = row_styles(cost.row for cost in costs), parts.labels(board.rows)
-    legend = parts.handles(styles, {cost.row.entry: names[cost.row.entry] for cost in costs}, lines=False)
+    styles, names = row_styles(cost.row for cost in costs), layout.labels(board.rows)
+    legend = layout.handles(styles, {cost.row.contender: names[cost.row.contender] for cost in costs}, lines=False)
     if ahead:
         legend.append(Line2D([], [], color="0.45", linewidth=1, label="Pareto front"))
-    figure, (ax,) = parts.panels(1, across=1, height=3.3, below=parts.legend_height(legend))
+    figure, (ax,) = layout.panels(1, across=1, height=3.3, below=layout.legend_height(legend))
     for cost in costs:
-        ax.plot([cost.seconds], [cost.auc], **{**styles[cost.row.entry].points(), "markersize": 7})
+        ax.plot([cost.seconds], [cost.auc], **{**styles[cost.row.contender].points(), "markersize": 7})
     ax.set_xscale("log")
     _draw_front(ax, ahead)
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -53,19 +53,19 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     ax.grid(visible=True)
     ax.set_xlabel("training time of a run (seconds)")
     ax.set_ylabel("mean test AUC × 100")
-    parts.legend_below(figure, legend, keys=1.4)
+    layout.legend_below(figure, legend, keys=1.4)
     left_out = len(board.rows) - len(costs)
     about = About(
         kind="time",
         name=f"time-{name}",
         title="Accuracy and training time",
-        caption=parts.sentences(
+        caption=layout.sentences(
             f"Means over {len({column for column, _ in counting})} columns of the leaderboard. Time: training steps "
             "with warm-up, and pretraining where there is one. Hollow: pretrained.",
             "The front joins the rows that no other row beats in both; ceilings see every label and stay outside it.",
             _shared_note([run for cost in costs for run in _runs(cost.row, counting)]),
-            f"{words.counted(left_out, 'row')} without all of these runs and their times left out." if left_out else "",
-            parts.setting(board),
+            f"{plural(left_out, 'row')} without all of these runs and their times left out." if left_out else "",
+            layout.setting(board),
         ),
         bagging=board.bagging,
         criterion=board.criterion.name,
@@ -99,7 +99,7 @@ def training_seconds(run: Record) -> float | None:
 
 def front(costs: Sequence[Cost]) -> list[Cost]:
     """The Pareto front of all but ceilings, cheapest first."""
-    able = {cost.row.entry.label: cost for cost in costs if cost.row.entry.role != "ceiling"}
+    able = {cost.row.contender.label: cost for cost in costs if cost.row.contender.role != "ceiling"}
     seconds = Series({label: cost.seconds for label, cost in able.items()}, dtype=float)
     value = Series({label: cost.auc for label, cost in able.items()}, dtype=float)
     return [able[label] for label in pareto_front(seconds, value)] if able else []
@@ -122,7 +122,7 @@ def _shared_note(runs: Sequence[Record]) -> str:
     """Whose times are upper bounds, because others used the device meanwhile."""
     shared = sum(run["hardware"].get("shared") is True for run in runs)
     unknown = sum(run["hardware"].get("shared") is None for run in runs)
-    return parts.sentences(
+    return layout.sentences(
         f"In {shared} of {len(runs)} runs others used the device, so their times are upper bounds." if shared else "",
         f"{unknown} of {len(runs)} runs do not say whether others used the device." if unknown else "",
     )

@@ -1,0 +1,201 @@
+"""From boards to tables: what each published table shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from llpbench.core.text import plural, slug
+from llpbench.report import wording as words
+from llpbench.report.boards import Board, Column, Row, Score
+from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
+from llpbench.report.standings import Standing, Standings
+
+if TYPE_CHECKING:
+    pass
+
+SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
+"""what the files of a criterion's boards are called"""
+ELSEWHERE = ("mean rank", "gap closed", "wins")
+"""columns of the overall table that have no room beside all scores"""
+OVERALL = "-overall"
+"""how the names of tables over all columns end"""
+OWN_SIZES = "own-sizes"
+"""how those of tables end whose baggings have no size"""
+
+
+def names_of(boards: Sequence[Board]) -> list[str]:
+    """What tells boards apart in names of files, e.g. `fine-ordered`, or `fine-ordered-e100-p10-b2` where a bagging has
+    several protocols."""
+    taken: Counter[str] = Counter()
+    names = []
+    for board in boards:
+        name = name_of(board, boards)
+        taken[name] += 1  # names of baggings may differ in signs alone
+        names.append(name if taken[name] == 1 else f"{name}-{taken[name]}")
+    return names
+
+
+def name_of(board: Board, boards: Iterable[Board]) -> str:
+    """As `names_of` has it, but for its last word."""
+    peers = [other for other in boards if other.criterion == board.criterion and other.bagging == board.bagging]
+    name = f"{SHORT[board.criterion.name]}-{slug(board.bagging)}"
+    if len(peers) == 1:
+        return name
+    protocol = board.protocol or {}
+    return "-".join([name, *(f"{key[0]}{value}" for key, value in protocol.items())] if protocol else [name, "direct"])
+
+
+def board_tables(board: Board, name: str) -> list[ReportTable]:
+    """The whole of a board: where every row stands over all columns, then a table for each bag size."""
+    sizes = sorted({column.bag_size for column in board.columns})
+    return [overall(board, name), *(scores(board, size, name) for size in sizes)]
+
+
+def overall(board: Board, name: str) -> ReportTable:
+    """Where every row stands over all columns."""
+    found = Standings(board)
+    columns = len({column for column, _ in found.runs})
+    numbers = (
+        Heading("rank"),
+        *row_headings(board),
+        Heading("mean AUC", SCORE),
+        Heading("95 % of rank", ("low", "high")),
+        Heading("tie", numeric=False),
+        Heading("mean rank"),
+        Heading("gap closed"),
+        Heading("wins"),
+        Heading("coverage", ("done", "failed", "expected", "stale")),
+    )
+    rows = [
+        (text(words.rank_text(row)), *row_fields(board, row), *_standing(standing))
+        for row, standing in zip(board.rows, found.rows, strict=True)
+    ]
+    return ReportTable(
+        name=f"{name}{OVERALL}",
+        title=f"{words.title(board)}: over all columns",
+        caption=caption_of(board, words.OVERALL.format(columns=plural(columns, "column"), runs=len(found.runs))),
+        headings=numbers,
+        rows=tuple(rows),
+        notes={
+            what: lines
+            for what, lines in (
+                ("Failed or undefined", board.failures),
+                (words.STALE_NOTE, board.stale),
+                ("Worth a look", board.surprises),
+            )
+            if lines
+        },
+    )
+
+
+def whole(board: Board, overall: ReportTable) -> ReportTable:
+    """Every row in every column of a board, with its place `overall` (the table of that name) before its scores."""
+    kept = [n for n, heading in enumerate(overall.headings) if heading.text not in ELSEWHERE]
+    return replace(
+        overall,
+        headings=(
+            *(overall.headings[n] for n in kept),
+            *(Heading(column.title, SCORE) for column in board.columns),
+        ),
+        rows=tuple(
+            (
+                *(place[n] for n in kept),
+                *(_score_field(each, (number, i) in board.leaders) for i, each in enumerate(row.scores)),
+            )
+            for number, (place, row) in enumerate(zip(overall.rows, board.rows, strict=True))
+        ),
+    )
+
+
+def _standing(standing: Standing) -> tuple[Field, ...]:
+    interval = standing.interval
+    shown = (words.NOTHING,) if interval is None else (f"{interval[0]}–{interval[1]}",)
+    low, high = interval or (None, None)
+    lacks = {"failed": standing.failed, words.STALE: standing.stale}
+    overall = score(standing.overall)
+    if standing.overall is not None and standing.overall.n == 0:
+        overall = Field((f"{standing.overall.mean:.2f}", "no seed in common"), overall.values)
+    return (
+        overall,
+        Field(shown, {"low": low, "high": high}),
+        text(standing.group or words.NOTHING),
+        number(standing.mean_rank, 1),
+        number(standing.gap_closed, 0),
+        number(standing.wins, 0),
+        Field(
+            (f"{standing.done}/{standing.expected}", *(f"{number} {what}" for what, number in lacks.items() if number)),
+            {"done": standing.done, "expected": standing.expected, **lacks},
+        ),
+    )
+
+
+def scores(board: Board, bag_size: int, name: str) -> ReportTable:
+    """The scores of one bag size: a column for each dataset."""
+    places = places_of(board, bag_size)
+    columns = [board.columns[i] for i in places]
+    bags = words.bags_text(bag_size)
+    tried = [(n, row) for n, row in enumerate(board.rows) if any(row.scores[i].cell for i in places)]
+    others = [row.contender.label for row in board.rows if not any(row.scores[i].cell for i in places)]
+    return ReportTable(
+        name=f"{name}-{bag_size or OWN_SIZES}",
+        title=f"{words.title(board)}, {bags}",
+        caption=caption_of(board, words.CAPTION, words.validation_text(board, columns)),
+        headings=(
+            Heading("rank"),
+            *row_headings(board),
+            *(Heading(_short_title(column), SCORE) for column in columns),
+        ),
+        rows=tuple(
+            (
+                text(words.rank_text(row)),
+                *row_fields(board, row),
+                *(_score_field(row.scores[i], (n, i) in board.leaders) for i in places),
+            )
+            for n, row in tried
+        ),
+        notes={f"Not run with {bags}": (", ".join(others),)} if others else {},
+    )
+
+
+def places_of(board: Board, bag_size: int) -> list[int]:
+    """The columns of one bag size, by index."""
+    return [index for index, column in enumerate(board.columns) if column.bag_size == bag_size]
+
+
+def _short_title(column: Column) -> str:
+    """Of a column in a table of one bag size, which names its bags if their sizes are not just that."""
+    return column.title if column.unequal or not column.bag_size else column.dataset
+
+
+def _score_field(of: Score, leads: bool) -> Field:
+    field = score(of.headline, strong=leads)
+    lacks = {"failed": len(of.failures), "missing": len(of.missing), words.STALE: len(of.stale)}
+    return Field(tuple(words.score_lines(of)), {**field.values, **lacks}, leads)
+
+
+def row_headings(board: Board) -> list[Heading]:
+    return [Heading(name, numeric=False) for name in ("method", *_details(board))]
+
+
+def row_fields(board: Board, row: Row) -> list[Field]:
+    details = (str(getattr(row.contender, name) or "") for name in _details(board))
+    return [text(row.contender.method), *map(text, details)]
+
+
+def _details(board: Board) -> list[str]:
+    """The columns that tell rows of the same method apart, where any row needs them."""
+    contenders = [row.contender for row in board.rows]
+    needed: Mapping[str, bool] = {
+        "encoder": any(contender.encoder for contender in contenders),
+        "pretraining": any(contender.pretraining != "none" for contender in contenders),
+        "configuration": any(contender.configuration for contender in contenders),
+    }
+    return [name for name, shown in needed.items() if shown]
+
+
+def caption_of(board: Board, *explained: str) -> str:
+    """Everything is labelled with protocol, encoder and hardware."""
+    return " ".join(filter(None, (words.sentence(words.setting(board)), *explained, words.sizes_text(board.columns))))

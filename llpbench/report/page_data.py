@@ -1,0 +1,171 @@
+"""What the page opens a score with: the facts of every run, packed as columns in which what repeats stands once.
+
+No mean, rank or order is made of them there: the tables of the page hold what Python has computed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import METRICS
+from llpbench.core.record import Record
+from llpbench.report.boards import HEADLINE, Leaderboards, board_criteria
+
+DIGITS = 2
+"""of percentages; other metrics have `FINE_DIGITS`"""
+
+FINE_DIGITS = 4
+
+MOST_DETAILED = 5_000
+"""runs with every test metric on the page; of more, `FEW` are kept, so that it stays small enough to be passed on"""
+FEW = ("auc", "accuracy")
+
+
+def runs_of(leaderboards: Leaderboards) -> list[Record]:
+    """The runs of all boards, each once."""
+    found = {
+        record["run"]: record
+        for board in leaderboards.boards
+        for row in board.rows
+        for score in row.scores
+        for record in score.runs.values()
+    }
+    return list(found.values())
+
+
+def packed(records: Sequence[Record]) -> dict[str, Any]:
+    """Runs, which are named by their place in `records`, and the cells that they belong to."""
+    cells = {record["cell"]: record for record in records}
+    keys = sorted({key for record in cells.values() for key in record["spec"]})
+    metrics = _metrics(records)
+    return {
+        "criteria": {each.name: each.title for each in board_criteria()},
+        "metrics": [
+            {"title": METRICS[name].title if name in METRICS else name, "unit": "%" if _is_percent(name) else ""}
+            for name in metrics
+        ],
+        "cells": {
+            "id": list(cells),
+            "spec": {key: _interned([record["spec"].get(key) for record in cells.values()]) for key in keys},
+            "method": _interned([record["method"] for record in cells.values()]),
+            "command": [command(record) for record in cells.values()],
+        },
+        **_runs(records, {cell: place for place, cell in enumerate(cells)}, metrics),
+    }
+
+
+def command(record: Record) -> str | None:
+    """The shell command that runs a cell again, but for `--seeds`; None if no command says its specification."""
+    spec, protocol = record["spec"], record["spec"]["protocol"]
+    flags = {"methods": spec["method"], "datasets": spec["dataset"], "baggings": spec["bagging"]}
+    flags |= {"bag-sizes": spec["bag_size"]} if spec["bag_size"] else {}
+    if spec["encoder"] is not None:
+        flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
+    if protocol is not None:
+        flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
+    if "precision" in spec:
+        flags |= {"precision": spec["precision"]}
+    settings = [
+        (
+            name if name.startswith("pretraining.") else f"{spec['method']}.{name}",
+            "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value),
+        )
+        for name, value in record["method"]["changed"].items()
+    ]
+    other_steps = protocol is not None and protocol["bags_per_step"] != Protocol().bags_per_step
+    if other_steps or any(name.count(".") != 1 or set(value) & set(",=") for name, value in settings):
+        return None
+    words = [f"--{name} {shlex.quote(str(value))}" for name, value in flags.items()]
+    words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings]
+    return " ".join(["llpbench run", *words])
+
+
+def to_json(value: Any) -> str:
+    """JSON that no HTML parser takes for the end of its element; `\\u` escapes are the same JSON."""
+    return _json(value).translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+
+
+def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence[str]) -> dict[str, Any]:
+    """The columns of the runs, and every distinct list of test metrics, which many criteria of a run share."""
+    times = sorted({name for record in records for name in record["times"]})
+    results: dict[str, Any] = {}
+    tests: dict[tuple[float | None, ...], int] = {}
+    for criterion in (each.name for each in board_criteria()):
+        chosen = [record["results"].get(criterion) for record in records]
+        results[criterion] = {
+            "epoch": [each and each["epoch"] for each in chosen],
+            "validation": [each and _rounded(each["validation"], FINE_DIGITS) for each in chosen],
+            "test": [
+                each and tests.setdefault(tuple(_measured(each["test"], name) for name in metrics), len(tests))
+                for each in chosen
+            ],
+        }
+    facts = ("status", "reason", "sources", "numerics", "restamped", "code", "libraries", "hardware")
+    return {
+        "runs": {
+            "cell": [cells[record["cell"]] for record in records],
+            "seed": [record["seed"] for record in records],
+            **{name: _interned([record.get(name) for record in records]) for name in facts},
+            **{
+                name: _interned([record["data"].get(name) for record in records])
+                for name in ("fingerprint", "manifest")
+            },
+            **{
+                name: [record[name] for record in records] for name in ("epochs", "parameters", "memory_mb", "finished")
+            },
+            "times": {name: [_short(record["times"].get(name)) for record in records] for name in times},
+            "results": results,
+        },
+        "tests": list(tests),
+    }
+
+
+def _metrics(records: Sequence[Record]) -> list[str]:
+    """The headline first, then every other test metric of the runs, in the order of `METRICS`; of many runs a few."""
+    if len(records) > MOST_DETAILED:
+        return list(FEW)
+    found = {name for record in records for chosen in record["results"].values() for name in chosen["test"]}
+    known = [name for name in METRICS if name in found and name != HEADLINE]
+    return [HEADLINE, *known, *sorted(found.difference(METRICS))]
+
+
+def _is_percent(metric: str) -> bool:
+    return metric in METRICS and METRICS[metric].percent
+
+
+def _measured(test: Mapping[str, float | None], metric: str) -> float | None:
+    """A test metric as it is shown."""
+    value = test.get(metric)
+    if _is_percent(metric):
+        return _rounded(None if value is None else 100.0 * value, DIGITS)
+    return _rounded(value, FINE_DIGITS)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(value, digits)
+
+
+def _short(seconds: float | None) -> float | None:
+    """Four digits, whatever the size."""
+    return None if seconds is None or not math.isfinite(seconds) else float(f"{seconds:.4g}")
+
+
+def _interned(values: Iterable[Any]) -> dict[str, Any]:
+    """A column whose values repeat: each distinct one, once, and which of them stands where."""
+    distinct: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    at = []
+    for value in values:
+        text = _json(value)
+        distinct.setdefault(text, value)
+        at.append(places.setdefault(text, len(places)))
+    return {"values": list(distinct.values()), "at": at}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,124 @@
+"""The published files: written as a whole or not at all, so that a reader never meets half a leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import WRITTEN, forget_stale, replace_file
+from llpbench.core.record import Record
+from llpbench.core.studies import STUDIES
+from llpbench.core.text import hint, plural
+from llpbench.report import wording as words
+from llpbench.report.boards import NOTHING_STALE
+from llpbench.report.exports import table_csv, table_json, to_csv
+from llpbench.report.latex import to_latex
+from llpbench.report.markdown import page_markdown
+from llpbench.report.pages import Report, pages, study_page
+from llpbench.report.plots.plot import PagePlot
+from llpbench.report.report_table import ReportTable
+from llpbench.report.tabulate import tabulate
+
+INDEX = "index.html"
+TABLES = "tables"
+FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
+"""what every table can be written as, by the ending of its file"""
+MOST_PLOTTED = 1_300_000
+"""characters of SVG on the page, which is to stay small enough to be passed on"""
+
+
+def make_report(
+    records: Sequence[Record],
+    *,
+    warnings: Sequence[str] = (),
+    common: bool = False,
+    stale: Mapping[str, str] = NOTHING_STALE,
+) -> Report:
+    """Everything that `records` have to say.
+
+    It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts). With
+    `common`, boards show only the runs that all their rows have completed. `stale`: by run id, what has changed in the
+    code since the run was made, for which it is marked.
+    """
+    leaderboards = tabulate(records, common=common, stale=stale)
+    latest = list({record["run"]: record for record in records}.values())
+    made = (*pages(leaderboards), study_page(STUDIES.values(), latest, stale=stale))
+    if warnings:
+        mind = {"Mind": " ".join(map(words.sentence, words.some_of(warnings)))}
+        made = tuple(replace(page, explained={**page.explained, **mind}) for page in made)
+    return Report(leaderboards, made, tuple(warnings))
+
+
+def select_formats(names: str) -> list[str]:
+    """Formats from a comma list; raises `LLPBenchError` for one that there is not."""
+    chosen = [name for part in names.split(",") if (name := part.strip())]
+    for name in chosen:
+        if name not in FORMATS:
+            raise LLPBenchError(f"unknown format {name!r}. {hint(name, FORMATS)}There are: {', '.join(FORMATS)}.")
+    return chosen
+
+
+def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> None:
+    """Write the pages, `leaderboards.csv` and `index.html` into `out`.
+
+    With `plots`, draw the plots into that folder, and show them on the page; with `formats` (of `FORMATS`), write every
+    table in each of them into `tables/`. Tables that an earlier report wrote there and this one does not are deleted.
+    Raises `LLPBenchError` if something cannot be written.
+    """
+    from llpbench.report.html import to_html
+
+    drawn: list[PagePlot] = []
+    warnings = list(report.warnings)
+    if plots is not None:
+        from llpbench.report.plots import draw_all
+
+        every = [
+            PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
+            for plot in draw_all(report.leaderboards, plots)
+        ]
+        drawn = _that_fit(every)
+        if len(drawn) < len(every):
+            left = plural(len(every) - len(drawn), "plot")
+            warnings.append(f"{left} of many datasets would make this page too large: see the folder of plots.")
+    files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
+    files["leaderboards.csv"] = to_csv(report.leaderboards)
+    files[INDEX] = to_html(replace(report, warnings=tuple(warnings)), plots=drawn)
+    tables = {f"{table.name}.{name}": FORMATS[name](table) for table in report.tables for name in formats}
+    try:
+        _write(files, out)
+        _write_tables(tables, out / TABLES)
+    except OSError as error:
+        raise LLPBenchError(
+            f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
+        ) from error
+
+
+def _that_fit(plots: Sequence[PagePlot]) -> list[PagePlot]:
+    """Those plots that the page has room for, in their order; the smallest first, which are those of all datasets."""
+    room, kept = MOST_PLOTTED, set()
+    for plot in sorted(plots, key=lambda plot: len(plot.svg)):
+        room -= len(plot.svg)
+        if room >= 0:
+            kept.add(plot.name)
+    return [plot for plot in plots if plot.name in kept]
+
+
+def _write(files: Mapping[str, str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        replace_file(folder / name, text)
+
+
+def _write_tables(files: Mapping[str, str], folder: Path) -> None:
+    """Write tables, and delete those of an earlier report that are no more, with the folder if nothing is left."""
+    if files:
+        _write(files, folder)
+    if files or (folder / WRITTEN).exists():
+        forget_stale(folder, files)
+    if not files:
+        (folder / WRITTEN).unlink(missing_ok=True)
+        with suppress(OSError):  # there is none, or it holds somebody's own files
+            folder.rmdir()

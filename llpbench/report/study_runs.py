@@ -1,0 +1,197 @@
+"""Which runs of a journal belong to which line of a study, and what is read off them.
+
+What a study leaves open (mostly bagging, bag size and encoder, always the protocol) may differ between runs: each such
+*setting* that the journal holds is kept apart, so that nothing is mixed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum, isfinite
+
+from llpbench.core.criteria import CRITERIA, METRICS
+from llpbench.core.record import Record
+from llpbench.core.studies import Line, Study
+from llpbench.report import wording as words
+from llpbench.report.boards import Summary, summarise
+
+OPEN = ("bagging", "bag_size", "encoder")
+"""what a study may leave open"""
+
+PAPER = {"bagging": "ordered", "bag_size": 256}
+"""what the paper's tables are for where they do not say it"""
+
+
+def _minutes(record: Record, *parts: str) -> float | None:
+    known = [record["times"][part] for part in parts if record["times"].get(part) is not None]
+    return sum(known) / 60 if known else None
+
+
+def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float | None]:
+    def read(record: Record, criterion: str) -> float | None:
+        value = record["results"][criterion]["diagnostics"].get(name)
+        return None if value is None else times * value
+
+    return read
+
+
+def _metric(name: str) -> Callable[[Record, str], float | None]:
+    def read(record: Record, criterion: str) -> float | None:
+        value = record["results"][criterion]["test"].get(name)
+        return None if value is None else value * (100 if METRICS[name].percent else 1)
+
+    return read
+
+
+MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
+    **{name: _metric(name) for name in METRICS},
+    "cas": _diagnostic("cas"),
+    "pair-accuracy": _diagnostic("pair-accuracy", 100),
+    "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),
+    "pretraining minutes": lambda record, _: _minutes(record, "pretraining"),
+}
+"""what a line reads off a run, under its criterion"""
+
+SHARED = ("minutes", "pretraining minutes")
+"""measures that seeds which train together share"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a study leaves open, as some runs have it; None for what its lines fix."""
+
+    bagging: str | None
+    bag_size: int | None
+    encoder: str | None
+    protocol: str
+    """as JSON"""
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether the paper's numbers are for this."""
+        return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
+
+    def __str__(self) -> str:
+        size = None if self.bag_size is None else words.bags_text(self.bag_size)
+        encoder = None if self.encoder is None else f"encoder {self.encoder}"
+        protocol = words.protocol_text(json.loads(self.protocol))
+        return " · ".join(part for part in (self.bagging, size, encoder, protocol) if part)
+
+
+@dataclass
+class StudyRuns:
+    """The runs behind one table."""
+
+    runs: dict[tuple[int, str], list[Record]] = field(default_factory=lambda: defaultdict(list))
+    """by line (its number) and dataset, failed ones too"""
+
+    @property
+    def every(self) -> dict[str, Record]:
+        """By run id."""
+        return {run["run"]: run for runs in self.runs.values() for run in runs}
+
+
+def collect(study: Study, records: Iterable[Record]) -> dict[Setting, StudyRuns]:
+    lines = study.lines
+    by_method: dict[str, list[int]] = defaultdict(list)
+    for place, line in enumerate(lines):
+        by_method[line.fixed["method"]].append(place)
+    found: dict[Setting, StudyRuns] = defaultdict(StudyRuns)
+    without: list[tuple[int, Record]] = []
+    """runs of methods that bring their own network: they join every encoder"""
+    for record in records:
+        for place in by_method.get(record["spec"]["method"], ()):
+            if not matches(lines[place], record):
+                continue
+            if record["spec"]["encoder"] is None and "encoder" not in lines[place].fixed:
+                without.append((place, record))
+            else:
+                found[_setting(lines[place], record)].runs[place, record["spec"]["dataset"]].append(record)
+    for place, record in without:
+        own = _setting(lines[place], record)
+        joined = [s for s in found if (s.bagging, s.bag_size, s.protocol) == (own.bagging, own.bag_size, own.protocol)]
+        for setting in joined or [own]:
+            found[setting].runs[place, record["spec"]["dataset"]].append(record)
+    return found
+
+
+def matches(line: Line, record: Record) -> bool:
+    """Whether a run is one of a line's: it has what the line fixes, and else only defaults."""
+    spec, fixed = record["spec"], line.fixed
+    if spec["method"] != fixed["method"]:
+        return False
+    if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
+        return False
+    if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
+        return False
+    named = {**fixed.get("params", {})}
+    named |= {f"pretraining.{name}": value for name, value in fixed.get("pretraining_params", {}).items()}
+    held = {**spec["params"]}
+    held |= {f"pretraining.{name}": value for name, value in spec["pretraining_params"].items()}
+    if any(held.get(name) != value for name, value in named.items()):
+        return False
+    return set(record["method"]["changed"]) <= set(named)
+
+
+def _setting(line: Line, record: Record) -> Setting:
+    spec = record["spec"]
+    left = {part: None if part in line.fixed else spec[part] for part in OPEN}
+    return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
+
+
+@dataclass(frozen=True)
+class LineScore:
+    """What a line reads off its runs on one dataset."""
+
+    summary: Summary | None
+    failed: int
+    chosen: str = ""
+    """what validation chose among, and what it chose; "" where a line leaves no choice"""
+
+
+def read_line(line: Line, runs: Sequence[Record]) -> LineScore:
+    """Over seeds; where a line leaves several pretrainings to validation, of the best one.
+
+    Of several cells, whose defaults have changed since or whose precision differs, the one with most runs.
+    """
+    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
+    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
+    if len(line.pretrainings) > 1 and cells:
+        best = _best(line, cells)
+        own, chosen = cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
+    else:
+        own, chosen = [run for found in cells.values() for run in found], ""
+    criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
+    done = sorted((run for run in own if criterion in run["results"]), key=lambda run: run["seed"])
+    values = [measure(run, criterion) for run in done]
+    found = summarise([value for value in values if value is not None and isfinite(value)])
+    if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in done):
+        found = Summary(found.mean, None, found.n)  # seeds that train together have the same: there is no spread
+    return LineScore(found, sum(run["status"] != "ok" for run in own), chosen)
+
+
+def _best(line: Line, cells: Mapping[str, list[Record]]) -> str:
+    """The pretraining with the best mean of the criterion on validation rows, never on test rows, over the seeds that
+    all of them have; over their own where they share none."""
+    criterion = CRITERIA[line.fixed["criterion"]]
+    values = {
+        name: {
+            run["seed"]: value
+            for run in runs
+            if criterion.name in run["results"] and (value := run["results"][criterion.name]["validation"]) is not None
+        }
+        for name, runs in cells.items()
+    }
+    known = {name: found for name, found in values.items() if found}
+    shared = set.intersection(*map(set, known.values())) if known else set()
+
+    def mean(name: str) -> float:
+        found = [value for seed, value in known[name].items() if seed in shared or not shared]
+        return (fsum(found) / len(found)) * (1 if criterion.maximise else -1)
+
+    return max(sorted(known), key=mean, default=min(cells))

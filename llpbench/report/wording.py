@@ -1,0 +1,230 @@
+"""The words that page, files and terminal share: scores, headings and the protocol in plain language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llpbench.core.criteria import Regime
+from llpbench.core.text import plural
+from llpbench.report.boards import Board, Column, Origin, Row, Score, Summary
+
+NOTHING = "–"
+
+STALE = "stale"
+"""marks runs that were made by other code than there is now"""
+
+STALE_NOTE = "Made by other code"
+"""what notes on them begin with"""
+
+NO_RUNS = "Nothing has run yet. Start with `llpbench run`."
+
+TASK = (
+    "A method trains on bags of rows of which it knows only how many rows of each class they hold, and is judged on "
+    "single test rows. Each seed has its own split into training, validation and test rows, its own bags and its own "
+    "initialisation."
+)
+
+SELECTION: dict[Regime, str] = {
+    "fine": (
+        "Each run's epoch is chosen by the labels of the validation rows. "
+        "Test labels are never used to choose anything."
+    ),
+    "coarse": (
+        "Each run's epoch is chosen by the class proportions of bags of validation rows, "
+        "so no single label is needed. Both criteria are shown, each in boards of its own, never the better one. "
+        "Test labels are never used to choose anything."
+    ),
+}
+
+ROLES = (
+    "Ceilings train on the label of every single training row, which no other method sees. Floors give each row the "
+    "class proportions of its bag as its label, the simplest use of bags there is. "
+    "Methods without an encoder have no epochs, so nothing is chosen and they score the same in every board."
+)
+
+CAPTION = (
+    "AUC of test rows times 100 (50: chance), mean ± standard deviation over seeds (number of seeds). "
+    "Ranked by the mean over the columns, on runs that more than half of the methods share; a method that lacks one "
+    f"of them stands below, without a rank ({NOTHING}). "
+    "Bold: the best of a column, ceilings aside, and all within one standard deviation of it; several in bold are a "
+    "tie, and a best over a single seed is not marked."
+)
+
+RANKS = (
+    "95 % of rank: paired bootstrap of datasets, seeds nested. Tie: rows of one letter cannot be told apart from the "
+    "best of that letter; a later letter's rows can be told apart from the best of the one before, not from every row "
+    "of it."
+)
+
+COVERAGE = "Coverage: runs with a score, of all runs of a complete row."
+
+OVERALL = (
+    "Over {columns} and the {runs} runs in them that count: those that more than half of the methods have attempted. "
+    "Mean AUC: mean over columns, ± standard deviation over seeds of that mean. "
+    f"{RANKS} Mean rank: over columns. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs in "
+    f"which a row is above another ranked row. {COVERAGE}"
+)
+
+SELECTION_GAP = (
+    "What it costs to choose epochs by proportions of validation bags instead of labels of validation rows, in points "
+    "of AUC, run by run: mean ± standard deviation over seeds (number of seeds)."
+)
+
+GAP_CLOSED = (
+    "Percent of the way from the floor (0: each row has its bag's proportions for a label) to the ceiling (100: every "
+    "label is known), both with the row's encoder and without pretraining; rows without an encoder are put between "
+    "those of the board's first encoder. Below 0: worse than the floor. Unknown where floor and ceiling are closer "
+    "than one standard deviation of either. Mean: all columns together, as the sum of what is gained over the sum of "
+    "the gaps."
+)
+
+ROBUSTNESS = (
+    "Mean over columns of the rank of the standard deviation over seeds (1: the smallest), among ranked methods; then "
+    "the standard deviations. A method can be robust and bad."
+)
+
+TIMING = (
+    "Seconds a run, synchronised with the device, medians over seeds: of training steps alone; then over all columns "
+    "predicting the test rows once, the first step of every stage and population size (compilation included), "
+    "pretraining; the peak memory of the process or GPU. Seeds that train together share the time, which is divided "
+    "among them. Shared: runs during which others used the device, whose times are upper bounds; ? where runs do not "
+    "say."
+)
+
+WIN_RATES = (
+    "Percent of runs (dataset, bag size, seed) in which the row's method is above the column's; ties count half, "
+    "columns of the leaderboard weigh equally."
+)
+
+WILCOXON = (
+    "p values of Wilcoxon's signed-rank test over the columns of the leaderboard, corrected by Holm for all pairs. Few "
+    "columns cannot give small ones, however clear the difference is."
+)
+
+NO_FRIEDMAN = "Too few methods or columns for Friedman's test."
+
+BESIDE = (
+    "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
+    "standard deviation over seeds, number of seeds), the difference, and ⚑ where it exceeds twice the larger of the "
+    "two standard deviations. Where the setting is not the paper's, a difference says nothing about the paper."
+)
+
+ROBUSTNESS_STUDY = (
+    "Mean rank of the standard deviation over seeds (1: the smallest), ours over {over} that all methods have. The "
+    "middle column applies our code to the paper's fine-grained table: it must give the paper's ranking."
+)
+
+DATASETS_STUDY = (
+    "The paper's numbers and, of datasets that have run, those that every copy of the data is checked against. The "
+    "paper counts the target of the OpenML data among their categorical features. PA and PB are private."
+)
+
+
+def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
+
+
+def lowered(text: str) -> str:
+    """A title inside a sentence."""
+    return text[:1].lower() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """Text that begins with a capital and ends with a full stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def summary_text(summary: Summary, digits: int = 2) -> str:
+    """`85.93 ± 0.52 (3)`: never a mean without its spread and number of seeds."""
+    spread = NOTHING if summary.std is None else f"{summary.std:.{digits}f}"
+    return f"{summary.mean:.{digits}f} ± {spread} ({summary.n})"
+
+
+def score_lines(score: Score) -> list[str]:
+    """What stands in a score's place: the headline, or that there is none, then what is lacking of it."""
+    if score.failures and len(score.failures) == score.expected:
+        return ["failed", STALE] if score.stale else ["failed"]
+    headline = score.headline
+    if score.cell is None or not (headline or score.failures or score.undefined()):
+        return [NOTHING]
+    lacks = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined(), STALE: score.stale}
+    lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in lacks.items() if seeds]
+    return [summary_text(headline) if headline else NOTHING, *lacking]
+
+
+def rank_text(row: Row) -> str:
+    """The rank, or why there is none."""
+    return row.contender.role or (NOTHING if row.rank is None else str(row.rank))
+
+
+def title(board: Board) -> str:
+    """What tells a board from most others."""
+    return f"{board.criterion.regime.capitalize()}-grained, {board.bagging} bags, selected by {board.criterion.title}"
+
+
+def setting(board: Board) -> str:
+    """What else makes its numbers incomparable with another board's: protocol, encoders, seeds, hardware."""
+    encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
+    numbers = sorted({len(column.seeds) for column in board.columns}) or [0]
+    seeds = plural(numbers[-1], "seed")
+    if numbers[0] != numbers[-1]:
+        seeds = f"{numbers[0]} to {seeds}"
+    parts = [protocol_text(board.protocol), encoders, seeds, *board.hardware]
+    if board.common:
+        parts.append(
+            "only runs that all rows have completed" if board.columns else "no run that all rows have completed"
+        )
+    return " · ".join(parts)
+
+
+def protocol_text(protocol: Mapping[str, Any] | None) -> str:
+    """A protocol in a few words, e.g. `at most 300 epochs, patience 20, 2 bags a step`."""
+    if protocol is None:
+        return "methods without epochs"
+    known = {"epochs": "at most {} epochs", "patience": "patience {}", "bags_per_step": "{} bags a step"}
+    named = [known[key].format(protocol[key]) for key in known if key in protocol]
+    return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
+
+
+def origin_text(origin: Origin) -> str:
+    """Number of runs, code, libraries and hardware."""
+    runs = plural(origin.runs, "run") + (f", of which {origin.failed:,} failed" if origin.failed else "")
+    return (
+        f"{runs}. Made with llpbench {' and '.join(origin.code)}; {', '.join(origin.libraries)}. "
+        f"Hardware: {'; '.join(origin.hardware)}."
+    )
+
+
+def bags_text(bag_size: int) -> str:
+    """`bags of 256`; of a bagging without a size `bags of their own sizes`."""
+    return f"bags of {bag_size}" if bag_size else "bags of their own sizes"
+
+
+def sizes_text(columns: Sequence[Column]) -> str:
+    """What numbers like `1–9–11,660` in headings mean, as a sentence; "" where all bags of each column are equal."""
+    unequal = next((column.bags for column in columns if column.unequal), None)
+    return "" if unequal is None else f"Unequal bags: {unequal} are the least, median and most rows of a training bag."
+
+
+def validation_text(board: Board, columns: Sequence[Column]) -> str:
+    """How many bags a coarse criterion has to choose an epoch by, as a sentence; "" where labels choose or no run says.
+
+    Columns are named as headings of one bag size name them: by dataset, unless that is said twice.
+    """
+    if board.criterion.regime == "fine":
+        return ""
+    several = len({column.bag_size for column in columns}) > 1
+    found = [
+        f"{column.title if several else column.dataset} {'–'.join(f'{n:,}' for n in dict.fromkeys(column.validation))}"
+        for column in columns
+        if column.validation is not None
+    ]
+    return f"Validation bags: {', '.join(found)}." if found else ""
+
+
+def clean(text: str) -> str:
+    """A name from outside on one line, without control characters (a terminal would obey them)."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

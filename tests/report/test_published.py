@@ -1,0 +1,69 @@
+"""What is published is what the code makes of the committed journal, and its figures are those once pinned."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from llpbench.report import Report, make_report, write_report
+from llpbench.report.board_tables import names_of
+from llpbench.results.journal import FILE, read
+
+PUBLISHED = Path(__file__).parents[2] / "leaderboards"
+
+PINNED = Path(__file__).parent / "published_figures.csv"
+"""every figure of the leaderboards' pages as it was first published, read off the Markdown of that day"""
+
+NAMES = ("method", "encoder", "pretraining", "configuration")
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return make_report(list(read(PUBLISHED / FILE).records.values()))
+
+
+def test_the_published_files_are_what_the_code_makes_of_the_published_journal(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {path.name for path in PUBLISHED.iterdir() if path.is_file()} == {*made, FILE}
+    for name in made - {"index.html"}:  # which holds the plots
+        assert (tmp_path / name).read_text(encoding="utf-8") == (PUBLISHED / name).read_text(encoding="utf-8"), name
+
+
+def test_the_published_page_holds_the_same_boards_and_tables(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path)
+    bodies = [
+        [part.split("</tbody>")[0] for part in (folder / "index.html").read_text(encoding="utf-8").split("<tbody>")[1:]]
+        for folder in (tmp_path, PUBLISHED)
+    ]
+    assert len(bodies[0]) > len(report.leaderboards.boards)
+    assert bodies[0] == bodies[1]
+
+
+def test_every_published_figure_is_as_it_was(report: Report) -> None:
+    with PINNED.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert figures(report) == [tuple(line.values()) for line in lines]
+
+
+def figures(report: Report) -> list[tuple[str, ...]]:
+    """Page, bag size (or overall), method, encoder, pretraining, column and figure, `**` around what is bold."""
+    boards = [f"{name}-" for name in names_of(report.leaderboards.boards)]
+    found = []
+    for page in report.pages:
+        for table in page.tables:
+            board = next((begin for begin in boards if table.name.startswith(begin)), None)
+            if board is None:
+                continue
+            names = [heading.text for heading in table.headings]
+            for row in table.rows:
+                shown = {
+                    name: f"**{field.lines[0]}**" if field.strong else "<br>".join(field.lines)
+                    for name, field in zip(names, row, strict=True)
+                }
+                who = [shown.get(name, "") for name in ("method", "encoder", "pretraining")]
+                where = [page.name, table.name.removeprefix(board)]
+                found += [(*where, *who, name, figure) for name, figure in shown.items() if name not in NAMES]
+    return found
