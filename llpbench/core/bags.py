@@ -124,8 +124,8 @@ class Task:
     test: Holdout
     train_labels: IntArray
     """[rows] of the training rows: for the evaluator's diagnostics alone, never for a method"""
-    bag_proportions: FloatArray
-    """[bags, classes] of the training bags, also where a method is given single rows"""
+    bags: BaggedRows
+    """the training bags, also where a method is given single rows"""
     manifest: str
     """hash of the assignment of rows to bags"""
     fingerprint: str

@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, Holdout, IntArray, Rows, Schema, Supervision, Task
+from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import Assignment, Table
 
 
 def build_task(
-    table: Table, assignment: Assignment, *, supervision: Supervision = "bags", bags_per_step: int = 2
+    table: Table,
+    assignment: Assignment,
+    *,
+    supervision: Supervision = "bags",
+    bags_per_step: int = Protocol.bags_per_step,
 ) -> Task:
     """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
 
@@ -22,12 +27,14 @@ def build_task(
     classes = len(table.classes)
     counts = count_labels(table.labels, assignment.train, classes)
     prior = counts.sum(axis=0) / counts.sum()
-    proportions = counts / counts.sum(axis=1, keepdims=True)
-    train_bags = assignment.train if supervision == "bags" else train_rows[:, None]
-    if supervision == "instances":
-        counts = count_labels(table.labels, train_bags, classes)
-    elif supervision != "bags":
+    if supervision not in ("bags", "instances"):
         raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
+    rows = scaler(train_rows)
+
+    def bagged(bags: IntArray) -> BaggedRows:
+        return BaggedRows(rows, _positions(bags, train_rows, len(table)), count_labels(table.labels, bags, classes))
+
+    bags = bagged(assignment.train)
     return Task(
         schema=Schema(
             numeric=len(table.numeric_names),
@@ -36,11 +43,11 @@ def build_task(
             prior=tuple(float(p) for p in prior),
             rows_per_step=bags_per_step * assignment.train.shape[1],
         ),
-        train=BaggedRows(scaler(train_rows), _positions(train_bags, train_rows, len(table)), counts),
+        train=bags if supervision == "bags" else bagged(train_rows[:, None]),
         validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
         test=_holdout(table, scaler, assignment.split.test, assignment.test),
         train_labels=table.labels[train_rows],
-        bag_proportions=proportions,
+        bags=bags,
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
     )

@@ -10,7 +10,7 @@ from llpbench.core.record import Record
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
 from llpbench.report.text import counted, protocol_text
-from llpbench.results.journal import keep
+from llpbench.results.journal import settle
 
 Place = tuple[str, str, int]
 """dataset, bagging, bag size"""
@@ -33,7 +33,7 @@ def compare(own: Mapping[str, Record], published: Mapping[str, Record]) -> Compa
     places = {_place(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _place(record) in places}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
-    kept = {run: keep([near[run]] if run in near else [], record)[-1] for run, record in own.items()}
+    kept = {run: settle([near[run], record] if run in near else [record])[-1] for run, record in own.items()}
     leaderboards = tabulate([*{**near, **kept}.values()])
     return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
 
