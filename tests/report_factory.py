@@ -7,7 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from llpbench.core.record import CriterionResult, Record
+from llpbench.core.provenance import NUMERICS
+from llpbench.core.record import SCHEMA, CriterionResult, Record
 
 PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
 
@@ -46,21 +47,26 @@ def record(
     cell = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
     aucs = dict.fromkeys(("auc", "mpiou", "l1"), auc) if aucs is None else aucs
     result: Record = {
-        "schema": 1,
+        "schema": SCHEMA,
         "run": f"{cell}-{seed}",
         "cell": cell,
         "seed": seed,
         "spec": spec,
-        "method": {"kind": "neural" if encoder else "direct", "role": role, "reference": ""},
+        "method": {"kind": "neural" if encoder else "direct", "role": role, "reference": "", "changed": {}},
+        "dataset": {"code": "", "licence": "", "rows": None, "numeric": None, "categorical": None, "classes": None},
         "status": "ok",
         "reason": "",
         "results": {criterion: _selected(value, encoder) for criterion, value in aucs.items()},
+        "curves": {},
         "epochs": 40 if encoder else 0,
         "parameters": 1000,
         "times": {"data": 0.5, "train": 3.0, "evaluate": 0.5, "total": 4.0},
         "memory_mb": 100.0,
         "members": 3,
         "data": {"fingerprint": f"table of {dataset}", "manifest": f"{dataset} {bagging} {bag_size} {seed}"},
+        "bags": {},
+        "sources": {},
+        "numerics": NUMERICS,
         "code": {"version": "0.1.0", "commit": "0123456789abcdef", "dirty": False},
         "libraries": {"torch": "2.13.0", "numpy": "2.4.6"},
         "hardware": {"device": "cpu", "name": "EPYC", "threads": 1, "compiled": False, "precision": "float32"},

@@ -12,6 +12,7 @@ import click
 
 from llpbench import __version__
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
 from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PLOTS, PRESETS, Settings, default, resolve
 
 if TYPE_CHECKING:
@@ -79,21 +80,29 @@ data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-d
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
-    """Run what is missing and write the leaderboards."""
+    """Run what is missing, or was made by other code than today's, and write the leaderboards."""
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
+    from llpbench.report import make_report, write_report
+    from llpbench.results.merging import disputes
+    from llpbench.results.staleness import stale_runs
     from llpbench.running import runner
     from llpbench.running.display import make_display
 
     chosen = [] if settings.study is None else _select_studies(settings.study)
-    outcome = runner.run(settings, make_display())
+    summary = runner.run(settings, make_display())
+    found, records = summary.contents, list(summary.contents.records.values())
+    warnings = [*found.warnings, *disputes(found.disputed.values())]
+    made = make_report(records, warnings=warnings, stale=stale_runs(records))
+    # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
+    write_report(made, settings.out, plots=settings.out / PLOTS if chosen else None)
     if chosen:
-        _show_studies(chosen, outcome.records)
+        _show_studies(chosen, records)
         click.echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(outcome.leaderboards, settings.out)
-    return FAILED if outcome.incomplete else 0
+        _show_leaderboards(made.leaderboards, settings.out)
+    return FAILED if summary.incomplete else 0
 
 
 @cli.command()
@@ -206,21 +215,56 @@ out_option = click.option(
 @click.option("--no-plots", is_flag=True, help="Leave the plots away, which take longest.")
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
+@plugin_option
 def report(
-    journals: tuple[str, ...], out: str, plots_dir: str | None, no_plots: bool, study: str | None, common: bool
+    journals: tuple[str, ...],
+    out: str,
+    plots_dir: str | None,
+    no_plots: bool,
+    study: str | None,
+    common: bool,
+    plugin: tuple[str, ...],
 ) -> int:
     """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
     from llpbench.report import make_report, write_report
+    from llpbench.results.staleness import stale_runs
 
+    _load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
-    made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
+    records = list(merged.records.values())
+    warnings = [*merged.warnings, *merged.disputed]
+    made = make_report(records, warnings=warnings, common=common, stale=stale_runs(records))
     folder = Path(out)
     write_report(made, folder, plots=None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS)
     if chosen is None:
         _show_leaderboards(made.leaderboards, folder)
     else:
-        _show_studies(chosen, list(merged.records.values()))
+        _show_studies(chosen, records)
+    return 0
+
+
+@cli.command()
+@out_option
+@click.option("--sample", default=20, show_default=True, metavar="N", help="Cells that are run again.")
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Draws them.")
+@data_dir_option
+@plugin_option
+def restamp(out: str, sample: int, seed: int, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree."""
+    from llpbench.running.display import make_display
+    from llpbench.running.restamp import restamp as make_again
+
+    verdict = make_again(Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin)
+    if verdict.difference:
+        click.echo(f"llpbench: nothing restamped. {verdict.difference}", err=True)
+        return FAILED
+    click.echo(
+        f"{plural(verdict.renewed, 'run')} restamped: {plural(verdict.compared, 'run')} in "
+        f"{plural(verdict.cells, 'cell')}, made again, gave the same numbers."
+    )
+    for line in verdict.left:
+        click.echo(f"still stale: {line}")
     return 0
 
 
@@ -275,6 +319,8 @@ def _show_plan(settings: Settings) -> int:
 
     found, seconds = runner.preview(settings)
     show(plan_table(found))
+    for change in found.changes:
+        click.echo(f"stale: {change}")
     for reason in found.reasons:
         click.echo(f"impossible: {reason}")
     click.echo(f"{runner.counts(found)}; {runner.about(seconds)} one after the other")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import LLPBenchError
@@ -45,12 +47,21 @@ class Report:
         return [table for page in self.pages for table in page.tables]
 
 
-def make_report(records: Sequence[Record], *, warnings: Sequence[str] = (), common: bool = False) -> Report:
+def make_report(
+    records: Sequence[Record],
+    *,
+    warnings: Sequence[str] = (),
+    common: bool = False,
+    stale: Mapping[str, str] = MappingProxyType({}),
+) -> Report:
     """Everything that `records` have to say.
 
     It depends on the records alone, not on their order (but for two records of one run: the last one counts). With
-    `common`, boards show only the runs that all their rows have completed.
+    `common`, boards show only the runs that all their rows have completed. `stale`: the runs of other code than
+    today's, and why that is known.
     """
+    reasons = Counter(stale.values())
+    warnings = [*warnings, *(f"{words.counted(runs, 'run')} stale: {why}" for why, runs in reasons.items())]
     leaderboards = tabulate(records, common=common)
     latest = list({record["run"]: record for record in records}.values())
     made = (*pages(leaderboards), study_page(STUDIES.values(), latest))

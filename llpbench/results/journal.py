@@ -32,8 +32,10 @@ LOCK = ".journal.lock"
 
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
-_DICTIONARIES = ("spec", "method", "dataset", "results", "curves", "times", "data", "bags", "sources", "code")
-_DICTIONARIES += ("libraries", "hardware")
+_DICTIONARIES = (
+    *("spec", "method", "dataset", "results", "curves", "times", "data", "bags", "sources", "code", "libraries"),
+    "hardware",
+)
 _SPEC: dict[str, Any] = {
     "method": str,
     "dataset": str,

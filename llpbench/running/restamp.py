@@ -13,8 +13,9 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,16 @@ from llpbench.core.source import cell_sources
 from llpbench.core.text import plural
 from llpbench.results.journal import Journal, record_in, to_line
 from llpbench.results.staleness import changed_parts, comparison
-from llpbench.running.display import Display, duration
+from llpbench.running.display import Display
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import attempt
-from llpbench.running.runner import interruptible
+from llpbench.running.runner import about, interruptible
+from llpbench.running.sampling import Group, Part, draw, populations
+from llpbench.running.sampling import parts as parts_of
 from llpbench.running.schedule import Job
 
 MEMORY = ".restamp.json"
 """beside the journal, while a restamp is unfinished: the runs that have been made again with equal results"""
-
-Part = tuple[str, str]
-"""what a run is of: `("method", "dllp")`"""
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,6 @@ class Verdict:
     """the run and figure that came out otherwise; "" if none did"""
     left: tuple[str, ...] = ()
     """what is still stale, one line for each method and reason"""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Runs of a cell that trained together, failed ones included."""
-
-    cell: Cell
-    records: tuple[Record, ...]
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        return tuple(record["seed"] for record in self.records)
 
 
 def restamp(
@@ -98,16 +86,15 @@ def restamp(
         with display:
             display.say(
                 f"{len(chosen)} of {plural(len(found.groups), 'cell')} with stale runs, drawn with seed {seed}: "
-                f"{plural(runs, 'run')} to make again"
-                + (f", about {duration(seconds)} on the hardware they were made on" if seconds else "")
+                f"{plural(runs, 'run')} to make again, {about(seconds)}"
             )
             display.begin(runs)
             difference = _make_again(groups, out / MEMORY, display, data_dir, tuple(plugins))
         if difference:
             return Verdict(len(chosen), runs, 0, difference)
-        covered = {part for group in groups for record in group.records for part in _parts(record)}
+        covered = {part for group in groups for record in group.records for part in parts_of(record)}
         renewed, left = found.split(covered)
-        stamp = {"when": utc_now(), "commit": None, **_commit(), "sample": runs}
+        stamp = {"when": utc_now(), **_commit(), "sample": runs}
         _renew(journal.path, {run: found.stamp(run) | {"restamped": stamp} for run in renewed}, renewed)
         (out / MEMORY).unlink(missing_ok=True)
         return Verdict(len(chosen), runs, len(renewed), left=tuple(left))
@@ -148,50 +135,14 @@ class _Stale:
             if not self._may_be_stamped(record):
                 left[f"{method}: {'disputed' if run in self._disputed else 'failed'}"] += 1
             elif lacking:
-                left[f"{method}: no sampled run has {' and '.join(f'{kind} {name}' for kind, name in sorted(lacking))}"] += 1
+                named = " and ".join(f"{kind} {name}" for kind, name in sorted(lacking))
+                left[f"{method}: no sampled run has {named}"] += 1
             else:
                 renewed[run] = record
         return renewed, [f"{why} ({plural(runs, 'run')})" for why, runs in sorted(left.items())]
 
     def _may_be_stamped(self, record: Record) -> bool:
         return record["status"] == "ok" and record["run"] not in self._disputed
-
-
-def populations(records: Iterable[Record]) -> Iterator[Group]:
-    """Which runs trained together: of a cell, as many as each says, in the order in which they were finished.
-
-    Left out is what cannot be told: where some of them are missing, and specifications of another version.
-    """
-    cells: dict[tuple[str, int], list[Record]] = {}
-    for record in records:
-        if record["members"] > 0:
-            cells.setdefault((record["cell"], record["members"]), []).append(record)
-    for (cell_id, members), those in cells.items():
-        try:
-            cell = Cell.of(those[0]["spec"])
-        except TypeError:
-            continue
-        if cell.id != cell_id:
-            continue
-        those.sort(key=lambda record: (record["finished"], record["seed"]))
-        for start in range(0, len(those) - members + 1, members):
-            yield Group(cell, tuple(sorted(those[start : start + members], key=lambda record: record["seed"])))
-
-
-def draw(groups: Mapping[str, list[Group]], number: int, seed: int) -> list[list[Group]]:
-    """So many cells, with their groups: the methods, then datasets and so on as evenly as can be, else by chance."""
-    rest = sorted(groups.values(), key=lambda each: hashlib.sha256(f"{seed} {each[0].cell.id}".encode()).digest())
-    chosen: list[list[Group]] = []
-    seen: Counter[Part] = Counter()
-
-    def rarity(each: list[Group]) -> tuple[int, ...]:
-        return tuple(seen[part] for part in _parts(each[0].records[0]))
-
-    while rest and len(chosen) < number:
-        rest.remove(best := min(rest, key=rarity))  # the first of equals
-        seen.update(_parts(best[0].records[0]))
-        chosen.append(best)
-    return chosen
 
 
 def _make_again(
@@ -207,7 +158,7 @@ def _make_again(
             again = [*group.records]
             if not marks <= equal:
                 environment = _environment(group, data_dir, folder, plugins)
-                again = attempt(job, environment, lambda epoch, job=job: display.progressed(job, epoch))  # type: ignore[misc]
+                again = attempt(job, environment, partial(display.progressed, job))
             display.finished(job, again)
             for before, after in zip(group.records, again, strict=True):
                 if found := difference(before, after):
@@ -222,9 +173,10 @@ def difference(before: Record, after: Record) -> str:
     new = dict(_figures(record_of(after)))
     for name, value in _figures(record_of(before)):
         if name not in new or new[name] != value:
+            run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
             now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
             where = "" if _origin(before) == _origin(after) else "; its hardware or libraries were others"
-            return f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']}): {name} was {value}, now {now}{where}"
+            return f"{run}: {name} was {value}, now {now}{where}"
     return ""
 
 
@@ -260,17 +212,10 @@ def _environment(group: Group, data_dir: str | None, folder: str, plugins: tuple
     )
 
 
-def _parts(record: Record) -> list[Part]:
-    """What a run is of; the parts that a sample is to cover first come first."""
-    spec = record["spec"]
-    names = ("method", "dataset", "bag_size", "encoder", "pretraining", "bagging")
-    return [*((name, str(spec[name])) for name in names), ("device", str(record["hardware"].get("device")))]
-
-
 def _must_be_covered(record: Record) -> set[Part]:
-    """The parts that a sample must have to speak for a run: method, device, and those whose source has changed."""
-    changed = {"method", "device", *changed_parts(record, _sources(record))}
-    return {(kind, name) for kind, name in _parts(record) if kind in changed}
+    """The parts that a sample must have to speak for a run: those the engine computes with, and changed sources."""
+    changed = {"method", "pretraining", "device", *changed_parts(record, _sources(record))}
+    return {(kind, name) for kind, name in parts_of(record) if kind in changed}
 
 
 def _sources(record: Record) -> dict[str, str | None]:
@@ -290,7 +235,9 @@ def _renew(path: Path, stamps: Mapping[str, Mapping[str, Any]], renewed: Mapping
     try:
         replace_file(path, b"".join(lines))
     except OSError as error:
-        raise LLPBenchError(f"journal {str(path)!r} cannot be written: {error.strerror or error}. Make room.") from error
+        raise LLPBenchError(
+            f"journal {str(path)!r} cannot be written: {error.strerror or error}. Make room."
+        ) from error
 
 
 def _devices() -> set[str]:
