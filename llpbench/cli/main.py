@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench import __version__
+from llpbench.cli import FAILED, INTERRUPTED, USAGE
+from llpbench.cli.data import data
+from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
+from llpbench.cli.restamp import restamp
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import plural
-from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PLOTS, PRESETS, Settings, default, resolve
+from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
     from llpbench.results.merging import Merged
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
-"""exit codes; 0 is all well"""
 
 
 def main() -> None:
@@ -57,23 +55,8 @@ def cli() -> None:
     """
 
 
-def run_options(command: Command) -> Command:
-    """The flags that `settings.OPTIONS` declares, with --preset and --config."""
-    for name, option in reversed(OPTIONS.items()):
-        given = default(name)
-        text = option.help if given is None else f"{option.help} [default: {given}]"
-        if option.form == "switch":
-            decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
-        else:
-            decorate = click.option(f"--{name}", metavar=option.metavar, multiple=option.form == "many", help=text)
-        command = decorate(command)
-    command = click.option("--config", metavar="FILE", help="A TOML file with the same names as the flags.")(command)
-    text = f"{' or '.join(PRESETS)}: what holds unless flags or the file say otherwise. [default: {DEFAULT_PRESET}]"
-    return click.option("--preset", metavar="NAME", help=text)(command)
-
-
-plugin_option = click.option("--plugin", multiple=True, metavar="FILE", help=OPTIONS["plugin"].help)
-data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-dir"].help)
+cli.add_command(data)
+cli.add_command(restamp)
 
 
 @cli.command()
@@ -123,7 +106,7 @@ def list_(what: str, plugin: tuple[str, ...]) -> int:
     if what == "studies":
         show(studies_table(_select_studies("paper")))
         return 0
-    _load_plugins(plugin)
+    load_plugins(plugin)
     show(registry_table(REGISTRIES[what.removesuffix("s")]))
     return 0
 
@@ -133,7 +116,7 @@ def list_(what: str, plugin: tuple[str, ...]) -> int:
 @plugin_option
 def check(method: str, plugin: tuple[str, ...]) -> int:
     """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
-    _load_plugins(plugin)
+    load_plugins(plugin)
     from llpbench.cli.tables import show, verdicts_table
     from llpbench.conformance import find, run_checks, summary
 
@@ -144,68 +127,6 @@ def check(method: str, plugin: tuple[str, ...]) -> int:
         click.echo(summary(name, verdicts))
         failed |= any(verdict.result == "failed" for verdict in verdicts)
     return FAILED if failed else 0
-
-
-@cli.group()
-def data() -> None:
-    """Find, download and check datasets."""
-
-
-@data.command("list")
-@data_dir_option
-@plugin_option
-def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Show every dataset and where it would be read from."""
-    from llpbench.cli.tables import catalogue_table, show
-    from llpbench.data.catalogue import catalogue
-
-    _load_plugins(plugin)
-    show(catalogue_table(catalogue(data_dir)))
-    return 0
-
-
-@data.command("fetch")
-@click.argument("datasets", default="all")
-@data_dir_option
-@plugin_option
-def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine."""
-    from llpbench.data.catalogue import fetch
-
-    failed = 0
-    for name in _select_datasets(datasets, plugin):
-        try:
-            click.echo(f"{name}: {fetch(name, data_dir)}")
-        except LLPBenchError as error:  # one source that is down must not keep the others away
-            click.echo(f"llpbench: {error}", err=True)
-            failed += 1
-    return FAILED if failed else 0
-
-
-@data.command("verify")
-@click.argument("datasets", default="all")
-@data_dir_option
-@plugin_option
-def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Check the local copies of DATASETS against their declarations."""
-    from llpbench.cli.tables import findings_table, show
-    from llpbench.data.catalogue import verify
-
-    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
-    show(findings_table(findings))
-    return 0 if all(found.ok for found in findings) else FAILED
-
-
-journal_option = click.option(
-    "--journal",
-    "journals",
-    multiple=True,
-    metavar="PATH",
-    help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
-)
-out_option = click.option(
-    "--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
-)
 
 
 @cli.command()
@@ -229,7 +150,7 @@ def report(
     from llpbench.report import make_report, write_report
     from llpbench.results.staleness import stale_runs
 
-    _load_plugins(plugin)
+    load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
     records = list(merged.records.values())
@@ -241,30 +162,6 @@ def report(
         _show_leaderboards(made.leaderboards, folder)
     else:
         _show_studies(chosen, records)
-    return 0
-
-
-@cli.command()
-@out_option
-@click.option("--sample", default=20, show_default=True, metavar="N", help="Cells that are run again.")
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Draws them.")
-@data_dir_option
-@plugin_option
-def restamp(out: str, sample: int, seed: int, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree."""
-    from llpbench.running.display import make_display
-    from llpbench.running.restamp import restamp as make_again
-
-    verdict = make_again(Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin)
-    if verdict.difference:
-        click.echo(f"llpbench: nothing restamped. {verdict.difference}", err=True)
-        return FAILED
-    click.echo(
-        f"{plural(verdict.renewed, 'run')} restamped: {plural(verdict.compared, 'run')} in "
-        f"{plural(verdict.cells, 'cell')}, made again, gave the same numbers."
-    )
-    for line in verdict.left:
-        click.echo(f"still stale: {line}")
     return 0
 
 
@@ -375,17 +272,3 @@ def _warn(merged: Merged) -> None:
 
     for line in some_of([*merged.warnings, *merged.disputed]):
         click.echo(f"llpbench: {line}", err=True)
-
-
-def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.core.registry import DATASETS
-
-    _load_plugins(plugin)
-    return DATASETS.select(pattern)
-
-
-def _load_plugins(plugin: tuple[str, ...]) -> None:
-    from llpbench.core.registry import load_plugin
-
-    for path in plugin:
-        load_plugin(path)

@@ -29,6 +29,7 @@ from llpbench.core.registry import load_plugin
 from llpbench.core.source import cell_sources
 from llpbench.core.text import plural
 from llpbench.results.journal import Journal, record_in, to_line
+from llpbench.results.merging import journal_path
 from llpbench.results.staleness import changed_parts, comparison
 from llpbench.running.display import Display
 from llpbench.running.estimates import Estimator
@@ -43,7 +44,7 @@ MEMORY = ".restamp.json"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Restamped:
     """What became of a restamp."""
 
     cells: int
@@ -66,12 +67,13 @@ def restamp(
     seed: int = 0,
     data_dir: str | None = None,
     plugins: Sequence[str] = (),
-) -> Verdict:
+) -> Restamped:
     """Make a sample of the stale runs of `out` again, and stamp all that it speaks for if nothing differs.
 
-    The journal is replaced as a whole at the end, or not at all. Raises `LLPBenchError` if nothing is stale, and if not
-    a single stale run can be made again here.
+    The journal is replaced as a whole at the end, or not at all. Raises `LLPBenchError` if there is no journal, if
+    nothing in it is stale, and if not a single stale run can be made again here.
     """
+    journal_path(str(out))
     for plugin in plugins:
         load_plugin(plugin)
     with interruptible(), Journal(out) as journal:
@@ -91,13 +93,13 @@ def restamp(
             display.begin(runs)
             difference = _make_again(groups, out / MEMORY, display, data_dir, tuple(plugins))
         if difference:
-            return Verdict(len(chosen), runs, 0, difference)
+            return Restamped(len(chosen), runs, 0, difference)
         covered = {part for group in groups for record in group.records for part in parts_of(record)}
         renewed, left = found.split(covered)
         stamp = {"when": utc_now(), **_commit(), "sample": runs}
         _renew(journal.path, {run: found.stamp(run) | {"restamped": stamp} for run in renewed}, renewed)
         (out / MEMORY).unlink(missing_ok=True)
-        return Verdict(len(chosen), runs, len(renewed), left=tuple(left))
+        return Restamped(len(chosen), runs, len(renewed), left=tuple(left))
 
 
 class _Stale:

@@ -20,11 +20,12 @@ from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
-from llpbench.training.cells import bag_facts, fit_direct, run_cell, train_population
+from llpbench.training.cells import fit_direct, run_cell, train_population
 from llpbench.training.device import is_out_of_memory, pick_device, pick_precision
 from llpbench.training.members import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+from llpbench.training.stamp import bag_facts
 
 SHORT = Protocol(epochs=3, patience=3)
 
@@ -246,6 +247,11 @@ def test_a_record_tells_the_course_of_training_and_how_proportions_are_distribut
 
 
 def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
-    task = dataclasses.replace(toy_task(0), bag_proportions=np.array([[1.0, 0.0], [0.95, 0.05], [0.52, 0.48]]))
-    first, second = bag_facts(task)["histograms"]
+    toy = toy_task(0)
+    index = np.array([[0, 1, -1], [2, 3, -1], [4, 5, 6]])
+    bags = dataclasses.replace(toy.bags, index=index, counts=np.array([[100, 0], [95, 5], [52, 48]]))
+    facts = bag_facts(dataclasses.replace(toy, bags=bags))
+    assert (facts["number"], facts["sizes"]) == (3, [2, 2.0, 3])
+    assert (facts["validation"], facts["test"]) == (len(toy.validation.index), len(toy.test.index))
+    first, second = facts["histograms"]
     assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)
