@@ -33,10 +33,11 @@ from llpbench.core.provenance import software_facts
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.cells import make_task
-from llpbench.training.device import hardware_facts, pick_device, pick_precision
-from llpbench.training.members import Machine, Trainee, encoder_factory
+from llpbench.training.device import Machine, hardware_facts, pick_device, pick_precision
+from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+from llpbench.training.stage import StageRun
 
 
 @dataclass(frozen=True)
@@ -128,27 +129,24 @@ def time_method(
     )
     method = make_method(name, cell)
     tasks = [make_task(cell, seed, method.supervision, None) for seed in range(members)]
-    rate = float(method.params.learning_rate or 0)
-    group = [Trainee(seed, method, task, rate) for seed, task in enumerate(tasks)]
+    group = [Trainee(seed, method, task) for seed, task in enumerate(tasks)]
     population = Population(group, encoder_factory(cell, method.params.dropout), Protocol(), machine)
-    population.theta = population.stack.theta.clone().requires_grad_()
     return [time_stage(population, stage, trained, repeats) for stage in method.stages]
 
 
 def time_stage(population: Population, stage: Stage, trained: int, repeats: int) -> tuple[str, float, float, float]:
     """The same of one stage, after `trained` epochs of it."""
     device, method = population.machine.device, population.method
-    prepare = best_of(1, lambda: population._prepare(stage, 0), device)
+    run = StageRun(population, stage, population.state)
+    prepare = best_of(1, lambda: run.prepare(0), device)
     if type(method).prepare is Method.prepare:
         prepare = 0.0
-    players = {turn: population._optimiser(stage, turn) for turn in population._turns}
-    optimisers = [players[turn] for turn in population._turns]
     steps = population.steps(stage)
     for epoch in range(trained):
-        population._run_epoch(stage, epoch, optimisers)
+        run.run_epoch(epoch)
 
     def epoch() -> None:
-        population._run_epoch(stage, trained, optimisers)
+        run.run_epoch(trained)
 
     seconds = best_of(repeats, epoch, device)
     with timed_assignments(device) as clock:

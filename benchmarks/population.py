@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
+from torch.utils._pytree import tree_map
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Bags, Task
@@ -34,10 +36,18 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
 from llpbench.training.cells import make_task
-from llpbench.training.device import hardware_facts, peak_memory_mb, pick_device, pick_precision, reset_peak_memory
-from llpbench.training.members import Machine, Trainee
-from llpbench.training.population import CLIP, Population
+from llpbench.training.device import (
+    Machine,
+    hardware_facts,
+    peak_memory_mb,
+    pick_device,
+    pick_precision,
+    reset_peak_memory,
+)
+from llpbench.training.members import Trainee
+from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+from llpbench.training.stage import CLIP, StageRun
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Measurement:
     """per epoch of all members, the best of the repeats"""
     first: float
     """seconds of the first step: compilation and warm-up"""
-    memory_mb: float
+    memory_mb: float | None
     """peak of the GPU, or of the process so far"""
 
     @property
@@ -68,8 +78,7 @@ class Job:
         self.machine = machine
         self.name, self.declared = encoder, ENCODERS.get(encoder)
         self.sizes = read_params(self.declared.Params, cell.encoder_params, encoder)
-        params = read_params(MethodParams, cell.params, "dllp")
-        self.method, self.rate = DLLP(params), float(params.learning_rate or 0)
+        self.method = DLLP(read_params(MethodParams, cell.params, "dllp"))
         self.cell = cell
 
     def build(self, task: Task) -> Encoder:
@@ -79,7 +88,7 @@ class Job:
     def population(self, members: int, machine: Machine | None = None) -> Population:
         tasks = [make_task(self.cell, seed, "bags", None) for seed in range(members)]
         return Population(
-            [Trainee(seed, self.method, task, self.rate) for seed, task in enumerate(tasks)],
+            [Trainee(seed, self.method, task) for seed, task in enumerate(tasks)],
             self.build,
             Protocol(),
             machine or self.machine,
@@ -104,20 +113,16 @@ def time_population(job: Job, members: int, steps: int, repeats: int) -> Measure
     """The population as the engine runs it."""
     reset_peak_memory(job.machine.device)
     population = job.population(members)
-    population.theta = population.stack.theta.clone().requires_grad_()
-    optimiser = population._optimiser(job.method.stages[0], 0)
-    plan, keys = population.data.plan_epoch("bags", 2, 1, population.rngs)
-    now = torch.zeros(4, device=job.machine.device)
+    run = StageRun(population, job.method.stages[0], population.state)
+    plan, progress = run.plan(0), torch.zeros(4, device=job.machine.device)
 
     def run_steps(number: int) -> None:
         for step in range(number):
-            bags = population.data.take("bags", population.slots, plan[:, step])
-            losses = population._losses("train", population.theta, population.slots, bags, keys[:, step, 0], now)
-            (gradient,) = torch.autograd.grad(losses.sum(), population.theta)
-            optimiser.step(population.theta, gradient)
-        losses.detach().cpu()
+            losses = run.step(plan, step, progress)
+        losses.cpu()
 
-    seconds, first = time_epochs(run_steps, min(steps, plan.shape[1]), plan.shape[1], repeats)
+    epoch_steps = plan.drawn.shape[1]
+    seconds, first = time_epochs(run_steps, min(steps, epoch_steps), epoch_steps, repeats)
     way = "compiled population" if job.machine.compiled else "population"
     return Measurement(job.name, way, members, seconds, first, peak_memory_mb(job.machine.device))
 
@@ -126,22 +131,24 @@ def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
     """One member in plain eager PyTorch."""
     reset_peak_memory(job.machine.device)
     single = job.population(1, Machine(job.machine.device))
-    network = single.stack.template
-    optimiser = torch.optim.AdamW(network.parameters(), lr=job.rate)
-    plan, keys = single.data.plan_epoch("bags", 2, 1, single.rngs)
+    network, state = single.stack.template, single.state
+    optimiser = torch.optim.AdamW(network.parameters(), lr=job.method.learning_rate)
+    run = StageRun(single, job.method.stages[0], state)
+    plan = run.plan(0)
 
     def run_steps(number: int) -> None:
         for step in range(number):
-            stacked = single.data.take("bags", single.slots, plan[:, step])
-            bags = Bags(type(stacked.rows)(*(v[0] for v in stacked.rows)), *(v[0] for v in stacked[1:]))
+            stacked = single.data.take("bags", run.slots, plan.drawn[:, step], plan.widths[step], state.targets)
+            bags: Bags = tree_map(itemgetter(0), stacked)
             optimiser.zero_grad()
-            loss = proportion_loss(Model(network, Random(keys[0, step, 0])).log_proba(bags), bags)
+            loss = proportion_loss(Model(network, Random(plan.keys[0, step, 0])).log_proba(bags), bags)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
             optimiser.step()
         loss.detach().cpu()
 
-    seconds, first = time_epochs(run_steps, min(steps, plan.shape[1]), plan.shape[1], repeats)
+    epoch_steps = plan.drawn.shape[1]
+    seconds, first = time_epochs(run_steps, min(steps, epoch_steps), epoch_steps, repeats)
     return Measurement(job.name, "one at a time, eager", 1, seconds, first, peak_memory_mb(job.machine.device))
 
 
@@ -162,7 +169,7 @@ def as_table(rows: list[Measurement], title: str) -> Table:
             f"{row.seed_epochs:.3f}",
             f"{row.seed_epochs / baseline.seed_epochs:.2f}x",
             "" if row is baseline else f"{row.seconds / alone:.2f}x",
-            f"{row.memory_mb:,.0f}",
+            "unknown" if row.memory_mb is None else f"{row.memory_mb:,.0f}",
             f"{row.first:.1f}",
         )
     return table

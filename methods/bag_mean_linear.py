@@ -28,7 +28,7 @@ class BagMeanLinearParams(DirectParams):
     """of the L2 penalty"""
 
 
-@register_method("bag-mean-linear", kind="direct", reference="Goodman 1953")
+@register_method("bag-mean-linear", reference="Goodman 1953")
 class BagMeanLinear(DirectMethod):
     """Linear regression of bag proportions on bag means, applied to single rows."""
 
@@ -38,6 +38,7 @@ class BagMeanLinear(DirectMethod):
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         """One example a bag, weighted by its size relative to the mean size."""
         del rng
+        train = train.where_known()
         design = OneHot(train.rows, schema)
         means = bag_average(train) @ design(train.rows)
         weights = train.sizes / train.sizes.mean()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Bags
-from llpbench.core.method import Method, Progress, Stage
+from llpbench.core.method import Method, Now, Stage
 from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
@@ -22,7 +22,7 @@ class BagSoftLabel(Method):
 
     stages = (Stage(unit="rows"),)
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Cross-entropy with soft labels: the proportion loss of bags of one row."""
-        del progress
+        del now
         return proportion_loss(model.log_proba(bags), bags)

@@ -24,7 +24,7 @@ class BagSoftLabelGBDTParams(DirectParams):
     learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.05
 
 
-@register_method("bag-soft-label-gbdt", kind="direct", reference="after Musicant et al. 2007")
+@register_method("bag-soft-label-gbdt", reference="after Musicant et al. 2007")
 class BagSoftLabelGBDT(DirectMethod):
     """Small histogram gradient boosting on rows, each labelled with its bag's proportions."""
 
@@ -35,6 +35,7 @@ class BagSoftLabelGBDT(DirectMethod):
         """One squared-error regression a class; in binary data one for both."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
+        train = train.where_known()
         rows_of = BoostingRows(train.rows)
         features, targets = rows_of(train.rows), soft_labels(train)
         models = [

@@ -24,7 +24,7 @@ class BagSoftLabelLinearParams(DirectParams):
     """of the L2 penalty"""
 
 
-@register_method("bag-soft-label-linear", kind="direct", reference="after Musicant et al. 2007")
+@register_method("bag-soft-label-linear", reference="after Musicant et al. 2007")
 class BagSoftLabelLinear(DirectMethod):
     """Linear regression on rows, each labelled with its bag's proportions."""
 
@@ -34,6 +34,7 @@ class BagSoftLabelLinear(DirectMethod):
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
         """One example a row."""
         del rng
+        train = train.where_known()
         design = OneHot(train.rows, schema)
         weights = np.ones(len(train.bag_of_row))
         predict = linear_fit(self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength)

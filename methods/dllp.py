@@ -9,7 +9,7 @@ from torch import Tensor
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Bags
-from llpbench.core.method import Method, Progress
+from llpbench.core.method import Method, Now
 from llpbench.core.model import Model
 from llpbench.core.registry import register_method
 
@@ -18,7 +18,7 @@ from llpbench.core.registry import register_method
 class DLLP(Method):
     """Match each bag's mean prediction to its label proportions."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """KL between proportions and mean predictions."""
-        del progress
+        del now
         return proportion_loss(model.log_proba(bags), bags)

@@ -24,18 +24,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import grad
 from torch.nn.functional import softplus
 
 from llpbench.blocks.gan import Columns, Discriminator, GANObjective, Generator, Judgement, Players
 from llpbench.blocks.losses import masked_mean, proportion_loss
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Member, Method, MethodParams, Phase, Progress
-from llpbench.core.model import Encoder, Model, Random
+from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Reports
+from llpbench.core.model import Encoder, Model, Network, Random
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -72,7 +72,7 @@ class GANParams(MethodParams):
 
 
 @register_method("llp-gan", reference="Liu et al. 2019")
-class LLPGAN(Method):
+class LLPGAN(Method, Reports):
     """A discriminator that knows proportions, against a generator of rows."""
 
     Params = GANParams
@@ -88,25 +88,23 @@ class LLPGAN(Method):
         generator = Phase("generator", ("generator.",), ratio, beta1)
         self.phases = (*[discriminator] * (CRITIC_TURNS if wgan else 1), generator)
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Both players; there is no encoder."""
-        del encoder
         columns, p = Columns(schema), self.params
         discriminator = Discriminator(columns, schema.classes, p.hidden, p.dropout, p.objective)
-        return Players(columns, discriminator, Generator(columns, p.noise, p.temperature))
+        return Players(encoder, columns, discriminator, Generator(columns, p.noise, p.temperature))
 
-    def prepare(self, stage: str, member: Member) -> None:
+    def prepare(self, member: Member, now: Now) -> None:
         """Quantiles of the training rows' numbers."""
-        del stage
-        players: Any = member.network
-        players.ranks.fit(member.train.rows)
+        del now
+        member.network.ranks.fit(member.train.rows)
 
-    def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """L_D or L_G."""
-        del progress
         assert model.random is not None
+        assert isinstance(model.network, Players)
         real = model.network.vectors(bags.rows)
-        loss = self.discriminator_loss if phase == "discriminator" else self.generator_loss
+        loss = self.discriminator_loss if now.phase == "discriminator" else self.generator_loss
         return loss(model.network, real, bags, model.random)
 
     def discriminator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:

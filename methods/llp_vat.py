@@ -21,7 +21,7 @@ from torch.func import grad
 
 from llpbench.blocks.losses import masked_mean, proportion_loss, ramp_up
 from llpbench.core.bags import Bags
-from llpbench.core.method import Method, MethodParams, Progress
+from llpbench.core.method import Method, MethodParams, Now, Reports
 from llpbench.core.model import Model
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
@@ -43,21 +43,21 @@ class VATParams(MethodParams):
 
 
 @register_method("llp-vat", reference="Tsai & Lin 2020")
-class LLPVAT(Method):
+class LLPVAT(Method, Reports):
     """DLLP, with predictions smooth around every row (virtual adversarial training)."""
 
     Params = VATParams
     params: VATParams
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Proportion loss + w(t) * consistency."""
         consistency = self.consistency(model, bags)
-        return proportion_loss(model.log_proba(bags), bags) + self.schedules(progress)["w"] * consistency
+        return proportion_loss(model.log_proba(bags), bags) + self.schedules(now)["w"] * consistency
 
-    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+    def schedules(self, now: Now) -> dict[str, Tensor]:
         """w(t) = weight * exp(-5 (1 - step / (ramp * steps))^2)."""
         part = self.params.ramp
-        ramp = ramp_up(progress.step, part * progress.steps) if part else torch.ones_like(progress.step)
+        ramp = ramp_up(now.step, part * now.steps) if part else torch.ones_like(now.step)
         return {"w": self.params.weight * ramp}
 
     def consistency(self, model: Model, bags: Bags) -> Tensor:

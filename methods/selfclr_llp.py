@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import instance_contrast, masked_mean, proportion_loss
+from llpbench.blocks.sampling import at, some_rows
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Progress
-from llpbench.core.model import MLP, Encoder, Model
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import MLP, Encoder, Model, Network, Random
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -77,32 +78,34 @@ class SelfCLR(Method):
     Params = SelfCLRParams
     params: SelfCLRParams
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """The usual network; in `dot` with the published head."""
-        network: Any = super().build(encoder, schema)
+        network = super().build(encoder, schema)
         if self.params.mode == "dot":
             network.head = GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
-        return network  # type: ignore[no-any-return]
+        return network
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Proportion loss + weight * contrast (+ sparsity of the published head)."""
-        del progress
+        del now
         z = model.encode(bags).z
         assert self.params.weight is not None, "filled in when the parameters are made"
         if self.params.mode == "cos":
-            contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask)
+            contrast = self._contrast(F.normalize(z.float(), dim=-1), bags.mask, model.random)
             return proportion_loss(model.classify(z), bags) + self.params.weight * contrast
-        head = model.network.head
+        head: Any = model.network.head
         activations = head.activations(z).float()
         logits = head.logits(activations)
         sparsity = masked_mean(logits.sigmoid().amax(dim=-1), bags.mask)
-        contrast = self._contrast(activations, bags.mask)
+        contrast = self._contrast(activations, bags.mask, model.random)
         bag_loss = proportion_loss(logits.log_softmax(dim=-1), bags)
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
-    def _contrast(self, vectors: Tensor, mask: Tensor) -> Tensor:
-        """`vectors` [bags, size, dim]"""
+    def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
+        """`vectors` [bags, size, dim]; beyond `sampling.MOST_COMPARED` rows of some"""
         scale = self.params.temperature if self.params.mode == "cos" else 1.0
         if self.params.scope == "step":
             vectors, mask = vectors.flatten(0, 1), mask.flatten()
+        chosen = some_rows(mask, random)
+        vectors, mask = at(vectors, chosen), at(mask, chosen)
         return instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)

@@ -26,7 +26,7 @@ class SupervisedGBDTParams(DirectParams):
     learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.1
 
 
-@register_method("supervised-gbdt", kind="direct", role="ceiling")
+@register_method("supervised-gbdt", role="ceiling")
 class SupervisedGBDT(DirectMethod):
     """Histogram gradient boosting on the label of every training row."""
 

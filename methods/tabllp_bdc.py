@@ -20,18 +20,19 @@ contradicts itself:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import cosine_embedding, difference_contrast, proportion_loss, ramp_up
 from llpbench.blocks.pairing import pseudo_pairs
+from llpbench.blocks.sampling import at, some_rows
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Pairs, Progress
-from llpbench.core.model import Encoder, Encoding, Model
+from llpbench.core.method import Method, MethodParams, Now, Pairs, Reports
+from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -67,61 +68,81 @@ class BDCParams(MethodParams):
 
 
 @register_method("tabllp-bdc", reference="TabLLP-BDC paper")
-class TabLLPBDC(Method):
+class TabLLPBDC(Method, Reports):
     """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
 
     Params = BDCParams
     params: BDCParams
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """The usual network; projectors where the objective is self-contrastive."""
-        network: Any = super().build(encoder, schema)
+        network = super().build(encoder, schema)
         if self.params.objective == "self-contrastive":
-            network.projectors = Projectors(encoder, schema, self.hidden)
-        return network  # type: ignore[no-any-return]
+            network.add(projectors=Projectors(encoder, schema, self.hidden))
+        return network
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """lambda(t) * weight * L_Diff + gamma(t) * L_LLP."""
         encoding = model.encode(bags)
-        ramp = self.schedules(progress)
+        ramp = self.schedules(now)
         difference = ramp["lambda"] * self.params.weight * self._difference(model, encoding, bags)
         return difference + ramp["gamma"] * proportion_loss(model.classify(encoding.z), bags)
 
-    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+    def schedules(self, now: Now) -> dict[str, Tensor]:
         """lambda(t) = exp(-5 (1 - t/T)^2) and gamma(t) = max(1 - lambda(t), gamma_floor), t the epoch."""
-        rising = ramp_up(progress.epoch, self.params.ramp or progress.epochs)
+        rising = ramp_up(now.epoch, self.params.ramp or now.epochs)
         return {"lambda": rising, "gamma": (1.0 - rising).clamp(min=self.params.gamma_floor)}
 
     def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
-        """The pairs between the first two bags."""
-        return self._pair(self._vectors(model.encode(bags))[:2], bags.mask[:2], bags.counts[:2])[1]
+        """The pairs between the first two bags; of long bags those of a sample."""
+        vectors, mask, counts, chosen = self._compared(model.encode(bags), bags, model.random)
+        pairs = pseudo_pairs(_cosine(vectors[:2]), mask[0], mask[1], counts[:2], self.params.generator)
+        if chosen is None:
+            return pairs
+        partner = torch.where(pairs.partner < 0, -1, chosen[1][pairs.partner.clamp(min=0)])
+        nothing = torch.full_like(bags.mask[0], -1, dtype=torch.int64)
+        positive = torch.zeros_like(bags.mask[0]).scatter(0, chosen[0], pairs.positive)
+        return Pairs(nothing.scatter(0, chosen[0], partner), positive)
+
+    def _compared(
+        self, encoding: Encoding, bags: Bags, random: Random | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Vectors [bags, size, dim], mask and counts of the rows that are compared, and which they are (None: all).
+
+        Of bags of more than `sampling.MOST_COMPARED` rows a sample, in which each class is as frequent as in the bag.
+        """
+        chosen = some_rows(bags.mask, random)
+        vectors, mask = at(self._vectors(encoding), chosen), at(bags.mask, chosen)
+        share = mask.sum(dim=-1, keepdim=True) / bags.mask.sum(dim=-1, keepdim=True)
+        return vectors, mask, bags.counts if chosen is None else bags.counts * share, chosen
 
     def _difference(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
         if self.params.objective == "self-contrastive":
             mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
-            return self_contrast(model.network.projectors, encoding, mixed, bags.mask, self.params.self_temperature)
+            return self_contrast(
+                model.network.projectors, encoding, mixed, bags.mask, self.params.self_temperature, model.random
+            )
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
-        vectors = self._vectors(encoding)
-        losses = [
-            self._pair_loss(vectors[first : first + 2], bags.mask[first : first + 2], bags.counts[first : first + 2])
-            for first in range(0, len(bags.mask), 2)
-        ]
-        return torch.stack(losses).mean()
+        vectors, mask, counts, _ = self._compared(encoding, bags, model.random)
+        pairs = zip(torch.split(vectors, 2), torch.split(mask, 2), torch.split(counts, 2), strict=True)
+        return torch.stack([self._pair_loss(*pair) for pair in pairs]).mean()
 
     def _pair_loss(self, vectors: Tensor, mask: Tensor, counts: Tensor) -> Tensor:
-        cosine, pairs = self._pair(vectors, mask, counts)
+        """L_Diff of two bags: `vectors` [2, size, dim], `mask` [2, size], `counts` [2, classes]."""
+        cosine = _cosine(vectors)
+        pairs = pseudo_pairs(cosine, mask[0], mask[1], counts, self.params.generator)
         if self.params.objective == "cosine-embedding":
             return cosine_embedding(cosine, pairs, self.params.margin)
         both = self.params.direction == "both"
         return difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
 
-    def _pair(self, vectors: Tensor, mask: Tensor, counts: Tensor) -> tuple[Tensor, Pairs]:
-        """Cosines [size, size] between the rows of two bags, `vectors` [2, size, dim], and their pseudo-pairs."""
-        cosine = vectors[0] @ vectors[1].T
-        return cosine, pseudo_pairs(cosine, mask[0], mask[1], counts, self.params.generator)
-
     def _vectors(self, encoding: Encoding) -> Tensor:
         """[bags, size, dim] of unit length"""
         vectors = encoding.z if self.params.representation == "cls" else encoding.tokens.mean(dim=-2)
         return F.normalize(vectors.float(), dim=-1)
+
+
+def _cosine(vectors: Tensor) -> Tensor:
+    """[size, size] cosines between the rows of two bags, `vectors` [2, size, dim] of unit length."""
+    return vectors[0] @ vectors[1].T

@@ -17,7 +17,7 @@ As published, the target divides by f_c and so prefers clusters of equal size, w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -29,8 +29,8 @@ from llpbench.blocks.losses import masked_mean, proportion_loss
 from llpbench.blocks.pretraining import Decoder
 from llpbench.blocks.views import mixed_view
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray, Schema
-from llpbench.core.method import Member, Method, MethodParams, Progress, Stage
-from llpbench.core.model import Encoder, Model
+from llpbench.core.method import Member, Method, MethodParams, Now, Stage
+from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -85,23 +85,21 @@ class TabLLPDEC(Method):
         clustering = Stage("clustering", refresh=refresh)
         self.stages = (clustering,) if self.params.warm_up == "none" else (warm_up, clustering)
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """The usual network (its head serves the warm-up alone), clusters, and a decoder for denoising."""
-        network: Any = super().build(encoder, schema)
-        network.clusters = Clusters(encoder.dim, schema)
+        network = super().build(encoder, schema).add(clusters=Clusters(encoder.dim, schema))
         if self.params.warm_up == "denoise":
-            network.decoder = Decoder(encoder, schema)
-        return network  # type: ignore[no-any-return]
+            network.add(decoder=Decoder(encoder, schema))
+        return network
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """log q"""
         log_q: Tensor = model.network.clusters(model.encode(bags).z)
         return log_q
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """KL(T || Q) + gamma * proportion loss of q; during the warm-up its own loss."""
-        del progress
-        if self.stage == "warm-up":
+        if now.stage == "warm-up":
             return self._warm_up(model, bags)
         clusters = model.network.clusters
         log_q = clusters(model.encode(bags).z)
@@ -118,13 +116,13 @@ class TabLLPDEC(Method):
         reconstruction: Tensor = model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
         return reconstruction
 
-    def prepare(self, stage: str, member: Member) -> None:
+    def prepare(self, member: Member, now: Now) -> None:
         """At the start of the clustering, centroids from k-means; every epoch, the clusters' sizes."""
-        if stage == "warm-up":
+        if now.stage == "warm-up":
             return
-        clusters: Any = member.network.clusters
+        clusters: Clusters = member.network.clusters
         with torch.no_grad():
-            if member.epoch == 0:
+            if now.epoch == 0:
                 centroids = class_centroids(member.encode(), member.train, member.rng)
                 clusters.centroids.copy_(torch.from_numpy(centroids))
             clusters.size.copy_(torch.from_numpy(member.proba().mean(axis=0)))
@@ -153,7 +151,7 @@ def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) 
 
 def clusters_of_classes(labels: IntArray, train: BaggedRows) -> IntArray:
     """[classes] the cluster of each class: least sum over bags of (p_kc - share of the cluster in bag k)^2."""
-    classes = train.counts.shape[1]
+    classes, known = train.counts.shape[1], train.known
     shares = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) / (bag >= 0).sum() for bag in train.index])
-    cost = ((train.proportions[:, :, None] - shares[:, None, :]) ** 2).sum(axis=0)
+    cost = ((train.proportions[known, :, None] - shares[known, None, :]) ** 2).sum(axis=0)
     return np.asarray(linear_sum_assignment(cost)[1], dtype=np.int64)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray
-from llpbench.core.method import Member, Method, MethodParams, Progress, Stage
+from llpbench.core.method import Member, Method, MethodParams, Now, Stage
 from llpbench.core.model import Model
 from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
@@ -55,14 +55,14 @@ class TabLLPPSE(Method):
         second = Stage("pseudo-labels", unit="rows", refresh=self.params.refresh, rate=self.params.second_rate)
         self.stages = (Stage("proportions"), second)
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """The proportion loss: of bags, then of rows with a label each, where it is cross-entropy."""
-        del progress
+        del now
         return proportion_loss(model.log_proba(bags), bags)
 
-    def prepare(self, stage: str, member: Member) -> FloatArray | None:
+    def prepare(self, member: Member, now: Now) -> FloatArray | None:
         """The second stage's pseudo-labels, one-hot [rows, classes]."""
-        if stage == "proportions":
+        if now.stage == "proportions":
             return None
         proba = member.proba().astype(np.float64)
         points = proba if self.params.space == "proba" else member.encode().astype(np.float64)
@@ -103,13 +103,17 @@ def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
     """[rows] the labels of least total `cost` [rows, classes] that match the counts of every bag.
 
     With two classes the rows of a bag sorted by cost difference, with more an assignment problem for each bag: both are
-    exact.
+    exact. Noisy or fractional counts are matched as `BaggedRows.whole_counts` has them; rows of bags whose counts are
+    suppressed get their own cheapest label.
     """
-    labels = np.zeros(len(cost), dtype=np.int64)
-    for bag, counts in zip(train.index, train.counts, strict=True):
+    labels = np.asarray(cost.argmin(axis=1), dtype=np.int64)
+    for bag, counts, known in zip(train.index, train.whole_counts, train.known, strict=True):
         rows = bag[bag >= 0]
+        if not known:
+            continue
         if cost.shape[1] == 2:
             order = np.argsort(cost[rows, 1] - cost[rows, 0], kind="stable")
+            labels[rows] = 0
             labels[rows[order[: counts[1]]]] = 1
         else:
             places = np.repeat(np.arange(len(counts)), counts)  # one for each label that the bag holds

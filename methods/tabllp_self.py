@@ -10,15 +10,15 @@ augmentation is weaker there: that lies in the method.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Method, MethodParams, Progress
-from llpbench.core.model import Encoder, Model
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -43,16 +43,16 @@ class TabLLPSelf(Method):
     Params = SelfParams
     params: SelfParams
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         """The usual network and two projectors."""
-        network: Any = super().build(encoder, schema)
-        network.projectors = Projectors(encoder, schema, self.hidden)
-        return network  # type: ignore[no-any-return]
+        return super().build(encoder, schema).add(projectors=Projectors(encoder, schema, self.hidden))
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Proportion loss + weight * InfoNCE."""
-        del progress
+        del now
         clean = model.encode(bags)
         mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
-        contrast = self_contrast(model.network.projectors, clean, mixed, bags.mask, self.params.temperature)
+        contrast = self_contrast(
+            model.network.projectors, clean, mixed, bags.mask, self.params.temperature, model.random
+        )
         return proportion_loss(model.classify(clean.z), bags) + self.params.weight * contrast

@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,6 @@ from llpbench.core import registry
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import SCHEMA, Record, Status
-from llpbench.core.registry import REGISTRIES
 from llpbench.running.settings import Settings, resolve
 
 PLUGIN = '''
@@ -70,17 +69,17 @@ class Quick(DirectMethod):
         return predict
 
 
-@register_method("quick-a", kind="direct", role="", classes="multi", reference="")
+@register_method("quick-a", role="", classes="multi", reference="")
 class QuickA(Quick):
     """Least squares on bag means."""
 
 
-@register_method("quick-b", kind="direct", role="floor", classes="binary", reference="")
+@register_method("quick-b", role="floor", classes="binary", reference="")
 class QuickB(Quick):
     """The same."""
 
 
-@register_method("broken", kind="direct", role="", classes="multi", reference="")
+@register_method("broken", role="", classes="multi", reference="")
 class Broken(Quick):
     """Fails."""
 
@@ -88,7 +87,7 @@ class Broken(Quick):
         raise ValueError("no luck")
 
 
-@register_method("fatal", kind="direct", role="", classes="multi", reference="")
+@register_method("fatal", role="", classes="multi", reference="")
 class Fatal(Quick):
     """Takes its process with it."""
 
@@ -112,21 +111,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def clean_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The plugins that a test loads are forgotten after it."""
-    for one in REGISTRIES.values():
-        one.names()  # so that the built-in entries are there to be copied
-        monkeypatch.setattr(one, "_entries", dict(one._entries))
-    monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
-    modules = set(sys.modules)
-    yield
-    for name in set(sys.modules) - modules:
-        if name.startswith("llpbench_plugin_"):
-            del sys.modules[name]
-
-
-@pytest.fixture
-def tiny_bench(plugin: Path, clean_registries: None) -> Path:  # noqa: ARG001
+def tiny_bench(plugin: Path) -> Path:
     """The plugin, loaded in this process for one test."""
     registry.load_plugin(plugin)
     return plugin
@@ -223,9 +208,5 @@ class LLPBench:
 
 
 @pytest.fixture
-def llpbench(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    clean_registries: None,  # noqa: ARG001
-) -> LLPBench:
+def llpbench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> LLPBench:
     return LLPBench(monkeypatch, capsys)

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -15,11 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
-ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
-PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modules
 
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
@@ -27,34 +22,12 @@ DATA_ONLY = "llpbench.leaderboards"
 HEAVY = ["torch", "ray", "openml", "optuna", "seaborn", "matplotlib", "pandas", "sklearn", "scipy"]
 
 
-def folder(package: str) -> Path:
-    """Where a package's files stand in the repository."""
-    if package in FOLDERS:
-        return ROOT / FOLDERS[package]
-    parent, _, name = package.rpartition(".")
-    return folder(parent) / name
-
-
 def public_modules() -> list[Path]:
-    files = sorted(file for package in PACKAGES for file in folder(package).glob("*.py"))
-    return [file for file in files if file.stem == "__init__" or not file.stem.startswith("_")]
+    return sorted(file for file in modules().values() if file.stem == "__init__" or not file.stem.startswith("_"))
 
 
 def embedded() -> list[Path]:
     return list((folder("llpbench.datasets") / "embedded").iterdir())
-
-
-def committed() -> list[Path]:
-    """Files in git, and those that would be with the next `git add`."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listed.returncode != 0:
-        pytest.skip("not a git checkout")
-    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def test_a_run_works_without_the_libraries_it_does_not_need(tmp_path: Path) -> None:
@@ -98,11 +71,6 @@ def test_public_modules_say_what_they_are_for(file: Path) -> None:
 def test_every_package_is_declared() -> None:
     found = {file.parent for top in FOLDERS.values() for file in (ROOT / top).rglob("__init__.py")}
     assert found == {folder(package) for package in PACKAGES if package != DATA_ONLY}
-
-
-def test_type_checkers_find_the_mapped_packages() -> None:
-    for name in ("methods", "datasets", "leaderboards"):
-        assert (ROOT / "llpbench" / name).resolve() == ROOT / name
 
 
 def test_no_file_mentions_a_machine_or_a_package_index() -> None:

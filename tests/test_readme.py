@@ -116,10 +116,24 @@ def test_every_kind_of_block_is_known() -> None:
     assert any(block.file for block in BLOCKS)
 
 
-def test_two_commands_set_everything_up_and_ci_uses_the_second() -> None:
-    first = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt . && .venv/bin/llpbench run "
-    second = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test]' && "
-    lines = README.splitlines()
-    assert sum(line.startswith(first) for line in lines) == 1
-    assert lines.count(second + ".venv-test/bin/pytest") == 1
-    assert r"grep -m 1 '^python3 -m venv \.venv-test ' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+def steps(environment: str, *, lines: list[str]) -> list[list[str]]:
+    """Commands by their words, those alone that make or use the virtual environment, which is called `.venv`."""
+    return [shlex.split(line.replace(environment, ".venv")) for line in lines if environment in line]
+
+
+class TestSetUp:
+    FIRST = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt . && .venv/bin/llpbench run "
+    SECOND = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test]' && "
+
+    def test_two_commands_set_everything_up(self) -> None:
+        lines = README.splitlines()
+        assert sum(line.startswith(self.FIRST) for line in lines) == 1
+        assert lines.count(self.SECOND + ".venv-test/bin/pytest") == 1
+
+    def test_ci_installs_as_the_second_command_does_then_checks_then_tests_on_two_cores(self) -> None:
+        (command,) = (line for line in README.splitlines() if line.startswith(self.SECOND))
+        *install, tests = steps(".venv-test", lines=command.split(" && "))
+        script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+        script = script[script.index("\npython3 -m venv ") :]
+        checks = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
+        assert steps("$venv", lines=script.splitlines()) == [*install, *checks, [*tests, "-n", "2"]]

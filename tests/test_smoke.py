@@ -11,7 +11,7 @@ from llpbench.core.registry import METHODS
 from llpbench.core.tables import Assignment, Split, Table
 from llpbench.data.tasks import build_task
 from llpbench.training.cells import train_population
-from llpbench.training.members import Machine
+from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Random
+from llpbench.core.model import Encoder, Network, Random
 
 GANObjective = Literal["fm", "wgan"]
 
@@ -206,11 +206,11 @@ class Generator(nn.Module):
         return torch.cat([block.softmax(dim=-1).flatten(-2) for block in blocks], dim=-1)
 
 
-class Players(nn.Module):
-    """Both networks of one member."""
+class Players(Network):
+    """Both networks of one member; there is no encoder."""
 
-    def __init__(self, columns: Columns, discriminator: Discriminator, generator: Generator) -> None:
-        super().__init__()
+    def __init__(self, encoder: Encoder, columns: Columns, discriminator: Discriminator, generator: Generator) -> None:
+        super().__init__(encoder, nn.Identity())
         self.columns = columns
         self.ranks = Ranks(columns.numeric)
         self.discriminator = discriminator

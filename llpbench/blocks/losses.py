@@ -20,7 +20,7 @@ def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
 
 
 def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Mean over bags of KL(p || mean prediction of the bag), 0 where they agree.
+    """Mean over the known bags of KL(p || mean prediction of the bag), 0 where they agree. Every bag counts once.
 
     DLLP, Ardehaly & Culotta 2017. The log of the mean, not the mean of the logs: published code that confuses the two
     makes every row match its bag's proportions.
@@ -28,7 +28,7 @@ def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
     """
     target = bags.proportions
     divergence: Tensor = (torch.xlogy(target, target) - target * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
-    return divergence.mean()
+    return masked_mean(divergence, bags.known)
 
 
 def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) -> Tensor:

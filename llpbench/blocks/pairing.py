@@ -24,13 +24,14 @@ def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tens
     """Assign the rows of two bags to one another; as many of the most similar pairs are positive as must exist.
 
     `similarity` [n, m]; `rows` [n], `columns` [m] bool: no padding; `counts` [2, classes] of the two bags. However the
-    labels lie, sum_c min(n_1c, n_2c) pairs of equal class can be formed (TabLLP-BDC, pseudo-pairs generator).
+    labels lie, sum_c min(n_1c, n_2c) pairs of equal class can be formed (TabLLP-BDC, pseudo-pairs generator); of noisy
+    counts that is rounded down, and of suppressed ones none.
     `generator`: `linear` (the largest total similarity) or `greedy` (the most similar pair first, and so on).
     """
     partner = assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
     chosen = similarity.detach().gather(1, partner.clamp(min=0)[:, None]).squeeze(1)
     rank = chosen.masked_fill(partner < 0, -torch.inf).argsort(descending=True, stable=True).argsort()
-    positive = (rank < counts.amin(dim=0).sum()) & (partner >= 0)
+    positive = (rank < counts.clamp(min=0).amin(dim=0).sum().floor()) & (partner >= 0)
     return Pairs(partner, positive)
 
 

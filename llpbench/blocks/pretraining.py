@@ -21,12 +21,13 @@ from torch.nn import functional as F
 
 from llpbench.blocks.attention import Attention
 from llpbench.blocks.losses import bag_contrast, masked_mean
+from llpbench.blocks.sampling import at, some_rows
 from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams, Progress, Stage
+from llpbench.core.method import Method, MethodParams, Now, Stage
 from llpbench.core.metrics import l1, mpiou
-from llpbench.core.model import MLP, Encoder, Encoding, Model
+from llpbench.core.model import MLP, Encoder, Encoding, Model, Network
 from llpbench.core.ranges import Choice, LogUniform
 
 Tasks = Literal["self", "bag", "self+bag"]
@@ -76,44 +77,44 @@ class Pretraining(Method):
         self.tasks = tasks.split("+")
         self.stages = (Stage("pretraining", epochs=self.params.epochs, judged=False),)
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
-        """The encoder, a decoder of features, projectors and an aggregator of bags."""
-        network: Any = nn.Module()
-        network.encoder = encoder
-        network.decoder = Decoder(encoder, schema)
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        """The encoder, a decoder of features, projectors and an aggregator of bags; no head."""
+        network = Network(encoder, nn.Identity()).add(decoder=Decoder(encoder, schema))
         if "self" in self.tasks:
             view: Any = self.params.view
-            network.projectors = Projectors(encoder, schema, self.hidden, view)
+            network.add(projectors=Projectors(encoder, schema, self.hidden, view))
         if "bag" in self.tasks:
             weighted = self.params.aggregator == "weighted-sum"
-            network.aggregator = WeightedSum(encoder.dim) if weighted else IntersampleAttention(encoder.dim)
+            network.add(aggregator=WeightedSum(encoder.dim) if weighted else IntersampleAttention(encoder.dim))
             projected = MLP(encoder.dim, self.hidden, self.hidden, encoder.dim)
-            network.bag_projector = projected if self.params.projection else nn.Identity()
-        return network  # type: ignore[no-any-return]
+            network.add(bag_projector=projected if self.params.projection else nn.Identity())
+        return network
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """alpha L_Bag + beta (L_NCE + reconstruction)."""
-        del progress
+        del now
         params, network = self.params, model.network
         clean = model.encode(bags)
         mixed = clean if params.view == "separated" else mixed_view(model, bags, params.cutmix, params.mixup)
         own = network.decoder(mixed, bags.rows, bags.mask, params.number_weight)
         if "self" in self.tasks:
-            own = own + self_contrast(network.projectors, clean, mixed, bags.mask, params.temperature)
+            own = own + self_contrast(network.projectors, clean, mixed, bags.mask, params.temperature, model.random)
         loss: Tensor = params.self_weight * own
         if "bag" in self.tasks:
             loss = loss + params.bag_weight * self.bag_loss(model, clean, bags)
         return loss
 
     def bag_loss(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
-        """L_Bag, mean over the pairs of bags of a step."""
+        """L_Bag, mean over the pairs of known bags of a step."""
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
-        z = model.network.bag_projector(encoding.z)
-        vectors = torch.stack([model.network.aggregator(rows, mask) for rows, mask in zip(z, bags.mask, strict=True)])
+        chosen = some_rows(bags.mask, model.random)
+        z, mask = model.network.bag_projector(at(encoding.z, chosen)), at(bags.mask, chosen)
+        vectors = torch.stack([model.network.aggregator(*bag) for bag in zip(z, mask, strict=True)])
         cosine = F.cosine_similarity(vectors[::2].float(), vectors[1::2].float(), dim=-1)
         likeness = self.likeness(bags.proportions[::2], bags.proportions[1::2])
-        return bag_contrast(cosine, likeness, self.params.margin).mean()
+        known = bags.known[::2] & bags.known[1::2]
+        return masked_mean(bag_contrast(cosine, likeness, self.params.margin), known)
 
     def likeness(self, first: Tensor, second: Tensor) -> Tensor:
         """[pairs] similarity in [0, 1] of proportions [pairs, classes]."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.blocks.losses import info_nce
+from llpbench.blocks.sampling import at, some_rows
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.model import MLP, Encoder, Encoding, Model, Random
 
@@ -51,11 +52,17 @@ class Projectors(nn.Module):
 
 
 def self_contrast(
-    projectors: Any, clean: Encoding, other: Encoding, mask: Tensor, temperature: float | Tensor
+    projectors: Any,
+    clean: Encoding,
+    other: Encoding,
+    mask: Tensor,
+    temperature: float | Tensor,
+    random: Random | None,
 ) -> Tensor:
-    """InfoNCE of two views of all rows of a step; `mask` [bags, size]."""
-    first, second = projectors(clean, other)
-    return info_nce(first.flatten(0, -2), second.flatten(0, -2), mask.flatten(), temperature)
+    """InfoNCE of two views of all rows of a step (beyond `sampling.MOST_COMPARED` of some); `mask` [bags, size]."""
+    first, second = (view.flatten(0, -2) for view in projectors(clean, other))
+    chosen = some_rows(mask.flatten(), random)
+    return info_nce(at(first, chosen), at(second, chosen), at(mask.flatten(), chosen), temperature)
 
 
 def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encoding:

@@ -11,22 +11,25 @@ import math
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from operator import itemgetter
 from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
 from llpbench.conformance.subject import FaultError, InapplicableError, Learned, Subject, demand, is_a, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Progress
+from llpbench.core.method import DirectParams, Method, MethodParams, Now
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Random
 from llpbench.core.ranges import Choice, Uniform, ranges
 from llpbench.core.tables import Assignment, Table
+from llpbench.core.text import fault
 from llpbench.data.toy import (
     awkward_tables,
     constant_proportions,
@@ -35,7 +38,6 @@ from llpbench.data.toy import (
     toy_assignment,
     toy_table,
 )
-from llpbench.training.cells import one_line
 
 LEARNING_EPOCHS, STOPPING_EPOCHS = 20, 5
 """of a training that has to learn, and of one that is to stop early"""
@@ -67,7 +69,7 @@ class Check:
         except (FaultError, LLPBenchError) as error:
             return Verdict(self, "failed", str(error))
         except Exception as error:
-            return Verdict(self, "failed", one_line(error))
+            return Verdict(self, "failed", fault(error))
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,8 @@ class Verdict:
 def declaration(subject: Subject) -> str:
     """What it declares is complete and consistent."""
     entry, declared = subject.entry, subject.declared
-    base: Any = DirectMethod if subject.direct else Method
-    kind = "direct" if subject.direct else "neural"
     known = subject.direct or is_a(declared, Method)
     demand(known, f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one")
-    demand(entry.facts["kind"] == kind, f'{declared.__name__} is a {base.__name__}: register it with kind="{kind}"')
     demand(bool(entry.summary), f"{declared.__name__} needs a docstring; its first line is shown in lists")
     role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
     demand(role in ("", "floor", "ceiling"), f"role must be floor or ceiling, however: {role!r}")
@@ -170,15 +169,16 @@ def padding(subject: Subject) -> str:
     method: Method = population.members[0].method
     if all(stage.unit == "rows" for stage in method.stages):
         return "trained; its steps draw single rows, which need no padding"
-    network = population.stack.write_out(0, learned.kept["l1"])
-    taken = population.data.take("bags", torch.tensor([0]), torch.tensor([[0, 1]]))
-    bags = Bags(Rows(*(part[0] for part in taken.rows)), *(part[0] for part in taken[1:]))
-    now = Progress(*torch.tensor([1.0, 2.0, 8.0, 16.0]))
+    state = population.state
+    network = population.stack.write_out(learned.kept["l1"], state.buffers, 0)
+    two = torch.tensor([[0, 1]])
+    taken = population.data.take("bags", torch.tensor([0]), two, int(task.train.sizes.max()), state.targets)
+    bags: Bags = tree_map(itemgetter(0), taken)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
     for phase in method.phases:
+        now = Now(method.stages[-1].name, phase.name, *torch.tensor([1.0, 2.0, 8.0, 16.0]))
         first, second = (
-            float(method.phase_loss(phase.name, Model(network, Random(torch.tensor(7))), each, now).detach())
-            for each in dirty
+            float(method.loss(Model(network, Random(torch.tensor(7))), each, now).detach()) for each in dirty
         )
         demand(
             math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6),
@@ -197,7 +197,7 @@ def missing_values(subject: Subject) -> str:
         except FaultError as error:
             raise FaultError(f"{what}: {error}") from error
         except Exception as error:
-            raise FaultError(f"{what}: {one_line(error)}") from error
+            raise FaultError(f"{what}: {fault(error)}") from error
     return "; ".join(awkward_tables())
 
 
@@ -212,7 +212,7 @@ def not_a_number(subject: Subject) -> str:
     try:
         healthy, bad = subject.population(tasks, start={1: nan}).train()
     except Exception as error:
-        return f"stops all that train beside it: {one_line(error)}"
+        return f"stops all that train beside it: {fault(error)}"
     demand(bool(bad.failure), "parameters of NaN passed for a result: let NaN through to the loss")
     demand(not healthy.failure, f"another member's NaN reached a healthy one: {healthy.failure}")
     return bad.failure
@@ -350,7 +350,7 @@ def _pickled(learned: Learned, task: Task) -> str:
         try:
             loaded, how = pickle.loads(pickle.dumps(wrap_non_picklable_objects(predictor))), "cloudpickle"
         except Exception as error:
-            loaded, how = predictor, f"not picklable ({one_line(error)}), so called twice instead"
+            loaded, how = predictor, f"not picklable ({fault(error)}), so called twice instead"
     same = np.array_equal(loaded(task.test.rows), learned.proba)
     demand(same, f"the predictor gives something else the second time ({how})")
     return f"predicts the same ({how})"

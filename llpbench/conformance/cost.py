@@ -11,9 +11,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from llpbench.blocks.losses import proportion_loss
 from llpbench.conformance.subject import Subject, train
-from llpbench.core.bags import Task
-from llpbench.core.registry import METHODS
+from llpbench.core.bags import Bags, Task
+from llpbench.core.method import Method, Now
+from llpbench.core.model import Model
+from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.data.toy import toy_assignment, toy_table
 
@@ -54,9 +57,19 @@ def _cost_of_fit(subject: Subject, task: Task) -> tuple[float, float]:
         tracemalloc.stop()
 
 
+class _DLLP(Method):
+    """What others are compared with: nothing but the proportion loss."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
+        return proportion_loss(model.log_proba(bags), bags)
+
+
 @cache
 def dllp_cost() -> tuple[float, float]:
-    return cost_of(Subject(METHODS.entry("dllp")))
+    """As `cost_of`, of DLLP."""
+    facts = {"kind": "neural", "role": "", "classes": "multi", "reference": "Ardehaly & Culotta 2017"}
+    return cost_of(Subject(Entry("method", "dllp", "", facts, __file__, __name__, _DLLP)))
 
 
 class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -18,11 +18,12 @@ from llpbench.core.model import Encoder, NoEncoder
 from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
+from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.training.cells import one_line
-from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 EPOCHS = 2
@@ -89,10 +90,7 @@ class Subject:
     ) -> Population:
         """Untrained members by seed; `start`: parameters of some of them; `patience`: None to use all epochs."""
         method = self.method(epochs)
-        members = [
-            Trainee(seed, method, task, method.params.learning_rate, (start or {}).get(seed))
-            for seed, task in tasks.items()
-        ]
+        members = [Trainee(seed, method, task, (start or {}).get(seed)) for seed, task in tasks.items()]
 
         def encoder(task: Task) -> Encoder:
             return MLPEncoder(task.schema, ENCODER, method.params.dropout) if method.takes_encoder else NoEncoder()
@@ -107,7 +105,7 @@ class Subject:
         population = self.population({seed: task}, epochs, patience=patience)
         kept = weights(train(population)[0])
         proba, z = population.predict(0, kept["l1"][None], task.test)
-        if z.ndim != 3 or z.shape[1] != len(task.test.labels) or not np.isfinite(z).all():
+        if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
             raise FaultError(f"`represent` must give finite [rows, dim], however: shape {z.shape[1:]}")
         return Learned(kept, valid(proba[0], task, sums=True), population)
 
@@ -131,7 +129,7 @@ def train(population: Population) -> list[Outcome]:
         outcomes = population.train()
     except RuntimeError as error:
         if "randomness" in str(error):
-            raise FaultError(f"random numbers must come from model.random: {one_line(error)}") from error
+            raise FaultError(f"random numbers must come from model.random: {fault(error)}") from error
         raise
     for outcome in outcomes:
         demand(not outcome.failure, f"training failed: {outcome.failure}")
@@ -144,7 +142,7 @@ def weights(outcome: Outcome) -> dict[str, Tensor]:
 
 def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
     """Predictions [rows, classes], if that is what they are; `sums`: to 1."""
-    expected = (len(task.test.labels), task.schema.classes)
+    expected = (len(task.test.rows.numeric), task.schema.classes)
     demand(proba.shape == expected, f"predictions must be of shape {expected}, however: {proba.shape}")
     demand(bool(np.isfinite(proba).all()), "predictions are not finite")
     low, high = float(proba.min()), float(proba.max())

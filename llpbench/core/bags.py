@@ -1,17 +1,35 @@
-"""What flows from the data into training: tables, splits, bags and tasks.
+"""The bags contract: what a method may know of the data.
 
-`Table` (rows with labels) -> `Split` and `Assignment` (which row is in which bag) -> `Task`. Only the task's holdouts
-carry labels, for the evaluator. What a method receives, `BaggedRows` and the `Bags` drawn from it, holds features, bag
-membership and class counts: there is no label to leak.
+A bag is a set of rows of which the class counts are known and the single labels are not. `BaggedRows`, the training
+set, and the `Bags` drawn from it for a step hold features, bag membership and class counts: there is no label to leak.
+Labels of held-out rows stand in `Holdout`, for the evaluator alone, and may be absent there too.
+
+**Counts are what somebody published**, and are kept as they were given. They may be
+
+- exact whole numbers, as a benchmark makes them;
+- proportions of bags of known size, times that size (`counts_of`): fractional;
+- noisy, as differential privacy makes them: fractional, negative, not adding up to the bag's size; `noise` states the
+  standard deviation of what was added to each count;
+- suppressed, as small cells of official tables are: NaN in every class. Such a bag is a bag of which nothing is
+  known but its rows: it has no share in a proportion loss or a coarse-grained criterion (`known`).
+
+`proportions` is what counts say on the simplex: negative counts are 0, and what is left is divided by its sum; where
+nothing is left, it is the prior.
+
+**A bag counts once**, whatever its size: in proportion losses and in coarse-grained criteria every known bag has the
+same weight, as in the papers compared here. A method that wants rows to count has `mask` and `sizes` to weigh by.
+
+Every row is in one bag at most. Tables of aggregates that overlap (votes by district beside votes by age) are out of
+scope: they would need a row to be in several bags.
 
 This module is numpy only. Inside a population the same named tuples hold torch tensors.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +56,7 @@ class Schema:
     prior: tuple[float, ...]
     """class proportions over all training bags: a function of what a learner is given"""
     rows_per_step: int
-    """rows that a training step usually sees (bags a step x bag size)"""
+    """rows that a training step usually sees (bags a step x mean size of a bag)"""
 
     @property
     def features(self) -> int:
@@ -65,21 +83,26 @@ class Bags(NamedTuple):
     mask: Array
     """[bags, size] bool; False marks padding"""
     counts: Array
-    """[bags, classes] int64; how many rows of each class the bag holds"""
+    """[bags, classes] float32; as they were given: fractional or negative where they are noisy; 0 where suppressed. In
+    a stage of rows each bag is one row, and its counts are its target"""
     proportions: Array
-    """[bags, classes] float32; `counts` over the bag's size, or the target of a single row (see `Stage.unit`)"""
+    """[bags, classes] float32, on the simplex: what `counts` say, or the target of a single row (see `Stage.unit`)"""
+    known: Array
+    """[bags] bool; False where counts are suppressed, and `proportions` is but the prior"""
+    prior: Array
+    """[classes] float32, class proportions over all training bags"""
 
 
 @dataclass(frozen=True, eq=False)
-class BaggedRows:
-    """A training set: rows, bag membership and class counts. It has no row labels."""
+class _Counted:
+    """Rows in bags, with the counts of each bag."""
 
     rows: Rows
     """leading dimension [rows]"""
     index: IntArray
-    """[bags, size] positions in `rows`, -1 for padding; every row is in exactly one bag"""
-    counts: IntArray
-    """[bags, classes]"""
+    """[bags, size] positions in `rows`, -1 for padding"""
+    counts: FloatArray
+    """[bags, classes] float64, as they were given; NaN in every class of a bag of which they are suppressed"""
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -87,9 +110,30 @@ class BaggedRows:
         return np.asarray((self.index >= 0).sum(axis=1), dtype=np.int64)
 
     @cached_property
+    def known(self) -> BoolArray:
+        """[bags] whether counts were given"""
+        return np.asarray(~np.isnan(self.counts).any(axis=1))
+
+    @cached_property
+    def prior(self) -> FloatArray:
+        """[classes] float64, the share of each class in all known counts"""
+        total = self.counts[self.known].clip(min=0).sum(axis=0)
+        return np.asarray(total / total.sum() if total.sum() > 0 else np.full(len(total), 1 / len(total)))
+
+    @cached_property
     def proportions(self) -> FloatArray:
-        """[bags, classes] float64"""
-        return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
+        """[bags, classes] float64, on the simplex"""
+        kept = np.where(self.known[:, None], self.counts, 0.0).clip(min=0)
+        total = kept.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), self.prior))
+
+
+@dataclass(frozen=True, eq=False)
+class BaggedRows(_Counted):
+    """A training set: rows, bag membership and class counts. It has no row labels. Every row is in exactly one bag."""
+
+    noise: float = 0.0
+    """standard deviation of what was added to each count; 0: nothing was"""
 
     @cached_property
     def bag_of_row(self) -> IntArray:
@@ -99,19 +143,34 @@ class BaggedRows:
         bag_of_row[self.index[bags, positions]] = bags
         return bag_of_row
 
+    @cached_property
+    def whole_counts(self) -> IntArray:
+        """[bags, classes] whole numbers that add up to each bag's size and are nearest to `proportions`: largest
+        remainders first, ties in the order of classes. Exact counts are themselves."""
+        share = self.proportions * self.sizes[:, None]
+        whole = np.floor(share + 1e-9).astype(np.int64)
+        lacking = self.sizes - whole.sum(axis=1)
+        rank = np.argsort(np.argsort(-(share - whole), axis=1, kind="stable"), axis=1)
+        return np.asarray(whole + (rank < lacking[:, None]))
+
+    def where_known(self) -> Self:
+        """The bags whose counts are known, with their rows: for methods to which the others say nothing."""
+        if self.known.all():
+            return self
+        index = self.index[self.known]
+        kept = np.flatnonzero(self.known[self.bag_of_row])
+        position = np.full(len(self.bag_of_row) + 1, -1, dtype=np.int64)  # the last entry, reached by -1, stays -1
+        position[kept] = np.arange(len(kept))
+        rows = Rows(*(part[kept] for part in self.rows))
+        return replace(self, rows=rows, index=position[index], counts=self.counts[self.known])
+
 
 @dataclass(frozen=True, eq=False)
-class Holdout:
-    """Validation or test rows with their labels, for the evaluator alone."""
+class Holdout(_Counted):
+    """Validation or test rows, all of the split, those that fill no bag included; for the evaluator alone."""
 
-    rows: Rows
-    """leading dimension [rows]: all rows of the split, those that fill no bag included"""
-    labels: IntArray
-    """[rows]"""
-    index: IntArray
-    """[bags, size] positions in `rows`, -1 for padding"""
-    counts: IntArray
-    """[bags, classes]"""
+    labels: IntArray | None
+    """[rows]; None where nobody knows them: then there are coarse-grained criteria alone"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +181,16 @@ class Task:
     train: BaggedRows
     validation: Holdout
     test: Holdout
-    train_labels: IntArray
-    """[rows] of the training rows: for the evaluator's diagnostics alone, never for a method"""
+    train_labels: IntArray | None
+    """[rows] of the training rows: for the evaluator's diagnostics alone, never for a method; None if nobody knows"""
     bags: BaggedRows
     """the training bags, also where a method is given single rows"""
     manifest: str
     """hash of the assignment of rows to bags"""
     fingerprint: str
     """hash of the table"""
+
+
+def counts_of(proportions: FloatArray, sizes: IntArray) -> FloatArray:
+    """Counts of bags of which proportions and sizes were given: [bags, classes] times [bags], NaN stays NaN."""
+    return np.asarray(proportions, dtype=np.float64) * np.asarray(sizes)[:, None]

@@ -1,21 +1,23 @@
 """What a method is: one small file in plain PyTorch, written for one model.
 
-A *neural* method gives a loss for one model on a few bags; the engine does the rest: device, optimiser, epochs, early
-stopping, many members at once. A *direct* method gives `fit(bags) -> predictor` on the same label-free bags.
+A *neural* method (`Method`) gives a loss for one model on a few bags; the engine does the rest: device, optimiser,
+epochs, early stopping, many members at once. A *direct* method (`DirectMethod`) gives `fit(train, schema, rng)`, which
+returns a predictor, on the same label-free bags.
 
-Hooks, from the simplest to the rarest; `methods/` has an example of each:
+Hooks of a neural method, from the simplest to the rarest; `methods/` has an example of each:
 
 ==================  ====================================================================================================
 `loss`              a number for one model on the bags of a step; all that `dllp` has
 `build`             the modules of one member: projectors, centroids, another head (`tabllp-self`, `selfclr-llp`)
 `log_proba`         the prediction that is judged, where it is not the head's (`tabllp-dec`)
 `stages`            parts of training with epochs, patience and a unit of their own (`tabllp-pse`)
-`phases`            players that take turns within a step (`llp-gan`)
+`phases`            players that take turns within a step; the rest of the network stands still (`llp-gan`)
 `prepare`           work on the whole training set: k-means, pseudo-labels, target distributions (`tabllp-pse`)
-`represent`         the row vectors whose class awareness is journalled, where they are not the encoder's (`llp-gan`)
-`pseudo_pairs`      pairs of rows that the method takes to be of one class; the evaluator judges them (`tabllp-bdc`)
-`schedules`         weights that change as training goes on; journalled at the best epochs (`llp-vat`)
+`after_step`        new values of weights after each step: a teacher that follows the student by a moving average
 ==================  ====================================================================================================
+
+What a method only *tells* (row vectors, pseudo-pairs, weights that change in the course of training) stands apart, in
+the mixin `Reports`.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Super
 from llpbench.core.ranges import Choice, LogUniform
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
-    from llpbench.core.model import Encoder, Model
+    from llpbench.core.model import Encoder, Model, Network
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,13 @@ class MethodParams:
     """width of the prediction head; None: the encoder's own"""
 
 
-class Progress(NamedTuple):
-    """Where training stands. Tensors, so that a compiled step is compiled once."""
+class Now(NamedTuple):
+    """Where training stands. Numbers are tensors, so that a compiled step is compiled once."""
 
+    stage: str
+    """name of the stage"""
+    phase: str
+    """name of the phase: whose turn it is. In `prepare` and `after_step`, which belong to no phase, it is empty"""
     epoch: Tensor
     """0-d float32, zero-based, within the stage"""
     epochs: Tensor
@@ -107,13 +113,11 @@ class Phase:
 class Member(Protocol):
     """One member of a population, as `Method.prepare` sees it: the whole training set at once."""
 
-    network: nn.Module
+    network: Network
     """may be written to: e.g. k-means centroids into its parameters or buffers"""
     train: BaggedRows
     """all bags, in numpy"""
     rng: np.random.Generator
-    epoch: int
-    """zero-based, within the stage"""
 
     def encode(self) -> FloatArray:
         """[rows, dim] row vectors of all training rows"""
@@ -146,36 +150,72 @@ class Method:
     """may be set in `__init__`, where they depend on hyperparameters"""
     phases: tuple[Phase, ...] = (Phase(),)
     """likewise"""
-    stage: str = ""
-    """name of the stage that is running, while `loss` is called"""
 
     def __init__(self, params: MethodParams | None = None) -> None:
         self.params = params if params is not None else self.Params()
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
-        """The modules of one member. The default has `encoder` and `head`; add projectors, centroids or players."""
-        from llpbench.core.model import Network
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        """The modules of one member. The default has `encoder` and `head`; `Network.add` adds others."""
+        from llpbench.core.model import MLP, Network
 
-        return Network(encoder, schema, self.hidden)
+        return Network(encoder, MLP(encoder.dim, self.hidden, self.hidden, schema.classes))
+
+    @property
+    def learning_rate(self) -> float:
+        """Of AdamW."""
+        return float(self._own("learning_rate"))
 
     @property
     def hidden(self) -> int:
         """Width of the prediction head, and of what stands beside it."""
-        assert self.params.hidden is not None, "make_cell fills in the encoder's own"
-        return self.params.hidden
+        return int(self._own("hidden"))
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        """A 0-d tensor, for one model on the bags of one step. All randomness comes from `model.random`."""
+    def _own(self, name: str) -> Any:
+        """A hyperparameter whose default may be the encoder's own, which a cell's specification fills in."""
+        if (value := getattr(self.params, name)) is None:
+            raise ValueError(f"{name} has no value: a method without an encoder needs a default of its own for it")
+        return value
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """A 0-d tensor, for one model on the bags of one step; with several `phases`, of the phase `now.phase`.
+
+        All randomness comes from `model.random`.
+        """
         raise NotImplementedError(f"{type(self).__name__} defines no loss")
-
-    def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        """The loss of one phase; methods with one phase have only `loss`."""
-        del phase
-        return self.loss(model, bags, progress)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """[bags, size, classes] log probabilities, the prediction that is judged."""
         return model.log_proba(bags)
+
+    def prepare(self, member: Member, now: Now) -> FloatArray | None:
+        """Work on the whole training set at the start of a stage and every `Stage.refresh` epochs.
+
+        May write to `member.network`; may return targets `[rows, classes]` for a stage of `unit="rows"`.
+        """
+        del member, now
+        return None
+
+    def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+        """New values of some of the network's parameters and buffers, by name, after every step of one member.
+
+        `weights`: all of them, by name within the network. Parameters that no phase updates, as those of a teacher,
+        change here alone. Called without gradients, under `vmap` as the loss is, so it may not write in place.
+        """
+        del weights, now
+        return {}
+
+    def bind(self, values: Mapping[str, Any]) -> Method:
+        """The same method with some hyperparameters replaced (inside a population: by one member's tensors)."""
+        bound = copy(self)
+        bound.params = replace(self.params, **values)
+        return bound
+
+
+class Reports:
+    """Mixin of a method that tells more of itself than its predictions: `class Mine(Method, Reports)`.
+
+    Nothing here has any part in training: the evaluator asks for it at the best epochs, and journals it.
+    """
 
     def represent(self, model: Model, bags: Bags) -> Tensor:
         """[bags, size, dim] the row vectors whose class awareness is measured."""
@@ -185,24 +225,10 @@ class Method:
         """The pairs that the method forms between two bags; asked for only where it is overridden."""
         raise NotImplementedError
 
-    def schedules(self, progress: Progress) -> dict[str, Tensor]:
+    def schedules(self, now: Now) -> dict[str, Tensor]:
         """0-d weights, by name, that change as training goes on."""
-        del progress
+        del now
         return {}
-
-    def prepare(self, stage: str, member: Member) -> FloatArray | None:
-        """Work on the whole training set at the start of a stage and every `Stage.refresh` epochs.
-
-        May write to `member.network`; may return targets `[rows, classes]` for a stage of `unit="rows"`.
-        """
-        del stage, member
-        return None
-
-    def bind(self, values: Mapping[str, Any]) -> Method:
-        """The same method with some hyperparameters replaced (inside a population: by one member's tensors)."""
-        bound = copy(self)
-        bound.params = replace(self.params, **values)
-        return bound
 
 
 class Predictor(Protocol):

@@ -47,61 +47,78 @@ def bag_means(proba: Tensor, index: Tensor) -> Tensor:
     return (proba[members, index.clamp(min=0)] * inside).sum(dim=-2) / inside.sum(dim=-2)
 
 
-def mpiou(predicted: Tensor, target: Tensor) -> Tensor:
+def mpiou(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
     """Mean over bags of mean_c min(p, q) / max(p, q), over the classes where either is positive.
 
-    [..., bags, classes] -> [...]
+    [..., bags, classes] -> [...]; `known` [..., bags] bool: the bags that count, None for all.
     """
     larger = torch.maximum(predicted, target)
     counted = larger > 0
     ratio = torch.where(counted, torch.minimum(predicted, target) / larger.where(counted, torch.ones_like(larger)), 0.0)
-    return (ratio.sum(dim=-1) / counted.sum(dim=-1)).mean(dim=-1)
+    return _over_bags(ratio.sum(dim=-1) / counted.sum(dim=-1), known)
 
 
-def l1(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean over bags of sum_c |p - q|, in [0, 2]."""
-    return (predicted - target).abs().sum(dim=-1).mean(dim=-1)
+def l1(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
+    """Mean over bags of sum_c |p - q|, in [0, 2]. Shapes as for `mpiou`."""
+    return _over_bags((predicted - target).abs().sum(dim=-1), known)
 
 
-def kl(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean over bags of KL(target || predicted)."""
+def kl(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
+    """Mean over bags of KL(target || predicted). Shapes as for `mpiou`."""
     tiny = torch.finfo(predicted.dtype).tiny  # a prediction that underflows is as wrong as can be, not NaN
-    return (torch.xlogy(target, target) - target * predicted.clamp(min=tiny).log()).sum(dim=-1).mean(dim=-1)
+    each = (torch.xlogy(target, target) - target * predicted.clamp(min=tiny).log()).sum(dim=-1)
+    return _over_bags(each, known)
 
 
-def validation_criteria(proba: Tensor, labels: Tensor, index: Tensor, counts: Tensor) -> dict[str, Tensor]:
-    """Every criterion of `criteria.CRITERIA` for every member.
+def _over_bags(values: Tensor, known: Tensor | None) -> Tensor:
+    """Mean of [..., bags]: every known bag counts once, whatever its size. NaN where none is known."""
+    if known is None:
+        return values.mean(dim=-1)
+    return torch.where(known, values, 0.0).sum(dim=-1) / known.sum(dim=-1)
 
-    `proba` [members, rows, classes] float64, `labels` [members, rows], `index` [members, bags, size], `counts`
-    [members, bags, classes] -> name: [members] float64. The coarse ones read `counts` alone, never `labels`.
+
+def validation_criteria(
+    proba: Tensor, labels: Tensor | None, index: Tensor, target: Tensor, known: Tensor
+) -> dict[str, Tensor]:
+    """The criteria of `criteria.CRITERIA` for every member; without `labels` the coarse-grained ones alone.
+
+    `proba` [members, rows, classes] float64, `labels` [members, rows], `index` [members, bags, size], `target`
+    [members, bags, classes] float64 proportions, `known` [members, bags] -> name: [members] float64. The coarse ones
+    never read `labels`.
     """
-    target = counts.double() / counts.sum(dim=-1, keepdim=True)
     hard = torch.nn.functional.one_hot(proba.argmax(dim=-1), proba.shape[-1]).double()
     soft_bags, hard_bags = bag_means(proba, index), bag_means(hard, index)
-    return {
-        "auc": macro_auc(proba, labels),
-        "accuracy": (proba.argmax(dim=-1) == labels).double().mean(dim=-1),
-        "mpiou": mpiou(soft_bags, target),
-        "mpiou-hard": mpiou(hard_bags, target),
-        "l1": l1(soft_bags, target),
-        "l1-hard": l1(hard_bags, target),
-        "kl": kl(soft_bags, target),
+    fine = {}
+    if labels is not None:
+        hits = (proba.argmax(dim=-1) == labels).double()
+        fine = {"auc": macro_auc(proba, labels), "accuracy": hits.mean(dim=-1)}
+    return fine | {
+        "mpiou": mpiou(soft_bags, target, known),
+        "mpiou-hard": mpiou(hard_bags, target, known),
+        "l1": l1(soft_bags, target, known),
+        "l1-hard": l1(hard_bags, target, known),
+        "kl": kl(soft_bags, target, known),
     }
 
 
 def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
     """The criteria of one set of predictions [rows, classes] on one holdout."""
-    tensors = (torch.from_numpy(np.asarray(part))[None] for part in (holdout.labels, holdout.index, holdout.counts))
-    values = validation_criteria(torch.from_numpy(proba.astype(np.float64))[None], *tensors)
+    labels = None if holdout.labels is None else torch.from_numpy(holdout.labels)[None]
+    bags = (torch.from_numpy(part)[None] for part in (holdout.index, holdout.proportions, holdout.known))
+    values = validation_criteria(torch.from_numpy(proba.astype(np.float64))[None], labels, *bags)
     return {name: float(value[0]) for name, value in values.items()}
 
 
 def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
-    """Every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows."""
+    """Every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows; without labels those of
+    bags alone."""
+    values = holdout_criteria(proba, holdout)
+    of_bags = {"mpiou": values["mpiou"], "l1": values["l1"]}
+    if holdout.labels is None:
+        return of_bags
     from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score
 
     labels, classes = holdout.labels, proba.shape[1]
-    values = holdout_criteria(proba, holdout)
     predicted = proba.argmax(axis=1)
     one_hot = np.eye(classes)[labels]
     return {
@@ -116,8 +133,7 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
         "balanced-accuracy": float(balanced_accuracy_score(labels, predicted)),
         "brier": float(((proba - one_hot) ** 2).sum(axis=1).mean()),
         "ece": expected_calibration_error(proba, labels),
-        "mpiou": values["mpiou"],
-        "l1": values["l1"],
+        **of_bags,
     }
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from llpbench.core.bags import Bags, Rows, Schema
+from llpbench.core.bags import Bags, Rows
 
 
 class Random:
@@ -129,12 +129,25 @@ class MLP(nn.Sequential):
 
 
 class Network(nn.Module):
-    """The modules of one member: encoder, prediction head (3-layer MLP), and what a method adds."""
+    """The modules of one member: encoder, prediction head, and what a method adds."""
 
-    def __init__(self, encoder: Encoder, schema: Schema, hidden: int) -> None:
+    encoder: Encoder
+    head: nn.Module
+
+    def __init__(self, encoder: Encoder, head: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = MLP(encoder.dim, hidden, hidden, schema.classes)
+        self.head = head
+
+    def add(self, **modules: nn.Module) -> Self:
+        """This network with further modules, by name."""
+        for name, module in modules.items():
+            setattr(self, name, module)
+        return self
+
+    if TYPE_CHECKING:  # what a method adds it knows itself
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class Model:
@@ -143,8 +156,8 @@ class Model:
     Inside a population its parameters are those of one member; a method never notices the others.
     """
 
-    def __init__(self, network: Any, random: Random | None = None) -> None:
-        """`network`: what `Method.build` made, a module with at least `encoder` and `head`."""
+    def __init__(self, network: Network, random: Random | None = None) -> None:
+        """`network`: what `Method.build` made."""
         self.network = network
         self.random = random
 

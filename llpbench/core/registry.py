@@ -6,8 +6,9 @@ Adding to the benchmark is a decorator on a class or function::
     class Mine(Method): ...
 
 Files in `llpbench.methods` and `llpbench.encoders` import torch, which takes seconds. They are therefore indexed from
-their source (decorator arguments and docstring, by `ast`) and imported only when one of them is used, so that
-`llpbench list methods` answers at once. `llpbench.datasets` needs no torch and is simply imported.
+their source (decorator arguments, docstring and base class, by `ast`) and imported only when one of them is used, so
+that `llpbench list methods` answers at once; a file whose source does not say plainly what it registers is imported.
+`llpbench.datasets` needs no torch and is simply imported.
 
 Plugins outside this repository: an entry point in the group `llpbench.plugins` that names a module, or a file given
 with `--plugin file.py`.
@@ -16,7 +17,6 @@ with `--plugin file.py`.
 from __future__ import annotations
 
 import ast
-import difflib
 import fnmatch
 import importlib
 import importlib.metadata
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import hint, one_line
 
 T = TypeVar("T")
 
@@ -69,18 +70,29 @@ class Registry:
     """index the package's files from their source instead of importing them"""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """facts of an entry whose decorator does not state them"""
+    derived: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
+    """facts that follow from the registered object itself"""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _indexed: bool = False
 
     def register(self, name: str, **facts: Any) -> Callable[[T], T]:
-        """Decorator: put a class or function under `name`. Raises if the name is taken, naming both places."""
+        """Decorator: put a class or function under `name`.
+
+        Raises `LLPBenchError` if the name is taken, naming both places, and for a fact that this kind does not have.
+        """
+        for fact in facts if self.defaults else ():
+            if fact not in self.defaults:
+                known = ", ".join(self.defaults)
+                raise LLPBenchError(
+                    f"{self.kind} {name!r} states an unknown {fact!r}. {hint(fact, self.defaults)}There are: {known}."
+                )
 
         def decorate(target: T) -> T:
             entry = Entry(
                 kind=self.kind,
                 name=name,
                 summary=_first_line(target.__doc__),
-                facts={**self.defaults, **facts},
+                facts={**self.defaults, **facts, **self.derived(target)},
                 where=_place(target),
                 module=target.__module__,
                 target=target,
@@ -133,19 +145,17 @@ class Registry:
         return list(chosen)
 
     def _suggest(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.names(), n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}? " if near else ""
-        return f"{hint}There are: {', '.join(self.names())} (llpbench list {self.kind}s)."
+        return f"{hint(name, self.names())}There are: {', '.join(self.names())} (llpbench list {self.kind}s)."
 
     def _index(self) -> dict[str, Entry]:
         if not self._indexed:
             self._indexed = True
             for module in _modules(self.package):
-                if self.lazy:
-                    for entry in _read_source(module, self.kind):
-                        entry.facts = {**self.defaults, **entry.facts}
-                        self._add(entry)
-                else:
+                found = list(_read_source(module, self.kind)) if self.lazy else []
+                for entry in found:
+                    entry.facts = {**self.defaults, **entry.facts}
+                    self._add(entry)
+                if not found:  # registered in another spelling, perhaps: what is there must not be invisible
                     importlib.import_module(module)
             # the order is that of the files, whichever was imported first; plugins come after
             self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
@@ -176,8 +186,9 @@ METHODS = Registry(
     "method",
     "llpbench.methods",
     lazy=True,
-    # kind: neural or direct; role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary
-    defaults={"kind": "neural", "role": "", "classes": "multi", "reference": ""},
+    # role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary
+    defaults={"role": "", "classes": "multi", "reference": ""},
+    derived=lambda target: {"kind": _kind(target.__mro__)},
 )
 ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)
 DATASETS = Registry("dataset", "llpbench.datasets", lazy=False)
@@ -215,7 +226,7 @@ def load_plugin(path: str | Path) -> None:
         raise
     except Exception as error:
         del sys.modules[name]
-        raise LLPBenchError(f"plugin {str(path)!r} failed on import: {_one_line(error)}. Mend the file.") from error
+        raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
     _loaded_plugins.add(str(path))
 
 
@@ -231,7 +242,7 @@ def load_entry_points() -> None:
             raise
         except Exception as error:
             raise LLPBenchError(
-                f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {_one_line(error)}. "
+                f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {one_line(error)}. "
                 "Mend or uninstall it."
             ) from error
 
@@ -248,26 +259,62 @@ def _modules(package: str) -> Iterator[str]:
 
 
 def _read_source(module: str, kind: str) -> Iterator[Entry]:
-    """The entries that a module registers at its top level, read from its source."""
+    """The entries that a module registers at its top level, read from its source.
+
+    Nothing if it registers any in another spelling than `@register_KIND("name", ...)`, with a name that is no text, or
+    with a base class of another file that says nothing of a method's kind.
+    """
     spec = importlib.util.find_spec(module)
     assert spec is not None
     assert spec.origin is not None
-    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+    tree, decorator, entries = ast.parse(Path(spec.origin).read_text(encoding="utf-8")), f"register_{kind}", []
+    for node in tree.body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef):
             continue
         for call in node.decorator_list:
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+            plain = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator
+            if not plain or not isinstance(call, ast.Call):
                 continue
-            if call.func.id != f"register_{kind}":
-                continue
-            yield Entry(
-                kind=kind,
-                name=ast.literal_eval(call.args[0]),
-                summary=_first_line(ast.get_docstring(node)),
-                facts=dict(_literals(call.keywords)),
-                where=f"{spec.origin}:{node.lineno}",
-                module=module,
+            if not (call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)):
+                return
+            facts = dict(_literals(call.keywords))
+            if kind == "method":
+                if not (bases := set(_bases(tree, node))) & {"Method", "DirectMethod"}:
+                    return  # its base class stands in another file
+                facts["kind"] = _kind(bases)
+            entries.append(
+                Entry(
+                    kind=kind,
+                    name=call.args[0].value,
+                    summary=_first_line(ast.get_docstring(node)),
+                    facts=facts,
+                    where=f"{spec.origin}:{node.lineno}",
+                    module=module,
+                )
             )
+    spellings = (decorator, "register")  # the latter of a registry itself
+    uses = [node for node in ast.walk(tree) if getattr(node, "id", getattr(node, "attr", "")) in spellings]
+    renamed = any(alias.name == decorator and alias.asname for node in ast.walk(tree) for alias in _aliases(node))
+    if len(uses) == len(entries) and not renamed:
+        yield from entries
+
+
+def _aliases(node: ast.AST) -> list[ast.alias]:
+    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
+
+
+def _bases(tree: ast.Module, node: ast.AST) -> Iterator[str]:
+    """Names of a class's bases, those of bases in the same file included."""
+    local = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+    for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        name = str(getattr(base, "id", getattr(base, "attr", "")))
+        yield name
+        yield from _bases(tree, local[name]) if name in local else ()
+
+
+def _kind(bases: Iterable[Any]) -> str:
+    """`direct` or `neural`: what the base class of a method says."""
+    return "direct" if "DirectMethod" in (getattr(base, "__name__", base) for base in bases) else "neural"
 
 
 def _literals(keywords: list[ast.keyword]) -> Iterator[tuple[str, Any]]:
@@ -286,7 +333,3 @@ def _place(target: Any) -> str:
     code = getattr(target, "__code__", None)
     file = getattr(sys.modules.get(target.__module__), "__file__", target.__module__)
     return f"{file}:{code.co_firstlineno}" if code is not None else f"{file} ({target.__qualname__})"
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -28,10 +28,10 @@ def one_line(text: object, most: int = 300) -> str:
     return words[:most]
 
 
-def raised_at(error: BaseException) -> str:
-    """` (method.py:12)`, where an exception was raised; "" if that is not known."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+def fault(error: BaseException) -> str:
+    """An exception on one line, with the place where a method's author finds it: `ValueError: no luck (mine.py:12)`."""
+    frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    return one_line(error) + (f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else "")
 
 
 def slug(text: str, most: int = 60) -> str:

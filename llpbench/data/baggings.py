@@ -1,8 +1,9 @@
 """Baggings by their text: how `ordered:columns=age+workclass` becomes a function and its options.
 
 A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` of row numbers under
-`@register_bagging(name)`; the package's own stand in `bagging_*.py`. Its keyword-only parameters are its options. In a
-text they follow the name as `:option=value`, and several values of one option are joined by `+`.
+`@register_bagging(name)`; the package's own stand in `datasets/bagging_*.py`. One whose bags have sizes of their own
+takes no `size`: `(table, rows, rng, **options)`, and pads what it returns with -1 (`grouped`). Keyword-only parameters
+are options. In a text they follow the name as `:option=value`, and several values of one option are joined by `+`.
 """
 
 from __future__ import annotations
@@ -13,16 +14,59 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from llpbench.core.bags import IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
+from llpbench.core.tables import Table
+from llpbench.core.text import hint
+
+UNSIZED = 0
+"""the bag size in the specification of a cell whose bagging has bags of its own sizes"""
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
     """`rows` in random order."""
     # From the raw bits: numpy promises them for all its releases, but not what Generator.permutation makes of them.
     return rows[np.argsort(rng.bit_generator.random_raw(len(rows)), kind="stable")]
+
+
+def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
+    """Rows with equal keys as bags: [bags, longest], -1 behind shorter ones; bags in ascending order of their keys.
+
+    `rows` [rows], `keys` [rows] or [rows, parts]; missing keys (NaN) are one key. Rows keep their order within a bag.
+    """
+    _, bag_of_row = np.unique(keys, axis=0, return_inverse=True, equal_nan=keys.ndim == 1)
+    bag_of_row = bag_of_row.ravel()
+    sizes = np.bincount(bag_of_row)
+    order = np.argsort(bag_of_row, kind="stable")
+    position = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    bags = np.full((len(sizes), sizes.max()), -1, dtype=np.int64)
+    bags[bag_of_row[order], position] = rows[order]
+    return bags
+
+
+def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
+    """`[rows]` numbers that sort as a feature column does: numbers ascend, categories by their string, missing last.
+
+    Raises `LLPBenchError` if the table has no such column.
+    """
+    if name in table.numeric_names:
+        return np.asarray(table.numeric[rows, table.numeric_names.index(name)])  # NaN sorts last
+    if name in table.categorical_names:
+        column = table.categorical_names.index(name)
+        codes = table.categorical[rows, column]
+        return np.asarray(np.where(codes < 0, len(table.categories[column]), codes))
+    names = (*table.categorical_names, *table.numeric_names)
+    raise LLPBenchError(
+        f"dataset {table.name!r} has no column {name!r}. {hint(name, names)}It has: {', '.join(names)}."
+    )
+
+
+def is_sized(name: str) -> bool:
+    """Whether a bagging makes bags of a size that it is told; else its bags have sizes of their own."""
+    return "size" in inspect.signature(BAGGINGS.get(name)).parameters
 
 
 def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:

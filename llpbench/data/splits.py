@@ -17,7 +17,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split, Table
-from llpbench.data.baggings import format_bagging, parse_bagging, shuffled
+from llpbench.data.baggings import UNSIZED, format_bagging, is_sized, parse_bagging, shuffled
 
 PARTS = ("train", "validation", "test")
 
@@ -50,20 +50,29 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int) -> Assignm
 
     `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Of each part, the rows that
     fill no bag (rows mod size) are left out at random, before any sorting: else the same extreme of the sort order
-    would always be lost.
+    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows; `bag_size` is 0 then.
 
     Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`.
     """
     name, options = parse_bagging(bagging)
-    _require_bag_size(bag_size, table)
+    sized = is_sized(name)
+    if sized:
+        _require_bag_size(bag_size, table)
+    elif bag_size != UNSIZED:
+        raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, however: {bag_size!r}")
     split = split_rows(table.labels, seed, table.name)
     function = BAGGINGS.get(name)
     bags = {}
     for part in PARTS:
         rows = getattr(split, part)
         rng = generator(seed, "bags", table.name, format_bagging(name, options), int(bag_size), part)
-        kept = shuffled(rows, rng)[: len(rows) - len(rows) % bag_size]
-        bags[part] = _checked(function(table, kept, int(bag_size), rng, **options), kept, name)
+        kept = shuffled(rows, rng)
+        if sized:
+            kept = kept[: len(rows) - len(rows) % bag_size]
+            found = function(table, kept, int(bag_size), rng, **options)
+        else:
+            found = function(table, kept, rng, **options)
+        bags[part] = _checked(found, kept, name)
     return Assignment(split, bags["train"], bags["validation"], bags["test"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, Holdout, IntArray, Rows, Schema, Supervision, Task
+from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows, Schema, Supervision, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import Assignment, Table
@@ -22,13 +22,11 @@ def build_task(
     With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
     as every other. This function is the only place where labels meet training rows.
     """
+    if supervision not in ("bags", "instances"):
+        raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
     scaler = _Scaler(table, train_rows)
     classes = len(table.classes)
-    counts = count_labels(table.labels, assignment.train, classes)
-    prior = counts.sum(axis=0) / counts.sum()
-    if supervision not in ("bags", "instances"):
-        raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
     rows = scaler(train_rows)
 
     def bagged(bags: IntArray) -> BaggedRows:
@@ -40,8 +38,8 @@ def build_task(
             numeric=len(table.numeric_names),
             cardinalities=tuple(len(names) + 1 for names in table.categories),
             classes=classes,
-            prior=tuple(float(p) for p in prior),
-            rows_per_step=bags_per_step * assignment.train.shape[1],
+            prior=tuple(float(p) for p in bags.prior),
+            rows_per_step=max(round(bags_per_step * len(train_rows) / len(assignment.train)), 1),
         ),
         train=bags if supervision == "bags" else bagged(train_rows[:, None]),
         validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
@@ -97,9 +95,9 @@ def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
     return position[bags]
 
 
-def count_labels(labels: IntArray, bags: IntArray, classes: int) -> IntArray:
-    """Class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]`."""
+def count_labels(labels: IntArray, bags: IntArray, classes: int) -> FloatArray:
+    """Class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]` float64."""
     inside = bags >= 0
-    counts = np.zeros((len(bags), classes), dtype=np.int64)
+    counts = np.zeros((len(bags), classes))
     np.add.at(counts, (np.nonzero(inside)[0], labels[bags[inside]]), 1)
     return counts

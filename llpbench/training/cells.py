@@ -16,19 +16,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from llpbench.core.bags import FloatArray, Task
+from llpbench.core.bags import FloatArray, Holdout, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
-from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
+from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, Method
+from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, test_metrics
 from llpbench.core.provenance import utc_now
 from llpbench.core.ranges import read_params
 from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
+from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.training.device import (
+    Machine,
     hardware_facts,
     is_out_of_memory,
     peak_memory_mb,
@@ -37,7 +39,7 @@ from llpbench.training.device import (
     reset_peak_memory,
 )
 from llpbench.training.judging import judge
-from llpbench.training.members import Machine, Trainee, encoder_factory, shape_of
+from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
 from llpbench.training.stamp import bag_facts, cell_facts
@@ -115,7 +117,7 @@ def _compute(
         results = []
         most = environment.members if method.stackable else 1
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
-        for group in populations(tasks, most):
+        for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
             results += train_population(cell, method, group, machine, on_epoch, pretrain)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
     shared = {**facts, "hardware": hardware}
@@ -146,15 +148,15 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
 
     table = load_table(cell.dataset, data_dir)
     assignment = assign_bags(table, cell.bagging, cell.bag_size, seed)
-    bags_per_step = (cell.protocol or Protocol()).bags_per_step
-    return build_task(table, assignment, supervision=supervision, bags_per_step=bags_per_step)
+    protocol = cell.protocol or Protocol()
+    return build_task(table, assignment, supervision=supervision, bags_per_step=protocol.bags_per_step)
 
 
-def populations(tasks: dict[int, Task], most: int | None) -> list[dict[int, Task]]:
+def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:
     """Seeds that can train together: tasks of equal shape, at most `most` at once."""
     shapes: dict[Any, list[int]] = {}
     for seed, task in tasks.items():
-        shapes.setdefault(shape_of(task), []).append(seed)
+        shapes.setdefault(shape_of(task, bags_per_step), []).append(seed)
     size = most or len(tasks)
     groups = [seeds[i : i + size] for seeds in shapes.values() for i in range(0, len(seeds), size)]
     return [{seed: tasks[seed] for seed in group} for group in groups]
@@ -181,12 +183,13 @@ def train_population(
         memory = is_out_of_memory(error)
         if len(tasks) == 1:
             status: Status = "out-of-memory" if memory else "failed"
-            reason = f"out of memory with one member alone: {one_line(error)}" if memory else one_line(error)
+            reason = f"out of memory with one member alone: {fault(error)}" if memory else fault(error)
             return [SeedResult(seed, status, reason) for seed in tasks]
     # outside the handler, so that the traceback no longer holds the tensors
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
-    smaller = populations(tasks, most=(len(tasks) + 1) // 2 if memory else 1)
+    assert cell.protocol is not None
+    smaller = populations(tasks, (len(tasks) + 1) // 2 if memory else 1, cell.protocol.bags_per_step)
     return [result for part in smaller for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
 
 
@@ -199,17 +202,12 @@ def _train_together(
     pretrain: Pretrain | None,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
-    if method.params.learning_rate is None:  # else make_cell fills in the encoder's own
-        raise ValueError("a method without an encoder needs a learning rate of its own: give it a default")
     if not method.stages or not method.stages[-1].judged:
         raise ValueError("the last stage must be judged: nothing else selects an epoch")
     started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
     clock = time.perf_counter()
-    members = [
-        Trainee(seed, method, task, method.params.learning_rate, started[seed].weights if started else None)
-        for seed, task in tasks.items()
-    ]
+    members = [Trainee(seed, method, task, started[seed].weights if started else None) for seed, task in tasks.items()]
     population = Population(members, encoder_factory(cell, method.params.dropout), cell.protocol, machine)
     outcomes = population.train(on_epoch)
     results = []
@@ -222,7 +220,9 @@ def _train_together(
         else:
             start = time.perf_counter()
             result.results = judge(population, number)
-            result.curves = {name: rounded(outcome.selected[name].curve) for name in BOARD_CRITERIA}
+            result.curves = {
+                name: rounded(outcome.selected[name].curve) for name in BOARD_CRITERIA if name in outcome.selected
+            }
             result.times["test"] = time.perf_counter() - start
         results.append(result)
     shared = population.seconds | {"total": time.perf_counter() - clock}
@@ -239,15 +239,15 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
         fitted = time.perf_counter()
-        proba = [_checked(predictor(task.validation.rows), len(task.validation.labels), task)]
+        proba = [_checked(predictor, task.validation, task)]
         judged = time.perf_counter()
-        proba.append(_checked(predictor(task.test.rows), len(task.test.labels), task))
+        proba.append(_checked(predictor, task.test, task))
         predicted = time.perf_counter()
     except LLPBenchError:
         raise
     except Exception as error:
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
-        return SeedResult(seed, status, one_line(error), times={"total": time.perf_counter() - clock})
+        return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     validation = holdout_criteria(proba[0], task.validation)
     test = test_metrics(proba[1], task.test)
     end = time.perf_counter()
@@ -255,7 +255,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         seed,
         results={
             name: CriterionResult(epoch=None, validation=validation[name], test=dict(test), diagnostics={})
-            for name in CRITERIA
+            for name in validation
         },
         times={
             "train": fitted - clock,
@@ -267,8 +267,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     )
 
 
-def _checked(proba: FloatArray, rows: int, task: Task) -> FloatArray:
-    expected = (rows, task.schema.classes)
+def _checked(predictor: Predictor, holdout: Holdout, task: Task) -> FloatArray:
+    proba, expected = predictor(holdout.rows), (len(holdout.rows.numeric), task.schema.classes)
     if proba.shape != expected or not np.isfinite(proba).all():
         raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
     return proba
@@ -302,15 +302,3 @@ def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, 
 def rounded(curve: FloatArray) -> list[float | None]:
     """Values as the journal holds them: to four digits, None where there is no number."""
     return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
-
-
-def one_line(error: Exception) -> str:
-    """An exception as one line, with the place where a method's author finds it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if "vmap" in str(error) and "random" in str(error):
-        return "RuntimeError: torch's own random functions cannot be used in a method. Use model.random instead."
-    where = f" ({trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno})" if trace else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}{where}"

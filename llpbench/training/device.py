@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,15 @@ except ImportError:  # Windows has none
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """more than a process takes of a GPU beside its tensors"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a population trains; decides its speed alone."""
+
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    compiled: bool = False
+    precision: torch.dtype = torch.float32
 
 
 def pick_device(name: str) -> torch.device:

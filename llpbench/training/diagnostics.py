@@ -59,8 +59,8 @@ def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
 def pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> dict[str, float]:
     """How many pseudo-positive pairs are of one class.
 
-    `equal`, `positive` [pairs of bags, size]: whether the two rows of a pair are of one class, and whether the method
-    took them to be; `chance` [pairs of bags]: the probability that two random rows are, sum_c p_1c p_2c. `pair-kappa`
+    `equal`, `positive` [pairs of rows]: whether the two rows of a pair are of one class, and whether the method took
+    them to be; `chance` [pairs of bags]: the probability that two random rows are, sum_c p_1c p_2c. `pair-kappa`
     is (accuracy - chance) / (1 - chance). NaN without a positive pair.
     """
     accuracy = float(equal[positive].mean()) if positive.any() else float("nan")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from llpbench.core.method import Method
+from llpbench.core.bags import BoolArray
 from llpbench.core.metrics import test_metrics
 from llpbench.core.record import CriterionResult
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
 from llpbench.training.population import Population
+
+PAIR = 2
+"""bags between which pairs are formed"""
 
 
 def judge(population: Population, number: int) -> dict[str, CriterionResult]:
@@ -24,7 +27,7 @@ def judge(population: Population, number: int) -> dict[str, CriterionResult]:
     test, diagnostics = {}, {}
     for position, moment in enumerate(weights):
         test[moment] = test_metrics(proba[position], task.test)
-        awareness = class_awareness(representation[position], task.test.labels)
+        awareness = {} if task.test.labels is None else class_awareness(representation[position], task.test.labels)
         diagnostics[moment] = awareness | pairs[position] | population.schedules(number, epoch=moment[1])
     return {
         name: CriterionResult(
@@ -39,21 +42,21 @@ def judge(population: Population, number: int) -> dict[str, CriterionResult]:
 
 def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:
     """Accuracy of the pseudo-pairs that a member forms with each of `weights` [n, parameters] in an epoch of training
-    bags; nothing for methods that form none."""
-    if type(population.method).pseudo_pairs is Method.pseudo_pairs:
-        return [{} for _ in weights]
+    bags; nothing for methods that form none, and where nobody knows the labels."""
     member = population.members[number]
     train, labels = member.task.train, member.task.train_labels
-    plan, _ = population.data.plan_epoch("bags", 2, 1, [generator(member.seed, "pairs")])
-    equal, positive, chance = [], [], []
-    for drawn in plan[0].cpu():
-        found = population.pseudo_pairs(number, weights, drawn)
-        first, second = train.index[drawn.numpy()]
-        partner = found.partner.cpu().numpy()
-        equal.append(labels[first] == labels[second[partner]])
-        positive.append(found.positive.cpu().numpy())
+    if not population.forms_pairs or labels is None:
+        return [{} for _ in weights]
+    plan = population.data.plan_epoch("bags", PAIR, 1, {number: generator(member.seed, "pairs")})
+    equal: list[list[BoolArray]] = [[] for _ in weights]
+    positive: list[list[BoolArray]] = [[] for _ in weights]
+    chance = []
+    for drawn, width in zip(plan.drawn[0].cpu(), plan.widths, strict=True):
+        found = population.pseudo_pairs(number, weights, drawn, width)
+        first, second = train.index[drawn.numpy(), :width]
+        for n, (partner, taken) in enumerate(zip(*(part.cpu().numpy() for part in found), strict=True)):
+            equal[n].append(labels[first] == labels[second[partner]])
+            positive[n].append(taken)
         chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
-    return [
-        pair_accuracy(np.stack([each[n] for each in equal]), np.stack([each[n] for each in positive]), np.array(chance))
-        for n in range(len(weights))
-    ]
+    joined = zip(equal, positive, strict=True)
+    return [pair_accuracy(np.concatenate(one), np.concatenate(other), np.array(chance)) for one, other in joined]

@@ -1,4 +1,4 @@
-"""What a population consists of: members and their data, the machine they train on, and what becomes of each."""
+"""What a population consists of: members with their data, and what becomes of each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from torch import Tensor
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell
 from llpbench.core.method import Method
-from llpbench.core.model import Encoder, NoEncoder
+from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.core.seeding import torch_seed
 from llpbench.training.selection import Selected
+from llpbench.training.training_data import profile
 
 EncoderFactory = Callable[[Task], Encoder]
 
@@ -28,18 +29,8 @@ class Trainee:
     seed: int
     method: Method
     task: Task
-    learning_rate: float
     start: Mapping[str, Tensor] | None = None
     """parameters, by name, that training starts from (pretraining's); None: random ones"""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where a population trains; decides its speed alone."""
-
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    compiled: bool = False
-    precision: torch.dtype = torch.float32
 
 
 @dataclass
@@ -68,23 +59,24 @@ def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
     return build
 
 
-def shape_of(task: Task) -> tuple[Any, ...]:
+def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
     """Tasks of equal shape can train in one population."""
     holdout = task.validation
     return (
         replace(task.schema, prior=()),
         task.train.rows.numeric.shape,
-        task.train.index.shape,
+        profile(task.train, bags_per_step),
         holdout.rows.numeric.shape,
         holdout.index.shape,
+        holdout.labels is None,
     )
 
 
-def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Any:
+def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Network:
     """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(member.seed, purpose, "initial weights"))
-        network: Any = member.method.build(build_encoder(member.task), member.task.schema)
+        network = member.method.build(build_encoder(member.task), member.task.schema)
     if member.start is not None:
         with torch.no_grad():
             for name, value in member.start.items():

@@ -1,11 +1,10 @@
-"""A method as a function of one member's parameters, and such a function over all members at once."""
+"""Functions of one member's network and method, and such functions over all members at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,53 +12,101 @@ from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_flatten, tree_map
 
 from llpbench.core.bags import Bags
-from llpbench.core.method import Method, Progress
-from llpbench.core.model import Model, Random
+from llpbench.core.method import Method, Now, Reports
+from llpbench.core.model import Model, Network, Random
+from llpbench.core.text import one_line
 
 RECOMPILES = 64
 """of a step; beyond it torch silently stops compiling"""
 
+OfMember = Callable[..., Any]
+"""takes a member's network, its method, and what else is mapped"""
 
-class Objective(nn.Module):
-    """A method around its network, so that `functional_call` can put a member's parameters in place."""
 
-    def __init__(self, network: nn.Module, method: Method) -> None:
+class Weights(NamedTuple):
+    """What sets members apart, each with a leading dimension [members]."""
+
+    parameters: Mapping[str, Tensor]
+    buffers: Mapping[str, Tensor]
+    values: Mapping[str, Tensor]
+    """hyperparameters in which members may differ"""
+
+
+def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
+    """The prediction that is judged."""
+    return method.log_proba(Model(network), bags)
+
+
+def representation(network: Network, method: Method, bags: Bags) -> Tensor:
+    """The row vectors that are looked at."""
+    model = Model(network)
+    return method.represent(model, bags) if isinstance(method, Reports) else model.encode(bags).z
+
+
+def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, ...]:
+    """The pairs that the method forms between two bags."""
+    assert isinstance(method, Reports)
+    return tuple(method.pseudo_pairs(Model(network), bags))
+
+
+def loss_at(now: Now) -> OfMember:
+    """The loss at a moment of training, with a member's bags and the key of its random stream."""
+
+    def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
+        return method.loss(Model(network, Random(key)), bags, now)
+
+    return loss
+
+
+class MemberMap:
+    """Maps functions of one member over the members of a stack."""
+
+    def __init__(self, template: Network, method: Method) -> None:
+        """`template`: a network whose weights are put aside for those of each member."""
+        self._caller = _Caller(template)
+        self.method = method
+
+    def __call__(self, function: OfMember, weights: Weights, *stacked: Any) -> Any:
+        """`function(network, method, *own)` of each member, `own` its part of `stacked`; results with [members]."""
+
+        def of_member(parameters: Any, buffers: Any, values: Any, *own: Any) -> Any:
+            method = self.method.bind(values)
+            named = {f"network.{name}": value for name, value in (parameters | buffers).items()}
+            return functional_call(self._caller, named, (lambda network: function(network, method, *own),))
+
+        return over_members(of_member, self.method.stackable, *map(dict, weights), *stacked)
+
+
+class _Caller(nn.Module):
+    """Calls a function with its network, so that `functional_call` can put a member's weights in place."""
+
+    def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
-        self.method = method
-        self.stage = ""
 
-    def forward(
-        self, what: str, values: dict[str, Tensor], bags: Bags, key: Tensor | None, progress: Progress | None
-    ) -> Any:
-        """`what`: "predict", "represent", "pseudo_pairs", or the name of a phase, of which this is the loss."""
-        method = self.method.bind(values)
-        method.stage = self.stage
-        if key is not None and progress is not None:
-            return method.phase_loss(what, Model(self.network, Random(key)), bags, progress)
-        model = Model(self.network)
-        if what == "pseudo_pairs":
-            return tuple(method.pseudo_pairs(model, bags))
-        return method.log_proba(model, bags) if what == "predict" else method.represent(model, bags)
+    def forward(self, function: Callable[[Network], Any]) -> Any:
+        return function(self.network)
 
 
-@dataclass(frozen=True)
-class Output:
-    """One of an objective's outputs without randomness, as a function to map over members."""
-
-    objective: Objective
-    what: str
-
-    def __call__(self, parameters: Any, buffers: Any, values: Any, bags: Bags) -> Any:
-        return functional_call(self.objective, (parameters, buffers), (self.what, values, bags, None, None))
-
-
-def map_members(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
+def over_members(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
     """`function`, written for one member, over all: by vmap or, where a method forbids that, one by one."""
     if stackable:
         return vmap(function, randomness="error")(*stacked)
-    each = [function(*tree_map(itemgetter(position), stacked)) for position in range(len(tree_flatten(stacked)[0][0]))]
+    members = len(next(leaf for leaf in tree_flatten(stacked)[0]))
+    each = [function(*tree_map(itemgetter(position), stacked)) for position in range(members)]
     return tree_map(lambda *parts: torch.stack(parts), *each)
+
+
+def explained(error: RuntimeError) -> Exception:
+    """What `vmap` refuses in a method, in words for its author; any other error as it is."""
+    if "vmap" not in str(error):
+        return error
+    if "random" in str(error):
+        return RuntimeError("torch's own random functions cannot be used in a method. Use model.random instead.")
+    return RuntimeError(
+        "the method cannot be mapped over members (torch.func.vmap): it looks at values, or writes in place. Write it "
+        f"with torch.where and without .item(), or declare stackable = False. In detail: {one_line(error, 160)}"
+    )
 
 
 def compiled(losses: Callable[..., Tensor]) -> Callable[..., Tensor]:

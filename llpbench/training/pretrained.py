@@ -32,7 +32,8 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
-from llpbench.training.members import Machine, Trainee, encoder_factory, shape_of
+from llpbench.training.device import Machine
+from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 
 PURPOSE = "pretraining"
@@ -69,25 +70,27 @@ class Pretrainer:
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         """Pretrain some seeds: those with as many rows and bags as one population."""
+        assert self.cell.protocol is not None
+        bags_per_step = self.cell.protocol.bags_per_step
         groups: dict[Any, dict[int, Task]] = {}
         for seed, task in tasks.items():
-            groups.setdefault(shape_of(task), {})[seed] = task
+            groups.setdefault(shape_of(task, bags_per_step), {})[seed] = task
         return {seed: weights for group in groups.values() for seed, weights in self._together(group).items()}
 
     def _together(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         assert self.cell.protocol is not None
         named: Any = self.cell.pretraining
         params = read_params(PretrainingParams, self.cell.pretraining_params, owner="pretraining")
-        method, rate = Pretraining(named, params), float(params.learning_rate or 0)
+        method = Pretraining(named, params)
         clock = time.perf_counter()
-        members = [Trainee(seed, method, task, rate) for seed, task in tasks.items()]
+        members = [Trainee(seed, method, task) for seed, task in tasks.items()]
         encoder = encoder_factory(self.cell, params.dropout)
         population = Population(members, encoder, self.cell.protocol, self.machine, PURPOSE)
         for seed, outcome in zip(tasks, population.train(self.on_epoch), strict=True):
             if outcome.failure:
                 raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
         seconds = (time.perf_counter() - clock) / len(tasks)
-        parameters = population.stack.parameters(population.weights)
+        parameters = population.stack.parameters(population.state.weights)
         kept = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
         return {
             seed: Pretrained({name: value[number].clone() for name, value in kept.items()}, seconds)

@@ -38,14 +38,16 @@ class Selected:
 class Selection:
     """The best epochs and weights of several members, by criterion."""
 
-    def __init__(self, members: int, patience: int, theta: Tensor) -> None:
-        """`theta` [members, parameters]: kept by a criterion that is never a number."""
+    def __init__(self, members: int, patience: int, theta: Tensor, *, labelled: bool = True) -> None:
+        """`theta` [members, parameters]: kept by a criterion that is never a number; without labels of validation rows
+        (`labelled`) there are coarse-grained criteria alone."""
         self.patience = patience
-        shape = (len(CRITERIA), members)
+        self.criteria = {name: each for name, each in CRITERIA.items() if labelled or each.regime == "coarse"}
+        shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
         self.value = np.full(shape, np.nan)
         self.settled = np.zeros(shape, dtype=bool)
-        self.weights = theta.detach().repeat(len(CRITERIA), 1, 1)
+        self.weights = theta.detach().repeat(len(self.criteria), 1, 1)
         self.curves = np.empty((0, *shape))
 
     @property
@@ -59,10 +61,10 @@ class Selection:
 
     def observe(self, epoch: int, criteria: dict[str, FloatArray], theta: Tensor) -> None:
         """Take in an epoch: `criteria` by name [members], `theta` [members, parameters]."""
-        now = np.stack([criteria[name] for name in CRITERIA])
+        now = np.stack([criteria[name] for name in self.criteria])
         self.curves = np.concatenate([self.curves, now[None]])
         improved = np.zeros_like(self.settled)
-        for row, criterion in enumerate(CRITERIA.values()):
+        for row, criterion in enumerate(self.criteria.values()):
             for member, value in enumerate(now[row]):
                 best = float(self.value[row, member])
                 improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
@@ -82,7 +84,7 @@ class Selection:
                 weights=self.weights[row, member],
                 curve=self.curves[:, row, member],
             )
-            for row, name in enumerate(CRITERIA)
+            for row, name in enumerate(self.criteria)
         }
 
     def keep(self, positions: list[int]) -> None:

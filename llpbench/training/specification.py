@@ -8,7 +8,6 @@ from typing import Any
 
 from llpbench.blocks.pretraining import PretrainingParams
 from llpbench.core.cell import Cell, Protocol
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, hyperparameters
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
@@ -36,12 +35,6 @@ def make_cell(
     declared = entry.load()
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
     direct = issubclass(declared, DirectMethod)
-    if direct != (entry.facts["kind"] == "direct"):
-        kinds = ("a DirectMethod", "direct") if direct else ("a Method", "neural")
-        raise LLPBenchError(
-            f"method {entry.name!r} is {kinds[0]}, but registered as {entry.facts['kind']!r} ({entry.where}). "
-            f'Register it with kind="{kinds[1]}".'
-        )
     if direct:
         return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None)
     if not declared.takes_encoder:

@@ -6,17 +6,19 @@ clipping and taking members out are then a handful of operations, however many l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from llpbench.core.model import Network
 
 
 class Stack:
     """Parameters and buffers of several networks of the same architecture."""
 
-    def __init__(self, networks: Sequence[nn.Module], device: torch.device) -> None:
+    def __init__(self, networks: Sequence[Network], device: torch.device) -> None:
         self.template = networks[0].to(device)
         named = [dict(network.named_parameters()) for network in networks]
         self.names = list(named[0])
@@ -27,6 +29,7 @@ class Stack:
         """[members, parameters] before any training"""
         buffers = [dict(network.named_buffers()) for network in networks]
         self.buffers = {name: torch.stack([b[name].to(device) for b in buffers]) for name in buffers[0]}
+        """[members, ...] by name, likewise"""
 
     def parameters(self, theta: Tensor) -> dict[str, Tensor]:
         """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members]."""
@@ -45,18 +48,25 @@ class Stack:
         ]
         return torch.cat(marks).to(self.theta.device)
 
-    def write_out(self, number: int, weights: Tensor) -> nn.Module:
-        """The template with `weights` [parameters] and the buffers of a member written into it."""
+    def place(self, name: str) -> slice:
+        """The columns of a parameter. Raises if there is none of that name."""
+        if name not in self.names:
+            raise ValueError(f"the network has no parameter {name!r}. It has: {', '.join(self.names)}.")
+        start = sum(self.sizes[: self.names.index(name)])
+        return slice(start, start + self.sizes[self.names.index(name)])
+
+    def write_out(self, weights: Tensor, buffers: Mapping[str, Tensor], number: int) -> Network:
+        """The template with `weights` [parameters] and the buffers [members, ...] of a member written into it."""
         with torch.no_grad():
             for name, value in self.parameters(weights[None]).items():
                 self.template.get_parameter(name).copy_(value[0])
-            for name, value in self.buffers.items():
+            for name, value in buffers.items():
                 self.template.get_buffer(name).copy_(value[number])
         return self.template
 
-    def read_back(self, number: int) -> Tensor:
-        """The template's parameters as [parameters]; its buffers become those of a member."""
-        for name, value in self.buffers.items():
+    def read_back(self, buffers: Mapping[str, Tensor], number: int) -> Tensor:
+        """The template's parameters as [parameters]; its buffers are written into those [members, ...] of a member."""
+        for name, value in buffers.items():
             value[number] = self.template.get_buffer(name)
         return torch.cat([self.template.get_parameter(name).detach().reshape(-1) for name in self.names])
 

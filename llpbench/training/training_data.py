@@ -3,72 +3,160 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, Bags, IntArray, Rows
 from llpbench.core.method import Unit
+from llpbench.core.seeding import generator
+
+LONGER = 1.5
+"""times the shortest: how much the longest of the bags that share a step may be padded to, where enough are alike"""
+
+
+class EpochPlan(NamedTuple):
+    """What the steps of an epoch draw."""
+
+    drawn: Tensor
+    """[members, steps, units] numbers of bags or rows"""
+    keys: Tensor
+    """[members, steps, phases] of the random streams"""
+    widths: tuple[int, ...]
+    """rows of each step's bags, padding included: the same for all members"""
+
+
+class Targets(NamedTuple):
+    """What single rows are trained on in a stage of rows."""
+
+    values: Tensor
+    """[members, rows, classes] float32"""
+    known: Tensor
+    """[members, rows] bool"""
+
+
+def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
+    """Numbers of the bags that may share a step, `sizes` [bags]: bags of about the same size, so that little is padded.
+
+    Equal bags are one bucket. Else, from the longest bag down, a bucket takes bags until one is shorter than 1/`LONGER`
+    of its longest, and then as many more as fill its last step: only the bucket of the shortest bags may leave a gap.
+    """
+    if sizes.min() == sizes.max():
+        return [np.arange(len(sizes))]
+    order = np.argsort(-sizes, kind="stable")
+    found, start = [], 0
+    while start < len(order):
+        end = start + 1
+        while end < len(order) and (LONGER * sizes[order[end]] >= sizes[order[start]] or (end - start) % per_step):
+            end += 1
+        found.append(order[start:end])
+        start = end
+    return found
+
+
+def profile(train: BaggedRows, per_step: int) -> tuple[tuple[int, int], ...]:
+    """Number of bags and longest size of each bucket: members of one population must agree on it."""
+    return tuple((len(bucket), int(train.sizes[bucket].max())) for bucket in buckets(train.sizes, per_step))
 
 
 class TrainingData:
-    """Rows, bags and targets of all members, each with a leading dimension [members], on the device from the start."""
+    """Rows and bags of all members, each with a leading dimension [members], on the device from the start."""
 
     def __init__(self, trains: Sequence[BaggedRows], device: torch.device) -> None:
-        """`trains`: one training set a member, of equal shape."""
+        """`trains`: one training set a member, of equal shape and `profile`."""
         self.device = device
         self.rows = stacked_rows([train.rows for train in trains], device)
-        self.index = stacked([train.index for train in trains], device)
-        self.counts = stacked([train.counts for train in trains], device)
-        self.targets = stacked([train.proportions[train.bag_of_row] for train in trains], device).float()
+        self._sizes = [train.sizes for train in trains]
+        # bag by bag, so that however unequal bags are, no more is held than their rows
+        self._row = stacked([train.index[train.index >= 0] for train in trains], device)
+        self._first = stacked([np.cumsum(train.sizes) - train.sizes for train in trains], device)
+        self._size = stacked(self._sizes, device)
+        given = [np.where(train.known[:, None], train.counts, 0.0) for train in trains]
+        self._counts = stacked(given, device).float()
+        self._proportions = stacked([train.proportions for train in trains], device).float()
+        self._known = stacked([train.known for train in trains], device)
+        self.prior = stacked([train.prior for train in trains], device).float()
+        """[members, classes]"""
+        self._bag_of_row = stacked([train.bag_of_row for train in trains], device)
 
-    def set_targets(self, member: int, targets: FloatArray) -> None:
-        """Give the rows of a member other targets [rows, classes] than their bags' proportions."""
-        self.targets[member] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
+    def targets(self) -> Targets:
+        """Each row's bag's proportions."""
+        members = torch.arange(len(self._row), device=self.device)[:, None]
+        return Targets(self._proportions[members, self._bag_of_row], self._known[members, self._bag_of_row])
 
     def units(self, unit: Unit) -> int:
         """Bags or rows of a member."""
-        return self.index.shape[1] if unit == "bags" else self.targets.shape[1]
+        return self._size.shape[1] if unit == "bags" else self._row.shape[1]
 
     def steps(self, unit: Unit, per_step: int) -> int:
         """Steps of an epoch."""
-        return math.ceil(self.units(unit) / per_step)
+        return sum(math.ceil(len(bucket) / per_step) for bucket in self._buckets(unit, per_step, 0))
 
     def plan_epoch(
-        self, unit: Unit, per_step: int, phases: int, rngs: Sequence[np.random.Generator]
-    ) -> tuple[Tensor, Tensor]:
-        """What every step draws [members, steps, units] and the keys of its random streams [members, steps, phases].
+        self,
+        unit: Unit,
+        per_step: int,
+        phases: int,
+        streams: Mapping[int, np.random.Generator],
+        epoch: int = 0,
+    ) -> EpochPlan:
+        """What an epoch draws, for some members (by number), each from its own stream.
 
-        Every unit comes once, in random order; a last step that is not full takes units of earlier ones.
-        `rngs`: one a member that is still in the stack.
+        Every unit comes once, in random order; a last step that is not full takes units of earlier ones. Bags of
+        unequal size share steps within `buckets`, whose steps are shuffled, in one order for all members.
         """
-        units, steps = self.units(unit), self.steps(unit, per_step)
-        plans, keys = [], []
-        for rng in rngs:
-            order = rng.permutation(units)
-            earlier = order[: (steps - 1) * per_step] if steps > 1 else order
-            plans.append(np.concatenate([order, rng.choice(earlier, size=steps * per_step - units)]))
-            keys.append(rng.integers(2**32, size=(steps, phases)))
-        return stacked(plans, self.device).reshape(-1, steps, per_step), stacked(keys, self.device)
+        plans, keys, widths = [], [], np.empty(0, dtype=np.int64)
+        for slot, rng in streams.items():
+            own = self._buckets(unit, per_step, slot)
+            drawn = np.concatenate([bucket[_draw(len(bucket), per_step, rng)] for bucket in own])
+            widths = np.concatenate([self._widths(unit, bucket, per_step, slot) for bucket in own])
+            order = slice(None)
+            if len(own) > 1:
+                order = generator(epoch, "order of steps", len(drawn)).permutation(len(drawn))  # type: ignore[assignment]
+            plans.append(drawn[order])
+            widths = widths[order]
+            keys.append(rng.integers(2**32, size=(len(drawn), phases)))
+        return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths.tolist()))
 
-    def take(self, unit: Unit, members: Tensor, drawn: Tensor) -> Bags:
+    def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: Targets) -> Bags:
         """The bags, or the rows as bags of one with their own targets, `drawn` [members, units] by some members."""
         slots = members[:, None]
+        prior = self.prior[members]
         if unit == "bags":
-            index, counts = self.index[slots, drawn], self.counts[slots, drawn]
-            proportions = (counts / counts.sum(dim=-1, keepdim=True)).float()
-            return Bags(self._rows(slots, index.clamp(min=0)), index >= 0, counts, proportions)
-        targets = self.targets[slots, drawn]
+            inside = torch.arange(width, device=self.device) < self._size[slots, drawn][..., None]
+            position = self._first[slots, drawn][..., None] + torch.arange(width, device=self.device)
+            index = self._row[slots[..., None], torch.where(inside, position, 0)]
+            counts, proportions = self._counts[slots, drawn], self._proportions[slots, drawn]
+            return Bags(self._rows(slots, index), inside, counts, proportions, self._known[slots, drawn], prior)
+        values, known = targets.values[slots, drawn], targets.known[slots, drawn]
         mask = torch.ones_like(drawn, dtype=torch.bool)[..., None]
-        return Bags(self._rows(slots, drawn[..., None]), mask, targets.round().long(), targets)
+        return Bags(self._rows(slots, drawn[..., None]), mask, values, values, known, prior)
+
+    def _buckets(self, unit: Unit, per_step: int, slot: int) -> list[IntArray]:
+        return buckets(self._sizes[slot], per_step) if unit == "bags" else [np.arange(self.units("rows"))]
+
+    def _widths(self, unit: Unit, bucket: IntArray, per_step: int, slot: int) -> IntArray:
+        """[steps] the longest bag of the bucket, for each of its steps."""
+        longest = int(self._sizes[slot][bucket].max()) if unit == "bags" else 1
+        return np.full(math.ceil(len(bucket) / per_step), longest)
 
     def _rows(self, slots: Tensor, index: Tensor) -> Rows:
         return Rows(*(value[slots[..., None], index] for value in self.rows))
 
 
-def stacked(arrays: Sequence[FloatArray | IntArray], device: torch.device) -> Tensor:
+def _draw(units: int, per_step: int, rng: np.random.Generator) -> IntArray:
+    """[steps, per_step] every number below `units` once, in random order, and then some of the earlier ones again."""
+    steps = math.ceil(units / per_step)
+    order = rng.permutation(units)
+    earlier = order[: (steps - 1) * per_step] if steps > 1 else order
+    return np.concatenate([order, rng.choice(earlier, size=steps * per_step - units)]).reshape(steps, per_step)
+
+
+def stacked(arrays: Sequence[NDArray[Any]], device: torch.device) -> Tensor:
     """Arrays of equal shape as one tensor on the device."""
     return torch.from_numpy(np.stack(arrays)).to(device)
 

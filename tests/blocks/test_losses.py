@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from small import make_bags, no_features
 
 from llpbench.blocks.losses import (
     bag_contrast,
@@ -17,16 +18,13 @@ from llpbench.blocks.losses import (
     proportion_loss,
     ramp_up,
 )
-from llpbench.core.bags import Bags, Rows
+from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
 
 
 def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
     """Bags of which a loss sees only mask and proportions."""
-    shape = (len(mask), len(mask[0]))
-    rows = Rows(torch.zeros(*shape, 1), torch.zeros(*shape, 0).long(), torch.zeros(*shape, 1, dtype=torch.bool))
-    target = torch.tensor(proportions)
-    return Bags(rows, torch.tensor(mask), target.long(), target)
+    return make_bags(no_features(len(mask), len(mask[0])), torch.tensor(mask), proportions)
 
 
 def test_kl_of_quarters_and_halves() -> None:
@@ -194,3 +192,33 @@ def test_ramp_up(epoch: int, expected: float) -> None:
 
 def test_ramp_up_stays_at_1() -> None:
     assert float(ramp_up(torch.tensor(400.0), 300)) == 1.0
+
+
+def test_every_known_bag_counts_once_whatever_its_size() -> None:
+    """The mean of the known bags' divergences: neither of rows, nor of all bags."""
+    torch.manual_seed(5)
+    log_proba = (2 * torch.randn(4, 6, 2)).log_softmax(-1)
+    sizes, targets = (6, 1, 3, 2), torch.tensor([[0.2, 0.8], [1.0, 0.0], [0.5, 0.5], [0.9, 0.1]])
+    mask = torch.stack([torch.arange(6) < size for size in sizes])
+    known = [True, True, False, True]
+    each = []
+    for bag in (0, 1, 3):
+        mean = log_proba[bag, : sizes[bag]].exp().mean(dim=0)
+        each.append(float(sum(p * (p / q).log() for p, q in zip(targets[bag], mean, strict=True) if p > 0)))
+    given = make_bags(no_features(4, 6), mask, targets.tolist(), known=known)
+    found = float(proportion_loss(log_proba, given))
+    assert found == pytest.approx(sum(each) / 3, abs=1e-6)
+    by_rows = (6 * each[0] + each[1] + 2 * each[2]) / 9
+    assert abs(found - by_rows) > 1e-2
+
+
+def test_suppressed_bags_have_no_gradient_and_none_known_is_0() -> None:
+    logits = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    given = make_bags(no_features(2, 3), torch.ones(2, 3) > 0, [[0.1, 0.9], [0.8, 0.2]], known=[False, True])
+    (gradient,) = torch.autograd.grad(proportion_loss(logits.log_softmax(-1), given), [logits])
+    assert not gradient[0].any()
+    assert gradient[1].any()
+    nothing = given._replace(known=torch.zeros(2, dtype=torch.bool))
+    loss = proportion_loss(logits.log_softmax(-1), nothing)
+    assert float(loss.detach()) == 0
+    assert not torch.autograd.grad(loss, [logits])[0].any()

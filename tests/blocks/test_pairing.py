@@ -117,3 +117,22 @@ def test_rows_left_over_in_a_larger_bag_are_never_positive() -> None:
     pairs = pseudo_pairs(similarity, everything(5), everything(3), torch.tensor([[5, 0], [3, 0]]), "greedy")
     assert pairs.positive.sum() == 3
     assert (pairs.partner[pairs.positive] >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("counts", "positives"),
+    [
+        ([[2.7, -0.4], [1.6, 3.2]], 1),  # 1.6 and nothing: rounded down
+        ([[2.5, 1.5], [1.5, 2.5]], 3),
+        ([[-3.0, 9.0], [4.0, -9.0]], 0),
+        ([[9.0, 9.0], [8.0, 7.0]], 4),  # there are no more rows
+        ([[0.0, 0.0], [2.0, 2.0]], 0),  # suppressed
+    ],
+)
+def test_noisy_counts_are_rounded_down_and_suppressed_ones_give_no_positive_pair(
+    counts: list[list[float]], positives: int
+) -> None:
+    similarity = torch.diag(torch.tensor([0.9, 0.1, 0.8, 0.7]))
+    pairs = pseudo_pairs(similarity, everything(4), everything(4), torch.tensor(counts), "linear")
+    assert int(pairs.positive.sum()) == positives
+    assert set(torch.where(pairs.positive)[0].tolist()) == set([0, 2, 3, 1][:positives])  # the most similar

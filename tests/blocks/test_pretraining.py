@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from test_views import SCHEMA, random, small_encoder, some_bags
+from small import SCHEMA, moment, select, small_encoder, some_bags, stream
 
 from llpbench.blocks.pretraining import Decoder, IntersampleAttention, Pretraining, PretrainingParams, WeightedSum
 from llpbench.core import files as writing
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Progress
 from llpbench.core.model import Encoding, Model
 from llpbench.core.ranges import ranges
 from llpbench.data.tasks import build_task
@@ -23,12 +22,13 @@ from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.running.settings import PRETRAININGS
 from llpbench.training import pretrained
 from llpbench.training.cells import run_cell
-from llpbench.training.members import Machine, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer, key, read, write
 from llpbench.training.specification import make_cell
 
-NOW = Progress(*torch.zeros(4))
+NOW = moment()
 SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
 
 
@@ -92,20 +92,33 @@ def test_bags_are_alike_as_their_proportions_are(similarity: str, expected: floa
 def test_the_bag_loss_of_bags_with_the_same_rows() -> None:
     """Their vectors are equal (cosine 1), so the loss is 1 - M."""
     method, network = made("bag")
-    bags = some_bags()
-    twice = Bags(
-        type(bags.rows)(*(torch.stack([v[0], v[0]]) for v in bags.rows)), *(torch.stack([v[0]] * 2) for v in bags[1:])
-    )
-    model = Model(network)
+    twice, model = select(some_bags(), 0, 0), Model(network)
     for first, second, expected in (([1.0, 0.0], [0.0, 1.0], 1.0), ([0.5, 0.5], [0.5, 0.5], 0.0)):
         given = with_proportions(twice, first, second)
         assert float(method.bag_loss(model, model.encode(given), given).detach()) == pytest.approx(expected, abs=1e-5)
 
 
+def test_the_bag_loss_leaves_out_pairs_with_an_unknown_bag() -> None:
+    """Four pairs of bags; the mean is over those of which both are known."""
+    method, network = made("bag")
+    bags, model = select(some_bags(unequal=True), *[0, 1] * 4), Model(network)
+    proportions = torch.tensor([[p, 1 - p] for p in (0.1, 0.9, 0.4, 0.5, 1.0, 1.0, 0.0, 0.6)])
+    given = bags._replace(proportions=proportions)
+    known = torch.tensor([True, True, True, False, False, True, True, True])
+
+    def loss(bags: Bags) -> float:
+        return float(method.bag_loss(model, model.encode(bags), bags).detach())
+
+    each = [loss(select(given, first, first + 1)) for first in (0, 2, 4, 6)]
+    assert loss(given) == pytest.approx(sum(each) / 4, abs=1e-6)
+    assert loss(given._replace(known=known)) == pytest.approx((each[0] + each[3]) / 2, abs=1e-6)
+    assert loss(given._replace(known=torch.zeros(8, dtype=torch.bool))) == 0
+
+
 def test_proportions_get_no_say_where_there_is_no_bag_task() -> None:
     bags, (method, network) = some_bags(), made("self")
     losses = [
-        method.loss(Model(network, random()), with_proportions(bags, [p, 1 - p], [1 - p, p]), NOW) for p in (0.1, 0.4)
+        method.loss(Model(network, stream()), with_proportions(bags, [p, 1 - p], [1 - p, p]), NOW) for p in (0.1, 0.4)
     ]
     assert torch.equal(*losses)
 
@@ -140,7 +153,7 @@ def test_every_component_trains_and_ignores_padding(changes: dict[str, Any]) -> 
     method, network = made("self+bag", **changes)
     bags = some_bags(unequal=True)
     garbage = bags._replace(rows=bags.rows._replace(numeric=torch.where(bags.mask[..., None], bags.rows.numeric, 30.0)))
-    first, second = (method.loss(Model(network, random()), each, NOW) for each in (bags, garbage))
+    first, second = (method.loss(Model(network, stream()), each, NOW) for each in (bags, garbage))
     assert torch.isfinite(first)
     assert torch.allclose(first, second, rtol=1e-5)
     gradients = torch.autograd.grad(first, list(network.encoder.parameters()))
@@ -165,10 +178,10 @@ def cell(pretraining: str = "self+bag", method: str = "dllp", **params: Any) -> 
 
 
 def weights_of(task: Task, seeds: list[int], tasks: Any = "self+bag") -> list[torch.Tensor]:
-    members = [Trainee(seed, Pretraining(tasks, SHORT), task, 0.01) for seed in seeds]
+    members = [Trainee(seed, Pretraining(tasks, replace(SHORT, learning_rate=0.01)), task) for seed in seeds]
     population = Population(members, lambda _: small_encoder("mlp"), Protocol(), Machine(), "pretraining")
     assert not any(outcome.failure for outcome in population.train())
-    return list(population.weights)
+    return list(population.state.weights)
 
 
 def test_members_together_are_members_alone() -> None:
@@ -195,7 +208,11 @@ def test_a_method_starts_from_the_pretrained_encoder(method: str, monkeypatch: p
 
     def train(self, on_epoch=None):  # type: ignore[no-untyped-def]
         if "head.0.weight" in self.stack.names:
-            started.append(self.stack.write_out(0, self.theta[0]).state_dict()["encoder.first.weight"].clone())
+            started.append(
+                self.stack.write_out(self.state.weights[0], self.state.buffers, 0)
+                .state_dict()["encoder.first.weight"]
+                .clone()
+            )
         return original(self, on_epoch)
 
     monkeypatch.setattr(Population, "train", train)

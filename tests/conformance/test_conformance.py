@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from test_readme import BLOCKS
-from torch import Tensor, nn
+from torch import Tensor
 
 from llpbench import conformance
 from llpbench.blocks.losses import proportion_loss
@@ -21,12 +21,12 @@ from llpbench.cli.main import main
 from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks, summary
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
-from llpbench.core.bags import build_task as honest_build_task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, MethodParams, Predictor, Progress, Stage
-from llpbench.core.model import Encoder, Model
+from llpbench.core.method import DirectMethod, DirectParams, Member, MethodParams, Now, Predictor, Stage
+from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import METHODS, Entry
+from llpbench.data.tasks import build_task as honest_build_task
 from llpbench.methods.dllp import DLLP
 
 
@@ -125,7 +125,6 @@ class TestDeclaration:
         ("facts", "message"),
         [
             ({"reference": ""}, "state where it comes from"),
-            ({"kind": "direct"}, 'register it with kind="neural"'),
             ({"role": "best"}, "role must be floor or ceiling, however: 'best'"),
             ({"classes": "two"}, "classes must be multi or binary, however: 'two'"),
         ],
@@ -151,8 +150,8 @@ class TestDeclaration:
 class Unseeded(DLLP):
     """Draws from torch's generator."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        return super().loss(model, bags, progress) * (1 + torch.rand(()))
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        return super().loss(model, bags, now) * (1 + torch.rand(()))
 
 
 class UnseededAlone(Unseeded):
@@ -164,30 +163,38 @@ class UnseededAlone(Unseeded):
 class Vector(DLLP):
     """A loss a bag."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, progress)
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, now)
 
 
 class Unmasked(DLLP):
     """Padding counts."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        del progress
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
         return proportion_loss(model.log_proba(bags), bags._replace(mask=torch.ones_like(bags.mask)))
+
+
+class Branching(DLLP):
+    """Looks at a value."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        loss = super().loss(model, bags, now)
+        return loss if loss.item() < 1e9 else 2 * loss
 
 
 class Soothing(DLLP):
     """NaN is swept under the carpet."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        return super().loss(model, bags, progress).nan_to_num()
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        return super().loss(model, bags, now).nan_to_num()
 
 
 class Idle(DLLP):
     """Never learns."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        return 0 * super().loss(model, bags, progress)
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        return 0 * super().loss(model, bags, now)
 
 
 class Unnormalised(DLLP):
@@ -203,21 +210,21 @@ class Counting(DLLP):
     stackable = False
     calls = 0
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         type(self).calls += 1
-        return super().loss(model, bags, progress) * (1 + self.calls % 3)
+        return super().loss(model, bags, now) * (1 + self.calls % 3)
 
 
 class Remembering(DLLP):
     """Predicts with a buffer that training writes."""
 
-    def build(self, encoder: Encoder, schema: Schema) -> nn.Module:
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
         network = super().build(encoder, schema)
         network.register_buffer("shift", torch.zeros(schema.classes))
         return network
 
-    def prepare(self, stage: str, member: Any) -> None:
-        del stage
+    def prepare(self, member: Member, now: Now) -> None:
+        del now
         with torch.no_grad():
             member.network.shift[0] = 1.0
 
@@ -228,8 +235,8 @@ class Remembering(DLLP):
 class TwoClasses(DLLP):
     """Knows two classes."""
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        del progress
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
         return (model.log_proba(bags).exp() * torch.tensor([-1.0, 1.0])).mean()
 
 
@@ -238,8 +245,8 @@ class Ceiling(DLLP):
 
     supervision = "instances"
 
-    def loss(self, model: Model, bags: Bags, progress: Progress) -> Tensor:
-        del progress
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
         return model.log_proba(bags).square().mean()
 
 
@@ -285,7 +292,8 @@ class FirstNumber(Mean):
 @pytest.mark.parametrize(
     ("check", "declared", "message"),
     [
-        ("trains", Unseeded, "random numbers must come from model.random"),
+        ("trains", Unseeded, "Use model.random instead"),
+        ("trains", Branching, "declare stackable = False"),
         ("trains", Vector, "a loss must be a single number, however: shape (2,)"),
         ("trains", Unnormalised, "probabilities of a row must sum to 1"),
         ("trains", Infinite, "predictions are not finite"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from llpbench.core.bags import Holdout, Rows
+from llpbench.core.bags import FloatArray, Holdout, Rows
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.metrics import (
     auc,
@@ -27,8 +31,8 @@ test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the
 def holdout(labels: np.ndarray, index: np.ndarray, classes: int) -> Holdout:
     """A holdout of which only labels and bags matter."""
     rows = Rows(np.zeros((len(labels), 1)), np.zeros((len(labels), 0), np.int64), np.zeros((len(labels), 1), bool))
-    counts = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) for bag in index])
-    return Holdout(rows, labels, index, counts)
+    counts = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) for bag in index]).astype(np.float64)
+    return Holdout(rows, index, counts, labels)
 
 
 @pytest.mark.parametrize("decimals", [8, 1])  # with one decimal most scores are tied
@@ -84,7 +88,7 @@ def test_coarse_criteria_do_not_read_labels() -> None:
     within = labels.reshape(6, 10).copy()
     for bag in within:
         rng.shuffle(bag)
-    shuffled = Holdout(whole.rows, within.ravel(), whole.index, whole.counts)
+    shuffled = replace(whole, labels=within.ravel())
     proba = rng.dirichlet(np.ones(3), 60)
     before, after = holdout_criteria(proba, whole), holdout_criteria(proba, shuffled)
     assert set(before) == set(CRITERIA)
@@ -108,3 +112,67 @@ def test_calibration_error_of_a_sure_and_wrong_and_of_a_calibrated_predictor() -
     assert expected_calibration_error(np.array([[0.0, 1.0]] * 4), np.zeros(4, int)) == 1
     labels = np.array([1, 1, 1, 0])
     assert expected_calibration_error(np.array([[0.25, 0.75]] * 4), labels) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("criterion", [mpiou, l1, kl])
+def test_coarse_criteria_count_every_known_bag_once(criterion: Callable[..., torch.Tensor]) -> None:
+    rng = np.random.default_rng(4)
+    predicted, target = (torch.from_numpy(rng.dirichlet(np.ones(3), size=(2, 5))) for _ in range(2))
+    known = torch.tensor([[True, False, True, True, False], [True] * 5])
+    each = torch.stack([criterion(predicted[:, bag, None], target[:, bag, None]) for bag in range(5)], dim=1)
+    expected = [float(each[0, [0, 2, 3]].mean()), float(each[1].mean())]
+    assert criterion(predicted, target, known).tolist() == pytest.approx(expected)
+    assert criterion(predicted, target).tolist() == pytest.approx(each.mean(dim=1).tolist())
+    assert torch.isnan(criterion(predicted, target, torch.zeros_like(known))).all()
+
+
+def unequal_holdout() -> tuple[Holdout, FloatArray]:
+    """Bags of 1, 2, 7 and 20 rows, and predictions."""
+    rng = np.random.default_rng(5)
+    index = np.full((4, 20), -1)
+    for bag, (start, end) in enumerate(pairwise((0, 1, 3, 10, 30))):
+        index[bag, : end - start] = np.arange(start, end)
+    labels = rng.integers(0, 3, 30)
+    counts = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=3) for bag in index]).astype(np.float64)
+    whole = holdout(labels, index[:1], 3)
+    return replace(whole, index=index, counts=counts), rng.dirichlet(np.ones(3), 30)
+
+
+def test_a_bag_of_one_row_weighs_as_much_as_one_of_twenty() -> None:
+    whole, proba = unequal_holdout()
+    distances = []
+    for bag, counts in zip(whole.index, whole.counts, strict=True):
+        rows = bag[bag >= 0]
+        distances.append(np.abs(proba[rows].mean(axis=0) - counts / len(rows)).sum())
+    assert holdout_criteria(proba, whole)["l1"] == pytest.approx(np.mean(distances))
+    assert abs(np.mean(distances) - np.average(distances, weights=whole.sizes)) > 1e-2  # by rows it would be another
+
+
+def test_suppressed_bags_are_as_if_they_were_not_there_for_coarse_criteria() -> None:
+    whole, proba = unequal_holdout()
+    counts = whole.counts.copy()
+    counts[2] = np.nan
+    found = holdout_criteria(proba, replace(whole, counts=counts))
+    left = [0, 1, 3]
+    assert found == pytest.approx(
+        holdout_criteria(proba, replace(whole, index=whole.index[left], counts=whole.counts[left]))
+    )
+    assert found["l1"] != pytest.approx(holdout_criteria(proba, whole)["l1"])
+
+
+def test_noisy_counts_are_compared_by_their_proportions() -> None:
+    whole, proba = unequal_holdout()
+    counts = np.array([[1.5, -0.5, 0.5], [3.0, 1.0, 0.0], [-1.0, -2.0, 5.0], [8.0, 8.0, 4.0]])
+    expected = np.array([[0.75, 0, 0.25], [0.75, 0.25, 0], [0, 0, 1], [0.4, 0.4, 0.2]])
+    found = holdout_criteria(proba, replace(whole, counts=counts))
+    means = np.stack([proba[bag[bag >= 0]].mean(axis=0) for bag in whole.index])
+    assert found["l1"] == pytest.approx(np.abs(means - expected).sum(axis=1).mean())
+
+
+def test_without_labels_there_are_criteria_and_metrics_of_bags_alone() -> None:
+    whole, proba = unequal_holdout()
+    nobody = replace(whole, labels=None)
+    full = holdout_criteria(proba, whole)
+    coarse = {name: full[name] for name, each in CRITERIA.items() if each.regime == "coarse"}
+    assert holdout_criteria(proba, nobody) == coarse
+    assert test_metrics(proba, nobody) == {name: test_metrics(proba, whole)[name] for name in ("mpiou", "l1")}

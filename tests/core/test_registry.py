@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,19 +14,6 @@ import pytest
 from llpbench.core import registry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
-
-
-@pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """The methods' registry, given back as it was; plugins loaded meanwhile are forgotten."""
-    METHODS.names()
-    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._entries))
-    monkeypatch.setattr(registry, "_loaded_plugins", set(registry._loaded_plugins))
-    before = set(sys.modules)
-    yield METHODS
-    for name in set(sys.modules) - before:
-        if name.startswith("llpbench_plugin_"):
-            del sys.modules[name]
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
@@ -41,7 +29,7 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
 def test_everything_is_registered() -> None:
     assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
     assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row"}
-    assert set(BAGGINGS.names()) == {"ordered", "random"}
+    assert set(BAGGINGS.names()) == {"natural", "ordered", "random"}
     assert [entry.facts["code"] for entry in DATASETS.entries()] == ["AD", "BA", "CA", "CR", "EL", "ML", "RO"]
 
 
@@ -89,22 +77,21 @@ def test_an_unknown_name_is_told_with_the_nearest(registry: Registry, name: str,
     assert "\n" not in str(error.value)
 
 
-def test_a_duplicate_names_both_places(fresh: Registry, tmp_path: Path) -> None:
+def test_a_duplicate_names_both_places(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
         load_plugin(plugin(tmp_path, "dllp"))
-    assert fresh.get("dllp").__module__ == "llpbench.methods.dllp"
+    assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
 
 
-def test_a_plugin_is_registered_once_however_often_it_is_named(fresh: Registry, tmp_path: Path) -> None:
+def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     load_plugin(path)
     load_plugin(str(path))
-    assert fresh.names()[-1] == "mine"
-    assert fresh.entry("mine").summary == "One line."
-    assert fresh.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
+    assert METHODS.names()[-1] == "mine"
+    assert METHODS.entry("mine").summary == "One line."
+    assert METHODS.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
 
 
-@pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("line", "message"),
     [("1 / 0", "ZeroDivisionError: division by zero"), ("import no_such_module", "No module named 'no_such_module'")],
@@ -116,7 +103,6 @@ def test_a_plugin_that_raises_is_one_line(tmp_path: Path, line: str, message: st
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.usefixtures("fresh")
 def test_plugins_that_are_not_there_or_share_a_name(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match="is not a file"):
         load_plugin(tmp_path / "nothing.py")
@@ -126,18 +112,15 @@ def test_plugins_that_are_not_there_or_share_a_name(tmp_path: Path) -> None:
         load_plugin(plugin(tmp_path / "other", "two"))
 
 
-def test_entry_points_of_installed_packages_are_loaded(
-    fresh: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entry_points_of_installed_packages_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin(tmp_path, "installed", file="an_installed_plugin.py")
     monkeypatch.syspath_prepend(tmp_path)
     point = importlib.metadata.EntryPoint("x", "an_installed_plugin", registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point] if group == point.group else [])
     registry.load_entry_points()
-    assert "installed" in fresh.names()
+    assert "installed" in METHODS.names()
 
 
-@pytest.mark.usefixtures("fresh")
 def test_a_broken_entry_point_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a_broken_plugin.py").write_text("raise RuntimeError('two\\nlines')")
     monkeypatch.syspath_prepend(tmp_path)
@@ -145,3 +128,99 @@ def test_a_broken_entry_point_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])  # noqa: ARG005
     with pytest.raises(LLPBenchError, match=r"entry point 'broken'\) failed on import: RuntimeError: two lines"):
         registry.load_entry_points()
+
+
+# -- built-in files in other spellings ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(fresh: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that stands where the built-in methods do, with no file yet."""
+    folder = tmp_path / "own_methods"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(fresh, "package", "own_methods")
+    monkeypatch.setattr(fresh, "_entries", {})
+    monkeypatch.setattr(fresh, "_indexed", False)
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("own_methods")]:
+        del sys.modules[name]
+
+
+IMPORTS = """
+from llpbench.core import registry
+from llpbench.core.method import DirectMethod, Method
+from llpbench.core.registry import register_method
+"""
+ALIAS = "from llpbench.core.registry import register_method as enter\n"
+
+
+def kinds(fresh: Registry) -> dict[str, str]:
+    return {entry.name: entry.facts["kind"] for entry in fresh.entries()}
+
+
+def test_the_kind_follows_from_the_base_class_within_a_file(fresh: Registry, package: Path) -> None:
+    (package / "some.py").write_text(
+        f"""{IMPORTS}
+class Base(DirectMethod): 'Not registered.'
+class Middle(Base): 'Nor this.'
+@register_method("far", reference="me")
+class Far(Middle): 'Direct, two classes away.'
+@register_method("near", reference="me")
+class Near(DirectMethod): 'Direct.'
+@register_method("other", reference="me")
+class Other(Near): 'Direct, since what it derives from is.'
+@register_method("net", role="floor")
+class Net(Method): 'Neural.'
+"""
+    )
+    expected = {"far": "direct", "near": "direct", "other": "direct", "net": "neural"}
+    assert kinds(fresh) == expected
+    assert "own_methods.some" not in sys.modules  # all of this was read
+    fresh.get("far")
+    assert kinds(fresh) == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"{ALIAS}@enter('mine')\nclass Mine(DirectMethod): 'Mine.'",
+        "@registry.register_method('mine')\nclass Mine(DirectMethod): 'Mine.'",
+        "@register_method('mi' + 'ne')\nclass Mine(DirectMethod): 'Mine.'",
+        "NAME = 'mine'\n@register_method(NAME)\nclass Mine(DirectMethod): 'Mine.'",
+        "class Mine(DirectMethod): 'Mine.'\nregister_method('mine')(Mine)",
+        "if True:\n    @register_method('mine')\n    class Mine(DirectMethod): 'Mine.'",
+        "@registry.METHODS.register('mine')\nclass Mine(DirectMethod): 'Mine.'",
+    ],
+    ids=["alias", "attribute", "computed", "variable", "call", "nested", "method of the registry"],
+)
+@pytest.mark.parametrize("beside", ["", "@register_method('plain')\nclass Plain(Method): 'Plain.'\n"])
+def test_a_built_in_in_another_spelling_is_found(fresh: Registry, package: Path, lines: str, beside: str) -> None:
+    (package / "some.py").write_text(f"{IMPORTS}\n{beside}{lines}\n")
+    assert kinds(fresh) == ({"plain": "neural"} if beside else {}) | {"mine": "direct"}
+    assert fresh.entry("mine").summary == "Mine."
+    assert fresh.get("mine").__name__ == "Mine"
+
+
+def test_a_base_class_of_another_file_is_looked_at(fresh: Registry, package: Path) -> None:
+    (package / "_base.py").write_text(f"{IMPORTS}\nclass Base(DirectMethod): 'Shared.'")
+    (package / "some.py").write_text(
+        "from llpbench.core.registry import register_method\nfrom own_methods._base import Base\n"
+        "@register_method('mine')\nclass Mine(Base): 'Mine.'"
+    )
+    assert kinds(fresh) == {"mine": "direct"}
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [("kind='direct'", "states an unknown 'kind'"), ("refrence='me'", "unknown 'refrence'. Did you mean reference?")],
+)
+def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message: str) -> None:
+    path = plugin(tmp_path, "mine")
+    path.write_text(path.read_text().replace("reference='me'", fact))
+    with pytest.raises(LLPBenchError, match=re.escape(message)) as error:
+        load_plugin(path)
+    assert "There are: role, classes, reference." in str(error.value)
+    assert "mine" not in METHODS.names()

@@ -15,6 +15,8 @@ from llpbench.data.baggings import format_bagging, parse_bagging, shuffled
 from llpbench.data.frames import table_from_frame
 from llpbench.data.splits import assign_bags
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 
 def bag(table: Table, name: str = "ordered", size: int = 1, seed: int = 0, **options: Any) -> Any:
     rng = np.random.default_rng(seed)

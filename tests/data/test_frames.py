@@ -14,6 +14,8 @@ from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
 from llpbench.data.frames import as_text, read_parquet, table_from_frame
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 
 def make(target: str = "y", positive: str | None = None, **columns: object) -> Table:
     return table_from_frame(pd.DataFrame(columns), name="toy", target=target, positive=positive)
@@ -26,7 +28,10 @@ def test_columns_keep_the_frames_order_and_find_their_kind() -> None:
     assert table.categories == (("x", "y"), ("False", "True"))
     np.testing.assert_array_equal(table.numeric, [[1, 0.5], [2, np.nan], [3, 1.5]])
     np.testing.assert_array_equal(table.categorical, [[0, 1], [1, 0], [0, 1]])
-    assert (table.numeric.dtype, table.categorical.dtype, table.labels.dtype) == (np.float64, np.int64, np.int64)
+    assert [array.dtype.name for array in (table.numeric, table.categorical, table.labels)] == [
+        "float64",
+        *["int64"] * 2,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from llpbench.data.catalogue import fetch
 from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
 from llpbench.data.sources import Parquet
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 Declare = Callable[..., None]
 FACTS = {"target": "rich", "positive": "yes", "rows": 60, "numeric": 2, "categorical": 2}
 BALANCE = {"no": 40, "yes": 20}
@@ -294,7 +296,7 @@ def test_a_relative_path_in_a_prompt_or_notebook_starts_in_the_working_directory
 
 def test_a_misspelt_or_missing_fact_is_named(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), target="rich", license="none")
-    with pytest.raises(LLPBenchError, match=r"'people' .*conftest.py.* declares an unknown 'license'.*'licence'"):
+    with pytest.raises(LLPBenchError, match=r"'people' .*people\.py.* declares an unknown 'license'.*'licence'"):
         load_table("people")
     declare("others", source=Shop(people))
     with pytest.raises(LLPBenchError, match=r"'others' .* does not declare its 'target'"):

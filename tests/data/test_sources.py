@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +23,8 @@ from llpbench.core.errors import DataError
 from llpbench.data.loading import cache_path, load_table
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.data.specs import dataset_spec
+
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 Declare = Callable[..., None]
 FACTS = {"target": "rich", "positive": "yes", "rows": 60, "numeric": 2, "categorical": 2}
@@ -289,7 +291,7 @@ MOVIES = "10::One Flew Over the Cuckoo's Nest (1975)::Drama\n20::Misérables, Le
 USERS = "1::F::1::10::48067\n2::M::56::16::06010-2117\n"
 
 
-def movielens(ratings: list[tuple[int, ...]] = RATINGS, leave_out: str = "") -> bytes:
+def movielens(ratings: Sequence[tuple[int, ...]] = RATINGS, leave_out: str = "") -> bytes:
     members = {"ratings.dat": "\n".join("::".join(map(str, row)) for row in ratings), "users.dat": USERS}
     members["movies.dat"] = MOVIES
     content = io.BytesIO()

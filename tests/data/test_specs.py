@@ -15,6 +15,8 @@ from llpbench.data.loading import find_local, load_table
 from llpbench.data.sources import OpenML
 from llpbench.data.specs import dataset_spec, dataset_specs
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 CODES = {
     "adult": "AD",
     "bank_marketing": "BA",

@@ -17,6 +17,8 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import PARTS, assign_bags, largest_bag_size, split_rows
 from llpbench.data.tasks import build_task
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 CASES = [
     np.repeat([0, 1], [750, 250]),
     np.repeat([0, 1], [997, 10]),

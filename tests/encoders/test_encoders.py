@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
+from llpbench.blocks.attention import Block
 from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder, Random
 from llpbench.core.registry import ENCODERS
@@ -106,10 +107,11 @@ def test_saint_has_the_published_size() -> None:
 
 def test_published_and_prenorm_blocks_differ_in_the_skip_path() -> None:
     published, prenorm = build("saint"), build("saint-prenorm")
-    assert isinstance(published, Saint)
     x = torch.randn(1, 1, 4, 32) * 10
     for encoder, scale in ((published, 1.0), (prenorm, 10.0)):
-        block = encoder.blocks[0]  # type: ignore[index]
+        assert isinstance(encoder, Saint)
+        block = encoder.blocks[0]
+        assert isinstance(block, Block)
         for parameter in (*block.attention.parameters(), *block.feed_forward.parameters()):
             torch.nn.init.zeros_(parameter)
         assert float(block(x, None).detach().std()) == pytest.approx(scale, rel=0.2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_views import SCHEMA, random, small_encoder, some_bags
+from small import SCHEMA, moment, select, small_encoder, some_bags, stream
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -15,7 +15,7 @@ from llpbench.blocks.losses import difference_contrast, instance_contrast, propo
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, Pairs, Progress
+from llpbench.core.method import Method, Now, Pairs
 from llpbench.core.model import Model
 from llpbench.core.ranges import ranges
 from llpbench.methods.selfclr_llp import GroupedHead, SelfCLR, SelfCLRParams
@@ -24,13 +24,13 @@ from llpbench.methods.tabllp_self import SelfParams, TabLLPSelf
 from llpbench.training.specification import make_cell
 
 
-def now(epoch: float = 0.0, epochs: float = 300.0) -> Progress:
-    return Progress(*(torch.tensor(value) for value in (epoch, epochs, epoch * 10, epochs * 10)))
+def now(epoch: float = 0.0, epochs: float = 300.0) -> Now:
+    return moment(epoch=epoch, epochs=epochs, step=epoch * 10, steps=epochs * 10)
 
 
 def model_of(method: Method, key: int = 0) -> Model:
     torch.manual_seed(1)
-    return Model(method.build(small_encoder("saint"), SCHEMA), random(key))
+    return Model(method.build(small_encoder("saint"), SCHEMA), stream(key))
 
 
 def dllp(model: Model, bags: Bags) -> Tensor:
@@ -156,7 +156,7 @@ def test_every_component_is_a_configuration(changes: dict[str, Any]) -> None:
     first = method.loss(model, bags, now(150))
     numeric = torch.where(bags.mask[..., None], bags.rows.numeric, 30.0)
     garbage = bags._replace(rows=bags.rows._replace(numeric=numeric))
-    second = method.loss(Model(model.network, random()), garbage, now(150))
+    second = method.loss(Model(model.network, stream()), garbage, now(150))
     assert torch.isfinite(first)
     assert torch.allclose(first, second, rtol=1e-5)
     texts = {name: str(value) for name, value in changes.items()}
@@ -179,16 +179,10 @@ def test_components_change_the_loss(name: str) -> None:
 def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
     bags, method = some_bags(), bdc()
     model = model_of(method)
-
-    def joined(*parts: Bags) -> Bags:
-        rows = type(bags.rows)(*(torch.cat(v) for v in zip(*(p.rows for p in parts), strict=True)))
-        return Bags(rows, *(torch.cat(v) for v in zip(*(p[1:] for p in parts), strict=True)))
-
-    four = method.loss(model, joined(bags, bags), now(150))
+    four = method.loss(model, select(bags, 0, 1, 0, 1), now(150))
     assert torch.allclose(four, method.loss(model, bags, now(150)), atol=1e-5)
-    one = Bags(type(bags.rows)(*(v[:1] for v in bags.rows)), *(v[:1] for v in bags[1:]))
     with pytest.raises(ValueError, match="even number of bags a step, however: 3"):
-        method.loss(model, joined(bags, one), now(150))
+        method.loss(model, select(bags, 0, 1, 0), now(150))
 
 
 @pytest.mark.parametrize(

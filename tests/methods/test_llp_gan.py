@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small import assert_same, make_bags, moment
 from torch import Tensor, nn
 
 from llpbench.blocks.gan import Columns, Players, Ranks
 from llpbench.core.bags import Bags, Rows, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Progress
-from llpbench.core.model import Model, NoEncoder, Random
+from llpbench.core.method import Now
+from llpbench.core.model import Model, Network, NoEncoder, Random
 from llpbench.core.ranges import read_params
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
@@ -28,11 +29,11 @@ from llpbench.methods.llp_gan import (
     real_against_fake,
     wasserstein,
 )
-from llpbench.training.members import Machine, Outcome, Trainee
+from llpbench.training.device import Machine
+from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
-NOW = Progress(*torch.zeros(4).unbind())
 OBJECTIVES = ["fm", "wgan"]
 
 
@@ -46,8 +47,7 @@ def some_bags(seed: int = 0, schema: Schema = SCHEMA, proportions: tuple[float, 
         torch.rand(2, 5, schema.numeric) < 0.2,
     )
     mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    target = torch.tensor([proportions, proportions])
-    return Bags(rows, mask, target.long(), target)
+    return make_bags(rows, mask, [proportions, proportions])
 
 
 def players(method: LLPGAN, schema: Schema = SCHEMA) -> Players:
@@ -57,17 +57,17 @@ def players(method: LLPGAN, schema: Schema = SCHEMA) -> Players:
     return network
 
 
-def model(network: nn.Module, key: int | None = 7) -> Model:
+def model(network: Network, key: int | None = 7) -> Model:
     return Model(network, None if key is None else Random(torch.tensor(key)))
 
 
-def losses(method: LLPGAN, network: nn.Module, bags: Bags) -> list[float]:
+def losses(method: LLPGAN, network: Network, bags: Bags) -> list[float]:
     phases = ("discriminator", "generator")
-    return [float(method.phase_loss(phase, model(network), bags, NOW).detach()) for phase in phases]
+    return [float(method.loss(model(network), bags, moment(phase=phase)).detach()) for phase in phases]
 
 
 def population(method: LLPGAN, tasks: dict[int, Task], epochs: int, **machine: Any) -> Population:
-    members = [Trainee(seed, method, task, method.params.learning_rate or 0.0) for seed, task in tasks.items()]
+    members = [Trainee(seed, method, task) for seed, task in tasks.items()]
     return Population(members, lambda _: NoEncoder(), Protocol(epochs=epochs), Machine(**machine))
 
 
@@ -257,7 +257,7 @@ def test_tables_of_every_kind(schema: Schema, objective: str) -> None:
     network, bags = players(method, schema), some_bags(schema=schema, proportions=schema.prior)
     for phase in ("discriminator", "generator"):
         player = list(getattr(network, phase).parameters())
-        loss = method.phase_loss(phase, model(network), bags, NOW)
+        loss = method.loss(model(network), bags, moment(phase=phase))
         gradients = torch.autograd.grad(loss, player, allow_unused=True)
         assert loss.isfinite()
         assert any(gradient is not None and gradient.abs().sum() > 0 for gradient in gradients)
@@ -291,7 +291,7 @@ def test_noise_and_dropout_are_the_random_streams_and_none_is_left_in_prediction
     network = players(method)
     first, again = losses(method, network, bags), losses(method, network, bags)
     assert first == again
-    other = method.phase_loss("discriminator", model(network, 8), bags, NOW)
+    other = method.loss(model(network, 8), bags, moment(phase="discriminator"))
     assert float(other.detach()) != first[0]
     prediction = [method.log_proba(model(network, None), bags) for _ in range(2)]
     assert torch.equal(*prediction)
@@ -336,9 +336,9 @@ def test_each_player_updates_itself_alone(objective: str) -> None:
 
         still = ""
 
-        def phase_loss(self, phase: str, model: Model, bags: Bags, progress: Progress) -> Tensor:
-            loss = super().phase_loss(phase, model, bags, progress)
-            return 0.0 * loss if phase == self.still else loss
+        def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+            loss = super().loss(model, bags, now)
+            return 0.0 * loss if now.phase == self.still else loss
 
     for still, moving in (("discriminator", "generator"), ("generator", "discriminator")):
         method = Still(GANParams(objective=objective, weight_decay=0.0))  # type: ignore[arg-type]
@@ -359,8 +359,7 @@ def test_members_together_are_members_alone(objective: str) -> None:
     together = trained([0, 1, 2])
     for seed in (0, 2):
         (alone,) = trained([seed])
-        for name, choice in alone.selected.items():
-            assert torch.allclose(choice.weights, together[seed].selected[name].weights, atol=1e-4), name
+        assert_same(alone, together[seed])
     apart = together[0].selected["auc"].weights - together[2].selected["auc"].weights
     assert float(apart.abs().max()) > 1e-2
 
@@ -373,6 +372,7 @@ def test_it_learns_pure_bags(objective: str, classes: int) -> None:
     pop = population(method, {0: task}, epochs=20)
     (outcome,) = pop.train()
     assert not outcome.failure
+    assert task.test.labels is not None
     proba, features = pop.predict(0, outcome.selected["l1"].weights[None], task.test)
     assert np.isfinite(features).all()
     for label in range(classes):

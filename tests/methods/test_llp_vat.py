@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
-from test_views import random, some_bags
+from small import moment, some_bags, stream
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Rows
-from llpbench.core.method import Progress
-from llpbench.core.model import Encoder, Encoding, Model, Random
+from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.methods.llp_vat import LLPVAT, VATParams
 
 
@@ -31,11 +29,10 @@ class Linear(Encoder):
 
 
 def linear_model(weight: list[float]) -> Model:
-    network: Any = nn.Module()
-    network.encoder, network.head = Linear(), nn.Linear(3, 2, bias=False)
+    network = Network(Linear(), nn.Linear(3, 2, bias=False))
     with torch.no_grad():
         network.head.weight.copy_(torch.tensor([[0.0, 0.0, 0.0], weight]))
-    return Model(network, random())
+    return Model(network, stream())
 
 
 def bernoulli_kl(p: Tensor, q: Tensor) -> Tensor:
@@ -89,7 +86,7 @@ def test_the_direction_is_a_constant_of_the_loss() -> None:
     for i in range(bags.mask.numel()):
         mask = torch.zeros_like(bags.mask).flatten()
         mask[i] = True
-        fresh = Model(model.network, random())
+        fresh = Model(model.network, stream())
         value = method.consistency(fresh, bags._replace(mask=mask.view_as(bags.mask))).detach()
         target = (bags.rows.numeric.flatten(0, 1)[i] @ weight).sigmoid()
         plus = bernoulli_kl(target, (bags.rows.numeric.flatten(0, 1)[i] @ weight + 0.5 * weight.norm()).sigmoid())
@@ -99,20 +96,16 @@ def test_the_direction_is_a_constant_of_the_loss() -> None:
     assert float((gradient[1] * weight).sum()) == pytest.approx(numeric, rel=1e-2)
 
 
-def progress(step: float, steps: float = 100.0) -> Progress:
-    return Progress(torch.tensor(0.0), torch.tensor(10.0), torch.tensor(step), torch.tensor(steps))
-
-
 def test_the_ramp_reaches_its_weight_after_its_part_of_the_steps() -> None:
     method = LLPVAT(VATParams(weight=0.5, ramp=0.4))
-    assert float(method.schedules(progress(0))["w"]) == pytest.approx(0.5 * math.exp(-5))
-    assert float(method.schedules(progress(20))["w"]) == pytest.approx(0.5 * math.exp(-5 / 4))
-    assert float(method.schedules(progress(40))["w"]) == pytest.approx(0.5)
-    assert float(method.schedules(progress(90))["w"]) == pytest.approx(0.5)
-    assert float(LLPVAT(VATParams(weight=0.5, ramp=0.0)).schedules(progress(0))["w"]) == 0.5
+    assert float(method.schedules(moment(step=0))["w"]) == pytest.approx(0.5 * math.exp(-5))
+    assert float(method.schedules(moment(step=20))["w"]) == pytest.approx(0.5 * math.exp(-5 / 4))
+    assert float(method.schedules(moment(step=40))["w"]) == pytest.approx(0.5)
+    assert float(method.schedules(moment(step=90))["w"]) == pytest.approx(0.5)
+    assert float(LLPVAT(VATParams(weight=0.5, ramp=0.0)).schedules(moment(step=0))["w"]) == 0.5
 
 
 def test_without_weight_it_is_dllp() -> None:
     bags, model = some_bags(unequal=True), linear_model([1.0, -2.0, 0.5])
-    loss = LLPVAT(VATParams(weight=0.0)).loss(model, bags, progress(5))
+    loss = LLPVAT(VATParams(weight=0.0)).loss(model, bags, moment(step=5))
     assert torch.equal(loss, proportion_loss(model.log_proba(bags), bags))

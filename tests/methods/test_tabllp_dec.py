@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small import assert_same, bags_of, mlp, moment, stream, together
 
 from llpbench.blocks.losses import proportion_loss
-from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Task
-from llpbench.core.cell import Protocol
-from llpbench.core.method import Progress
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.model import Encoder, Model, Random
+from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
-from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.methods.tabllp_dec import (
     Clusters,
     DECParams,
@@ -27,14 +25,10 @@ from llpbench.methods.tabllp_dec import (
     masked_share,
     target_distribution,
 )
-from llpbench.training.members import Machine, Outcome, Trainee
-from llpbench.training.population import Population
+from llpbench.training.members import Outcome
+from llpbench.training.stage import StageRun
 
 SCHEMA = toy_task(0).schema
-
-
-def encoder(task: Task) -> Encoder:
-    return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.1)
 
 
 def test_soft_assignments() -> None:
@@ -84,13 +78,6 @@ def test_centroids_keep_the_order_of_classes_whatever_the_order_of_clusters(seed
     assert np.abs(centroids - expected).max() < 0.1
 
 
-def some_bags(task: Task) -> Bags:
-    index = torch.from_numpy(task.train.index[:2])
-    rows = Rows(*(torch.from_numpy(part)[index.clamp(min=0)] for part in task.train.rows))
-    counts = torch.from_numpy(task.train.counts[:2])
-    return Bags(rows, index >= 0, counts, (counts / counts.sum(dim=1, keepdim=True)).float())
-
-
 @pytest.mark.parametrize("prior_corrected", [False, True])
 @pytest.mark.parametrize("frequencies", ["epoch", "step"])
 def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool) -> None:
@@ -99,16 +86,16 @@ def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool
     prior = torch.tensor([0.8, 0.2])
     params = DECParams(hidden=16, gamma=2.0, frequencies=frequencies, prior_corrected=prior_corrected)
     method = TabLLPDEC(params)
-    network: Any = method.build(encoder(task), replace(task.schema, prior=tuple(prior.tolist())))
+    network = method.build(mlp(task), replace(task.schema, prior=tuple(prior.tolist())))
     network.clusters.size.copy_(torch.tensor([0.3, 0.7]))
-    bags, model = some_bags(task), Model(network)
+    bags, model = bags_of(task.train, 0, 1), Model(network)
     q = method.log_proba(model, bags).exp()
     rows = q[bags.mask]
     size = torch.tensor([0.3, 0.7]) if frequencies == "epoch" else rows.mean(dim=0)
     weight = rows**2 / size * (prior if prior_corrected else 1.0)
     target = (weight / weight.sum(dim=1, keepdim=True)).detach()
     expected = (target * (target / rows).log()).sum(dim=1).mean() + 2.0 * proportion_loss(q.log(), bags)
-    found = method.loss(Model(network, None), bags, Progress(*torch.zeros(4)))
+    found = method.loss(Model(network), bags, moment("clustering"))
     assert torch.allclose(found, expected, atol=1e-5)
     (through,) = torch.autograd.grad(found, [network.clusters.centroids])
     (reference,) = torch.autograd.grad(expected, [network.clusters.centroids])
@@ -117,10 +104,10 @@ def test_the_loss_against_its_definition(frequencies: str, prior_corrected: bool
 
 
 class Fixed:
-    """A member (`method.Trainee`) whose row vectors are given and whose predictions follow from its clusters."""
+    """A `method.Member` whose row vectors are given and whose predictions follow from its clusters."""
 
-    def __init__(self, network: Any, train: BaggedRows, z: FloatArray, epoch: int) -> None:
-        self.network, self.train, self.z, self.epoch = network, train, z, epoch
+    def __init__(self, network: Network, train: BaggedRows, z: FloatArray) -> None:
+        self.network, self.train, self.z = network, train, z
         self.rng = np.random.default_rng(0)
 
     def encode(self) -> FloatArray:
@@ -135,22 +122,22 @@ def test_centroids_are_found_once_and_sizes_every_epoch() -> None:
     task = build_task(table, assignment)
     train, z = task.train, np.asarray(task.train.rows.numeric, dtype=np.float32)
     method = TabLLPDEC(DECParams(hidden=16))
-    network: Any = torch.nn.Module()
-    network.clusters = clusters = Clusters(z.shape[1], task.schema)
+    clusters = Clusters(z.shape[1], task.schema)
+    network = Network(NoEncoder(), torch.nn.Identity()).add(clusters=clusters)
     untouched = clusters.centroids.detach().clone()
 
-    method.prepare("warm-up", Fixed(network, train, z, epoch=0))
+    method.prepare(Fixed(network, train, z), moment("warm-up"))
     assert torch.equal(clusters.centroids, untouched)
     assert clusters.size.tolist() == [0.5, 0.5]
 
-    method.prepare("clustering", Fixed(network, train, z, epoch=0))
+    method.prepare(Fixed(network, train, z), moment("clustering"))
     found = torch.from_numpy(class_centroids(z, train, np.random.default_rng(0)))
     assert torch.allclose(clusters.centroids, found)
 
     with torch.no_grad():
         clusters.centroids[1] = 100.0  # all rows belong to the other cluster now
     moved = clusters.centroids.detach().clone()
-    method.prepare("clustering", Fixed(network, train, z, epoch=1))
+    method.prepare(Fixed(network, train, z), moment("clustering", epoch=1))
     assert torch.equal(clusters.centroids, moved)
     assert torch.allclose(clusters.size, clusters(torch.from_numpy(z)).exp().mean(dim=0), atol=1e-5)
     assert clusters.size[0] > 0.9
@@ -174,43 +161,37 @@ def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
     """In bags of different sizes, where padding differs from bag to bag; rounding only."""
 
     def outcomes(seeds: list[int]) -> list[Outcome]:
-        method = short(TabLLPDEC(DECParams(hidden=16, **options)))
-        members = [Trainee(seed, method, toy_task(seed, unequal=True), 0.01) for seed in seeds]
-        return Population(members, encoder, Protocol(epochs=2), Machine()).train()
+        method = short(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01, **options)))
+        return together(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
 
-    together = outcomes([0, 1, 2])
+    three = outcomes([0, 1, 2])
     for seed in (0, 2):
-        (alone,) = outcomes([seed])
-        for name, choice in alone.selected.items():
-            assert torch.allclose(choice.weights, together[seed].selected[name].weights, atol=1e-4), name
-            assert choice.epoch == together[seed].selected[name].epoch
+        assert_same(outcomes([seed])[0], three[seed])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("options", OPTIONS)
 def test_every_option_learns_pure_bags(options: dict[str, Any], classes: int) -> None:
     task = build_task(*pure_bags(classes))
-    method = TabLLPDEC(DECParams(hidden=16, **options))
-    population = Population([Trainee(0, method, task, 0.003)], encoder, Protocol(epochs=20), Machine())
+    method = TabLLPDEC(DECParams(hidden=16, learning_rate=0.003, **options))
+    population = together(method, {0: task}, epochs=20)
     (outcome,) = population.train()
     proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 
 
-def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch() -> None:
-    task = toy_task(0)
-    method = TabLLPDEC(DECParams(hidden=16))
-    population = Population([Trainee(0, method, task, 0.01)], encoder, Protocol(epochs=3), Machine())
+def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = together(TabLLPDEC(DECParams(hidden=16, learning_rate=0.01)), {0: toy_task(0)}, epochs=3)
     before = population.stack.theta.clone()
     columns = population.stack.columns(["clusters."])
     sizes = []
-    prepare = population._prepare
+    prepare = StageRun.prepare
 
-    def watched(stage: Any, epoch: int) -> None:
-        prepare(stage, epoch)
-        sizes.append((stage.name, epoch, population.stack.buffers["clusters.size"][0].clone()))
+    def watched(run: StageRun, epoch: int) -> None:
+        prepare(run, epoch)
+        sizes.append((run.stage.name, epoch, run.state.buffers["clusters.size"][0].clone()))
 
-    population._prepare = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(StageRun, "prepare", watched)
     (outcome,) = population.train()
     assert [(name, epoch) for name, epoch, _ in sizes] == [("warm-up", 0), *(("clustering", e) for e in range(3))]
     assert all(float(size.sum()) == pytest.approx(1, abs=1e-4) for _, _, size in sizes)
@@ -223,12 +204,33 @@ def test_a_population_prepares_at_the_start_of_a_stage_and_every_epoch() -> None
 def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
     task = toy_task(0, unequal=True)
     method = TabLLPDEC(DECParams(hidden=16, warm_up=warm_up))
-    network: Any = method.build(encoder(task), task.schema)
-    bags, now = some_bags(task), Progress(*torch.zeros(4))
-    method.stage = "warm-up"
-    loss = method.loss(Model(network, Random(torch.tensor(0))), bags, now)
+    network = method.build(mlp(task), task.schema)
+    loss = method.loss(Model(network, stream()), bags_of(task.train, 0, 1), moment("warm-up"))
     gradients = torch.autograd.grad(loss, list(network.clusters.parameters()), allow_unused=True)
     assert gradients == (None,)
     assert [stage.name for stage in method.stages] == ["warm-up", "clustering"]
     assert [stage.judged for stage in method.stages] == [False, True]
     assert len(TabLLPDEC(replace(method.params, warm_up="none")).stages) == 1
+
+
+def test_suppressed_bags_have_no_say_in_which_cluster_is_which_class() -> None:
+    """One bag is known, of which the clusters match; three whose counts are suppressed would swap them."""
+    index = np.arange(40).reshape(4, 10)
+    labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
+    nothing = np.zeros((40, 0))
+    rows = Rows(nothing, nothing.astype(np.int64), nothing > 0)
+    train = BaggedRows(rows, index, np.array([[9.0, 1.0], *[[np.nan] * 2] * 3]))
+    assert clusters_of_classes(labels, train).tolist() == [0, 1]
+    told = replace(train, counts=np.array([[9.0, 1.0]] * 4))
+    assert clusters_of_classes(labels, told).tolist() == [1, 0]
+
+
+def test_noisy_counts_count_by_their_proportions() -> None:
+    train = build_task(*pure_bags(2)).train
+    labels = np.empty(len(train.rows.numeric), dtype=np.int64)
+    for bag, counts in zip(train.index, train.counts, strict=True):
+        labels[bag] = counts.argmax()
+    noisy = replace(train, counts=train.counts + np.random.default_rng(0).normal(0, 2, train.counts.shape), noise=2.0)
+    assert (noisy.counts < 0).any()
+    assert clusters_of_classes(labels, noisy).tolist() == [0, 1]
+    assert clusters_of_classes(1 - labels, noisy).tolist() == [1, 0]

@@ -133,10 +133,13 @@ def test_another_version_of_the_engine_makes_everything_stale(again, monkeypatch
 def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
     again()
     assert stale_runs(records(bench)) == {}
-    changed = [{**record, "sources": {**record["sources"], "method": "other"}} for record in records(bench)]
-    assert set(stale_runs(changed).values()) == {"source of method changed"}  # type: ignore[arg-type]
-    unknown = [{**record, "spec": {**record["spec"], "method": "not-here"}} for record in changed]
-    assert stale_runs(unknown) == {}  # type: ignore[arg-type]
+    changed = records(bench)
+    for record in changed:
+        record["sources"]["method"] = "other"
+    assert set(stale_runs(changed).values()) == {"source of method changed"}
+    for record in changed:
+        record["spec"]["method"] = "not-here"
+    assert stale_runs(changed) == {}
     edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
     out = bench.parent / "out"
     process = start(["report", "--no-plots", "--out", str(out), "--plugin", str(bench)])

@@ -10,7 +10,6 @@ import pytest
 
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
 
 
@@ -106,10 +105,3 @@ def test_an_unknown_method_or_encoder_is_told_with_the_nearest() -> None:
         make_cell("dlp", "adult", bag_size=256)
     with pytest.raises(LLPBenchError, match="Did you mean saint"):
         make_cell("dllp", "adult", bag_size=256, encoder="sain")
-
-
-def test_a_method_registered_as_the_wrong_kind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = METHODS.entry("bag-mean-linear")
-    monkeypatch.setattr(entry, "facts", {**entry.facts, "kind": "neural"})
-    with pytest.raises(LLPBenchError, match='Register it with kind="direct"'):
-        make_cell("bag-mean-linear", "adult", bag_size=256)

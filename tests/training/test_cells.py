@@ -21,8 +21,7 @@ from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
 from llpbench.training.cells import fit_direct, run_cell, train_population
-from llpbench.training.device import is_out_of_memory, pick_device, pick_precision
-from llpbench.training.members import Machine
+from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stamp import bag_facts
@@ -122,7 +121,7 @@ def test_a_real_allocation_that_cannot_be_had_is_recognised() -> None:
 
 
 def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
         return model.log_proba(bags) @ bags.counts
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
@@ -133,8 +132,8 @@ def test_a_bug_in_a_method_is_a_record_with_its_place(monkeypatch: pytest.Monkey
 
 
 def test_nan_is_a_failed_record_with_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(_self, model, bags, progress):  # type: ignore[no-untyped-def]
-        return model.log_proba(bags).sum() * torch.where(progress.epoch > 0, math.nan, 1.0)
+    def loss(_self, model, bags, now):  # type: ignore[no-untyped-def]
+        return model.log_proba(bags).sum() * torch.where(now.epoch > 0, math.nan, 1.0)
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
     (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
@@ -179,7 +178,7 @@ def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainin
 
 
 def test_torchs_own_randomness_is_answered_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loss(_self, model, bags, _progress):  # type: ignore[no-untyped-def]
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
         return model.log_proba(bags).sum() * torch.rand(())
 
     monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
@@ -249,9 +248,34 @@ def test_a_record_tells_the_course_of_training_and_how_proportions_are_distribut
 def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
     toy = toy_task(0)
     index = np.array([[0, 1, -1], [2, 3, -1], [4, 5, 6]])
-    bags = dataclasses.replace(toy.bags, index=index, counts=np.array([[100, 0], [95, 5], [52, 48]]))
+    bags = dataclasses.replace(toy.bags, index=index, counts=np.array([[100, 0], [95, 5], [52, 48.0]]))
     facts = bag_facts(dataclasses.replace(toy, bags=bags))
     assert (facts["number"], facts["sizes"]) == (3, [2, 2.0, 3])
     assert (facts["validation"], facts["test"]) == (len(toy.validation.index), len(toy.test.index))
     first, second = facts["histograms"]
     assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("bad", ["looks at a value", "writes in place", "chooses rows"])
+def test_a_loss_that_cannot_be_mapped_is_answered_with_what_to_declare(
+    bad: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loss(_self, model, bags, _now):  # type: ignore[no-untyped-def]
+        log_proba = model.log_proba(bags)
+        if bad == "looks at a value":
+            return log_proba.sum() if log_proba.mean().item() < 0 else log_proba.mean()
+        if bad == "chooses rows":
+            return log_proba[bags.mask].mean()
+        bags_losses = torch.zeros(2)
+        bags_losses[0] = log_proba[0].mean()
+        return bags_losses.sum()
+
+    monkeypatch.setattr(METHODS.get("dllp"), "loss", loss)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert "declare stackable = False" in result.reason
+    assert "\n" not in result.reason
+    assert "http" not in result.reason
+    monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert (result.status, result.reason) == ("ok", "")

@@ -1,8 +1,11 @@
-"""Every test has an empty cache and home of its own, and leaves the registry as it found it."""
+"""What the tests of data share: a small table of people, datasets declared for one test, a cache that starts empty.
+
+A pytest plugin, named in `conftest.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +13,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llpbench.core.registry import BAGGINGS, DATASETS, register_dataset
+from llpbench.core.registry import register_dataset
 from llpbench.core.tables import Table
 from llpbench.data import loading
 from llpbench.data.frames import table_from_frame
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
-@pytest.fixture(autouse=True)
-def _own_surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table is at hand but the embedded one, neither in the user's cache nor in memory."""
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("LLPBENCH_DATA", raising=False)
     monkeypatch.setattr(loading, "_tables", {})
-    kept = [(registry, dict(registry._index())) for registry in (DATASETS, BAGGINGS)]
-    yield
-    for registry, entries in kept:
-        registry._entries = entries
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Speed and memory, measured by hand: never part of a test run."""

@@ -1,0 +1,116 @@
+"""What the members of a population share: their data, networks and hyperparameters on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from llpbench.core.bags import Bags
+from llpbench.core.cell import Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Method, Now, Stage
+from llpbench.core.ranges import continuous
+from llpbench.core.seeding import generator
+from llpbench.training.device import Machine
+from llpbench.training.members import EncoderFactory, Outcome, Trainee, build_network, shape_of
+from llpbench.training.objective import MemberMap, Weights, compiled, loss_at
+from llpbench.training.prediction import Prediction, Validation
+from llpbench.training.stack import Stack
+from llpbench.training.state import State
+from llpbench.training.training_data import TrainingData
+
+PREDICT_ROWS = 2048
+"""rows predicted at once"""
+
+
+class Cohort:
+    """Members that are trained together, and what became of each so far."""
+
+    def __init__(
+        self,
+        members: Sequence[Trainee],
+        build_encoder: EncoderFactory,
+        protocol: Protocol,
+        machine: Machine,
+        purpose: str = "training",
+    ) -> None:
+        """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
+
+        Raises if the members' tasks differ in shape.
+        """
+        tasks, device = [member.task for member in members], machine.device
+        if len({shape_of(task, protocol.bags_per_step) for task in tasks}) > 1:
+            raise LLPBenchError("members of one population must have tasks of the same shape")
+        self.members, self.protocol, self.machine, self.purpose = list(members), protocol, machine, purpose
+        self.method: Method = members[0].method
+        self.schema = tasks[0].schema
+        networks = [build_network(member, build_encoder, purpose) for member in members]
+        self.stack = Stack(networks, device)
+        self.map = MemberMap(self.stack.template, self.method)
+        self.outcomes = [Outcome() for _ in members]
+        self.data = TrainingData([task.train for task in tasks], device)
+        interaction = self.method.takes_encoder and networks[0].encoder.row_interaction
+        self.prediction = Prediction(
+            self.map, self.data.prior, self.schema.rows_per_step if interaction else PREDICT_ROWS
+        )
+        self.validation = Validation([task.validation for task in tasks], device)
+        self.losses = compiled(self._losses) if machine.compiled else self._losses
+        """as `_losses`"""
+        self.state = State(
+            self.stack.theta.clone(),
+            self.stack.buffers,
+            self.data.targets(),
+            [generator(member.seed, purpose) for member in members],
+        )
+        """what training has changed so far"""
+        self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict"), 0.0)
+        self.seconds |= {f"stage {stage.name}": 0.0 for stage in self.method.stages}
+        self._values = {
+            name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
+            for name in continuous(type(self.method.params))
+            if name not in ("learning_rate", "weight_decay")  # the optimiser's
+        }
+
+    def weights(self, theta: Tensor, slots: Tensor, buffers: dict[str, Tensor]) -> Weights:
+        """`theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters."""
+        return Weights(
+            self.stack.parameters(theta),
+            {name: value[slots] for name, value in buffers.items()},
+            {name: value[slots] for name, value in self._values.items()},
+        )
+
+    def per_step(self, stage: Stage) -> int:
+        """Bags or rows of a step."""
+        return self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
+
+    def steps(self, stage: Stage) -> int:
+        """Steps of an epoch."""
+        return self.data.steps(stage.unit, self.per_step(stage))
+
+    def progress(self, stage: Stage, at: Sequence[int]) -> Tensor:
+        """[len(at), 4] the numbers of `Now` at some steps, counted over all epochs of the stage."""
+        epochs, steps = stage.epochs or self.protocol.epochs, self.steps(stage)
+        rows = [[step // steps, epochs, step, epochs * steps] for step in at]
+        return torch.tensor(rows, dtype=torch.float32, device=self.machine.device)
+
+    def now(self, stage: Stage, step: int) -> Now:
+        """A step of a stage, counted over all of its epochs, as a moment of no phase; on the CPU."""
+        return Now(stage.name, "", *self.progress(stage, [step])[0].cpu().unbind())
+
+    def _losses(
+        self,
+        names: tuple[str, str],
+        theta: Tensor,
+        slots: Tensor,
+        buffers: dict[str, Tensor],
+        bags: Bags,
+        keys: Tensor,
+        progress: Tensor,
+    ) -> Tensor:
+        """The loss of every member [n], in the stage and phase `names`."""
+        now, precision = Now(*names, *progress.unbind()), self.machine.precision
+        with torch.autocast(theta.device.type, precision, enabled=precision != torch.float32):
+            losses: Tensor = self.map(loss_at(now), self.weights(theta, slots, buffers), bags, keys)
+        return losses

@@ -1,0 +1,63 @@
+"""What members make of rows, and how that does on the validation split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llpbench.core.bags import Bags, FloatArray, Holdout, Rows
+from llpbench.core.metrics import validation_criteria
+from llpbench.training.objective import MemberMap, OfMember, Weights, log_proba
+from llpbench.training.training_data import stacked, stacked_rows
+
+
+class Prediction:
+    """Functions of rows, a chunk at a time, without gradients and without randomness."""
+
+    def __init__(self, members: MemberMap, prior: Tensor, rows_at_once: int) -> None:
+        """`prior` [members, classes]; `rows_at_once`: an encoder whose rows see each other is always given as many as
+        it was trained on."""
+        self._members, self._prior, self._rows_at_once = members, prior, rows_at_once
+
+    def __call__(self, function: OfMember, weights: Weights, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
+        """[n, rows, ...]: `function` of members `slots` [n] with `weights` [n] on the rows `where` [n] of `rows`."""
+        with torch.no_grad():
+            chunks = [self._members(function, weights, bags) for bags in self.chunks(rows, slots, where)]
+        return torch.cat(chunks, dim=-2).squeeze(1)
+
+    def chunks(self, rows: Rows, slots: Tensor, where: Tensor) -> Iterator[Bags]:
+        """Rows of each member, some at a time, as one bag [n, 1, size] of which nothing is known."""
+        prior = self._prior[slots]
+        for start in range(0, rows.numeric.shape[1], self._rows_at_once):
+            part = Rows(*(value[where, None, start : start + self._rows_at_once] for value in rows))
+            mask = torch.ones(part.numeric.shape[:-1], dtype=torch.bool, device=prior.device)
+            known = torch.zeros(mask.shape[:-1], dtype=torch.bool, device=prior.device)
+            yield Bags(part, mask, torch.zeros_like(prior[:, None]), prior[:, None], known, prior)
+
+
+class Validation:
+    """The validation splits of all members, on the device."""
+
+    def __init__(self, holdouts: Sequence[Holdout], device: torch.device) -> None:
+        self._rows = stacked_rows([holdout.rows for holdout in holdouts], device)
+        labels = [holdout.labels for holdout in holdouts if holdout.labels is not None]
+        self._labels = stacked(labels, device) if len(labels) == len(holdouts) else None
+        self._bags = [
+            stacked([getattr(holdout, part) for holdout in holdouts], device)
+            for part in ("index", "proportions", "known")
+        ]
+
+    def criteria(self, predict: Prediction, weights: Weights, slots: Tensor) -> dict[str, FloatArray]:
+        """Every validation criterion that the splits allow, by name: [members]."""
+        proba = predict(log_proba, weights, slots, self._rows, slots).double().exp()
+        labels = None if self._labels is None else self._labels[slots]
+        values = validation_criteria(proba, labels, *(part[slots] for part in self._bags))
+        return {name: np.asarray(value.cpu()) for name, value in values.items()}
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are fine-grained criteria."""
+        return self._labels is not None

@@ -1,0 +1,261 @@
+"""One stage of training: its optimisers, epochs and steps, and the early stopping of each member.
+
+Within an epoch the host never waits for the device: the batches of a whole epoch are drawn beforehand, NaN is looked
+for at its end. Members leave the stack when all their criteria have settled.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from llpbench.core.bags import BaggedRows, Bags, FloatArray
+from llpbench.core.cell import Epoch
+from llpbench.core.method import Method, Now, Stage
+from llpbench.core.model import Network
+from llpbench.training.cohort import Cohort
+from llpbench.training.objective import OfMember, Weights, explained, log_proba
+from llpbench.training.selection import Selection
+from llpbench.training.stack import AdamW
+from llpbench.training.state import State
+from llpbench.training.training_data import EpochPlan
+
+CLIP = 1.0
+"""largest norm of a member's gradient"""
+
+
+class StageRun:
+    """A stage of a population that is being run: `run` does all of it, `plan` and `step` a part."""
+
+    def __init__(self, cohort: Cohort, stage: Stage, state: State) -> None:
+        self.cohort, self.stage, self.state = cohort, stage, state
+        self.method, self.device = cohort.method, cohort.machine.device
+        active = [number for number, outcome in enumerate(cohort.outcomes) if not outcome.failure]
+        self.slots = torch.tensor(active, device=self.device)
+        """[n] the members still in the stack, by number"""
+        self.theta = state.weights[self.slots].clone().requires_grad_()
+        """[n, parameters] of these members"""
+        self.optimisers = self._optimisers()
+        """one a phase; phases of one player share theirs"""
+        self.selection = Selection(
+            len(active), cohort.protocol.patience, self.theta, labelled=cohort.validation.labelled
+        )
+        self.epochs = stage.epochs or cohort.protocol.epochs
+        self._cold = True
+        """whether the next step is the first of its kind, in which compilation and the like take place"""
+        self._hears_steps = type(self.method).after_step is not Method.after_step
+
+    def run(self, on_epoch: Callable[[Epoch], None] | None = None) -> None:
+        """Train until every member has settled, or for all epochs; writes into the state and the outcomes."""
+        start = time.perf_counter()
+        for epoch in range(self.epochs):
+            if epoch == 0 or (self.stage.refresh is not None and epoch % self.stage.refresh == 0):
+                self.prepare(epoch)
+            losses = self.run_epoch(epoch)
+            self._count_epoch(epoch, losses)
+            name, values = self._judge(epoch) if self.stage.judged else ("loss", losses)
+            if on_epoch is not None:
+                value = float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
+                on_epoch(Epoch(epoch, self.epochs, name, value, int((~self.selection.done).sum())))
+            if self.selection.done.all():
+                break
+            if self.stage.judged:
+                self._drop_finished()
+        if self.stage.judged:
+            self._collect(range(len(self.slots)))
+        else:
+            self.state.weights[self.slots] = self.theta.detach()
+        self.cohort.seconds[f"stage {self.stage.name}"] += time.perf_counter() - start
+
+    def prepare(self, epoch: int) -> None:
+        """Let the method work on the whole training set, member by member."""
+        if type(self.method).prepare is Method.prepare:
+            return
+        now = self.cohort.now(self.stage, epoch * self.cohort.steps(self.stage))
+        for position, number in enumerate(self.slots.tolist()):
+            targets = self.cohort.members[number].method.prepare(_MemberView(self, position, number), now)
+            with torch.no_grad():
+                self.theta[position] = self.cohort.stack.read_back(self.state.buffers, number)
+            if targets is not None:
+                values, known = self.state.targets
+                values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
+                known[number] = True
+
+    def plan(self, epoch: int) -> EpochPlan:
+        """What every step of an epoch draws; advances the members' random streams."""
+        return self.cohort.data.plan_epoch(
+            self.stage.unit,
+            self.cohort.per_step(self.stage),
+            len(self.method.phases),
+            {number: self.state.rngs[number] for number in self.slots.tolist()},
+            epoch,
+        )
+
+    def step(self, plan: EpochPlan, step: int, progress: Tensor) -> Tensor:
+        """One step of all members: every phase in its turn; the sum of their losses [n].
+
+        `progress` [4]: epoch, most epochs, step and most steps of the stage.
+        """
+        drawn, width = plan.drawn[:, step], plan.widths[step]
+        bags = self.cohort.data.take(self.stage.unit, self.slots, drawn, width, self.state.targets)
+        total = torch.zeros(len(self.slots), device=self.device)
+        for turn, phase in enumerate(self.method.phases):
+            names, keys = (self.stage.name, phase.name), plan.keys[:, step, turn]
+            try:
+                losses = self.cohort.losses(names, self.theta, self.slots, self.state.buffers, bags, keys, progress)
+            except RuntimeError as error:
+                if (told := explained(error)) is error:
+                    raise
+                raise told from error
+            if losses.dim() != 1:
+                raise ValueError(f"a loss must be a single number, however: shape {tuple(losses.shape[1:])}")
+            (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
+            self.optimisers[turn].step(self.theta, gradient)
+            total += losses.detach()
+        if self._hears_steps:
+            self._after_step(Now(self.stage.name, "", *progress.unbind()))
+        return total
+
+    def run_epoch(self, epoch: int) -> FloatArray:
+        """One epoch of all members; the mean loss of each [n], not finite if any of its losses was not."""
+        clock = time.perf_counter()
+        plan = self.plan(epoch)
+        steps = plan.drawn.shape[1]
+        total = torch.zeros(len(self.slots), device=self.device)
+        progress = self.cohort.progress(self.stage, [epoch * steps + step for step in range(steps)])
+        for step in range(steps):
+            total += self.step(plan, step, progress[step])
+            if self._cold:
+                total.cpu()
+                self._cold, clock = False, self._spent("warm-up", clock)
+        mean_losses = np.asarray((total / steps).cpu())  # the only wait of the epoch, but for a first step
+        self._spent("train", clock)
+        return mean_losses
+
+    @property
+    def weights(self) -> Weights:
+        """Of the members in the stack."""
+        return self.cohort.weights(self.theta.detach(), self.slots, self.state.buffers)
+
+    def _optimisers(self) -> list[AdamW]:
+        names = [phase.name for phase in self.method.phases]
+        players = {name: self._optimiser(names.index(name)) for name in names}
+        return [players[name] for name in names]
+
+    def _optimiser(self, turn: int) -> AdamW:
+        members = [self.cohort.members[number].method for number in self.slots.tolist()]
+        rates = [method.learning_rate * self.stage.rate * method.phases[turn].rate for method in members]
+        decays = [method.params.weight_decay for method in members]
+        rate, decay = (torch.tensor(each, device=self.device) for each in (rates, decays))
+        phase = self.method.phases[turn]
+        columns = None if "" in phase.modules else self.cohort.stack.columns(phase.modules)
+        return AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, self.cohort.machine.compiled)
+
+    def _judge(self, epoch: int) -> tuple[str, FloatArray]:
+        """Let every criterion see an epoch; the one to show, and its values [n]."""
+        clock = time.perf_counter()
+        criteria = self.cohort.validation.criteria(self.cohort.prediction, self.weights, self.slots)
+        self._spent("evaluate", clock)
+        self.selection.observe(epoch, criteria, self.theta)
+        shown = next(iter(criteria))
+        return shown, criteria[shown]
+
+    def _after_step(self, now: Now) -> None:
+        """Write the method's new values of parameters and buffers."""
+
+        def changed(network: Network, method: Method) -> dict[str, Tensor]:
+            own = dict(network.named_parameters()) | dict(network.named_buffers())
+            return dict(method.after_step(own, now))
+
+        with torch.no_grad():
+            for name, values in self.cohort.map(changed, self.weights).items():
+                if name not in self.state.buffers:
+                    self.theta[:, self.cohort.stack.place(name)] = values.reshape(len(values), -1)
+                    continue
+                buffer = self.state.buffers[name]
+                if values.dtype != buffer.dtype:  # an average of codes or offsets, most likely
+                    raise ValueError(f"after_step gives {values.dtype} for buffer {name!r}, which holds {buffer.dtype}")
+                buffer[self.slots] = values
+
+    def _count_epoch(self, epoch: int, losses: FloatArray) -> None:
+        training = ~self.selection.done
+        for position, number in enumerate(self.slots.tolist()):
+            if not training[position]:
+                continue
+            outcome = self.cohort.outcomes[number]
+            outcome.epochs += 1
+            if not np.isfinite(losses[position]):
+                outcome.failure = f"the loss was not finite in epoch {epoch} of stage {self.stage.name!r}"
+                self.selection.give_up(position)
+
+    def _drop_finished(self) -> None:
+        """Take finished members out of the stack: at once, or by halves where a new size must be compiled."""
+        done = self.selection.done
+        if not done.any() or (self.cohort.machine.compiled and 2 * (~done).sum() > len(done)):
+            return
+        self._collect(np.flatnonzero(done).tolist())
+        stay = np.flatnonzero(~done).tolist()
+        self.selection.keep(stay)
+        positions = torch.tensor(stay, device=self.device)
+        self.slots = self.slots[positions]
+        self.theta = self.theta.detach()[positions].requires_grad_()
+        for optimiser in {id(optimiser): optimiser for optimiser in self.optimisers}.values():
+            optimiser.keep(positions)
+        self._cold = True
+
+    def _collect(self, positions: Sequence[int]) -> None:
+        """Write down what a judged stage made of members."""
+        numbers = self.slots.tolist()
+        for position in positions:
+            self.cohort.outcomes[numbers[position]].selected = self.selection.selected(position)
+
+    def _spent(self, on: str, since: float) -> float:
+        """Book the time since a moment; returns the present one."""
+        now = time.perf_counter()
+        self.cohort.seconds[on] += now - since
+        return now
+
+
+class _MemberView:
+    """One member as `Method.prepare` sees it (`method.Member`)."""
+
+    def __init__(self, run: StageRun, position: int, number: int) -> None:
+        self._run, self._number, self._theta = run, number, run.theta[position].detach()
+        self.network = run.cohort.stack.write_out(self._theta, run.state.buffers, number)
+        self.train: BaggedRows = run.cohort.members[number].task.train
+        self.rng = run.state.rngs[number]
+
+    def encode(self) -> FloatArray:
+        """[rows, dim]"""
+        return self._apply(_encoding)
+
+    def proba(self) -> FloatArray:
+        """[rows, classes]"""
+        return self._apply(_proba)
+
+    def _apply(self, function: OfMember) -> FloatArray:
+        cohort = self._run.cohort
+        here, method = torch.tensor([self._number], device=self._run.device), cohort.members[self._number].method
+        with torch.no_grad():
+            chunks = [
+                function(self.network, method, tree_map(itemgetter(0), bags))  # this one member's
+                for bags in cohort.prediction.chunks(cohort.data.rows, here, here)
+            ]
+        return np.asarray(torch.cat(chunks, dim=1)[0].float().cpu())
+
+
+def _encoding(network: Network, method: Method, bags: Bags) -> Tensor:
+    del method
+    z: Tensor = network.encoder(bags.rows, bags.mask, None).z
+    return z
+
+
+def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
+    return log_proba(network, method, bags).exp()

@@ -1,0 +1,31 @@
+"""Rows and bags written out by hand, as direct methods and the blocks below them receive them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+
+
+def rows_of(numeric: Sequence[Sequence[float]], categorical: Sequence[Sequence[int]] | None = None) -> Rows:
+    """Rows with these values; NaN is missing, as 0 with a mark."""
+    values = np.array(numeric, dtype=np.float64).reshape(len(numeric), -1)
+    codes = np.zeros((len(values), 0)) if categorical is None else np.array(categorical).reshape(len(values), -1)
+    missing = np.isnan(values)
+    return Rows(np.where(missing, 0, values).astype(np.float32), codes.astype(np.int64), missing)
+
+
+def in_bags(rows: Rows, bags: Sequence[Sequence[int]], counts: Sequence[Sequence[float]]) -> BaggedRows:
+    """Rows in these bags, which may differ in size, with these class counts."""
+    longest = max(map(len, bags))
+    index = np.array([[*bag, *[-1] * (longest - len(bag))] for bag in bags], dtype=np.int64)
+    return BaggedRows(rows=rows, index=index, counts=np.array(counts, dtype=np.float64))
+
+
+def schema_of(train: BaggedRows, *cardinalities: int) -> Schema:
+    """What the methods are told of such rows."""
+    classes = train.counts.shape[1]
+    prior: FloatArray = train.counts.sum(axis=0) / train.counts.sum()
+    return Schema(train.rows.numeric.shape[1], cardinalities, classes, tuple(prior.tolist()), rows_per_step=1)

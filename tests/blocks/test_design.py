@@ -1,0 +1,150 @@
+"""Design matrices and regressions of proportions, against tables worked out by hand and plain numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bagged import in_bags, rows_of, schema_of
+from scipy import sparse
+from scipy.optimize import minimize
+
+from llpbench.blocks.design import OneHot, as_proba, bag_average, linear_fit, soft_labels
+from llpbench.core.bags import FloatArray
+
+NAN = float("nan")
+
+
+class TestOneHot:
+    # numbers: one that varies, one that is constant, one that is missing once; a category with an unseen code 3
+    TRAIN = rows_of([[0, 7, 3], [0, 7, NAN], [4, 7, 3], [4, 7, -3]], [[1], [2], [2], [1]])
+    SCHEMA = schema_of(in_bags(TRAIN, [[0, 1, 2, 3]], [[2, 2]]), 4)
+
+    def test_columns_are_numbers_then_missing_marks_then_categories_each_by_its_deviation(self) -> None:
+        # deviations: 2, 0, of (3, 0, 3, -3): sqrt(27/4 - (3/4)^2), of one mark in four: sqrt(3)/4, of halves: 1/2
+        third, mark = np.sqrt(99) / 4, np.sqrt(3) / 4
+        expected = [
+            # numbers, missing marks, codes 0 (missing or unseen) to 3
+            [0, 0, 3 / third, 0, 0, 0, 0, 2, 0, 0],
+            [0, 0, 0, 0, 0, 1 / mark, 0, 0, 2, 0],
+            [2, 0, 3 / third, 0, 0, 0, 0, 0, 2, 0],
+            [2, 0, -3 / third, 0, 0, 0, 0, 2, 0, 0],
+        ]
+        assert OneHot(self.TRAIN, self.SCHEMA)(self.TRAIN).toarray() == pytest.approx(np.array(expected))
+
+    def test_what_never_varied_in_training_says_nothing_of_other_rows(self) -> None:
+        # the constant column has another value, the first number is missing, the category is unseen
+        other = rows_of([[NAN, 100, 3], [2, -100, 3]], [[0], [3]])
+        found = OneHot(self.TRAIN, self.SCHEMA)(other).toarray()
+        third = np.sqrt(99) / 4
+        assert found == pytest.approx(np.array([[0, 0, 3 / third, *[0] * 7], [1, 0, 3 / third, *[0] * 7]]))
+
+    def test_several_categories_stand_side_by_side(self) -> None:
+        rows = rows_of([[], [], [], []], [[1, 1], [1, 2], [0, 1], [0, 2]])
+        schema = schema_of(in_bags(rows, [[0, 1, 2, 3]], [[2, 2]]), 2, 3)
+        expected = [[0, 2, 0, 2, 0], [0, 2, 0, 0, 2], [2, 0, 0, 2, 0], [2, 0, 0, 0, 2]]
+        assert OneHot(rows, schema)(rows).toarray() == pytest.approx(np.array(expected))
+
+    def test_many_categories_stay_sparse(self) -> None:
+        codes = np.arange(5_000).reshape(-1, 1)
+        rows = rows_of(np.zeros((5_000, 0)).tolist(), codes.tolist())
+        found = OneHot(rows, schema_of(in_bags(rows, [range(5_000)], [[1, 1]]), 5_000))(rows)
+        assert found.shape == (5_000, 5_000)
+        assert found.nnz == 5_000
+
+
+class TestBags:
+    TRAIN = in_bags(
+        rows_of([[1], [2], [3], [4], [5], [6]]), [[4, 0, 2], [5], [3, 1]], [[1, 2, 0], [0, 0, 1], [1, 0, 1]]
+    )
+
+    def test_an_average_weighs_the_rows_of_a_bag_equally(self) -> None:
+        expected = [[1 / 3, 0, 1 / 3, 0, 1 / 3, 0], [0, 0, 0, 0, 0, 1], [0, 1 / 2, 0, 1 / 2, 0, 0]]
+        assert bag_average(self.TRAIN).toarray() == pytest.approx(np.array(expected))
+        assert (bag_average(self.TRAIN) @ self.TRAIN.rows.numeric).ravel() == pytest.approx([3, 6, 3])
+
+    def test_soft_labels_are_the_proportions_of_the_bag_that_a_row_is_in(self) -> None:
+        first, second, third = [1 / 3, 2 / 3, 0], [0, 0, 1], [1 / 2, 0, 1 / 2]
+        assert soft_labels(self.TRAIN) == pytest.approx(np.array([first, third, first, third, first, second]))
+
+
+class TestScoresAsProbabilities:
+    def test_scores_within_the_edges_stay_as_they_are(self) -> None:
+        scores = np.array([[0.05, 0.95], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8]])
+        assert as_proba(scores) == pytest.approx(scores)
+
+    def test_scores_beyond_approach_0_and_1_exponentially(self) -> None:
+        scores = np.array([[0.0, 1.0], [-0.05, 1.05], [2.0, -1.0]])
+        low, lower, lowest = 0.05 * np.exp([-1.0, -2.0, -21.0])
+        expected = [[low, 1 - low], [lower, 1 - lower], [1 - lowest, lowest]]
+        assert as_proba(scores) == pytest.approx(np.array(expected), rel=1e-9)
+
+    def test_several_classes_share_one(self) -> None:
+        raised = 0.05 * np.exp(-3)  # of -0.1
+        total = raised + 0.6 + 0.9
+        assert as_proba(np.array([[-0.1, 0.6, 0.9]]))[0] == pytest.approx([raised / total, 0.6 / total, 0.9 / total])
+
+    def test_the_order_of_two_classes_is_kept_without_ties(self) -> None:
+        positive = np.linspace(-1.0, 2.0, 301)
+        proba = as_proba(np.column_stack([1 - positive, positive]))[:, 1]
+        assert (np.diff(proba) > 0).all()
+        assert (proba > 0).all()
+        assert (proba < 1).all()
+
+
+FEATURES = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [1.5, 2.0]])
+TARGETS = np.array([[0.6, 0.3, 0.1], [0.5, 0.2, 0.3], [0.3, 0.3, 0.4], [0.2, 0.4, 0.4], [0.4, 0.5, 0.1]])
+WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
+
+
+def softmax(scores: FloatArray) -> FloatArray:
+    exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(exponents / exponents.sum(axis=1, keepdims=True))
+
+
+def least_cross_entropy(targets: FloatArray, strength: float) -> FloatArray:
+    """Predictions at the least sum_i w_i H(p_i, softmax(b + x_i A)) + strength / 2 |A|^2, found by plain descent."""
+    columns, classes = FEATURES.shape[1], targets.shape[1]
+
+    def proba(flat: FloatArray) -> FloatArray:
+        return softmax(flat[:classes] + FEATURES @ flat[classes:].reshape(columns, classes))
+
+    def objective(flat: FloatArray) -> float:
+        fit = -(WEIGHTS[:, None] * targets * np.log(proba(flat))).sum()
+        return float(fit + strength / 2 * (flat[classes:] ** 2).sum())
+
+    found = minimize(objective, np.zeros((columns + 1) * classes), method="BFGS", options={"gtol": 1e-7})
+    return proba(found.x)
+
+
+class TestLinearFit:
+    def fit(self, model: str, targets: FloatArray = TARGETS, strength: float = 0.7) -> FloatArray:
+        x = sparse.csr_array(FEATURES)
+        return linear_fit(model, x, targets, WEIGHTS, strength)(x)
+
+    def test_ridge_solves_the_weighted_normal_equations_with_a_free_intercept(self) -> None:
+        x = np.column_stack([np.ones(len(FEATURES)), FEATURES])
+        penalty = 0.7 * np.diag([0.0, 1.0, 1.0])
+        solution = np.linalg.solve(x.T @ (WEIGHTS[:, None] * x) + penalty, x.T @ (WEIGHTS[:, None] * TARGETS))
+        scores = x @ solution
+        assert ((scores > 0.05) & (scores < 0.95)).all()  # where scores are probabilities already
+        assert self.fit("ridge") == pytest.approx(scores / scores.sum(axis=1, keepdims=True), abs=1e-6)
+
+    def test_logistic_minimises_the_cross_entropy_of_soft_labels_with_a_free_intercept(self) -> None:
+        expected = least_cross_entropy(TARGETS, 0.7)
+        assert self.fit("logistic") == pytest.approx(expected, abs=2e-4)
+
+    def test_logistic_of_two_classes_has_one_set_of_coefficients(self) -> None:
+        targets = np.column_stack([TARGETS[:, 0], 1 - TARGETS[:, 0]])
+        # two sets a and -a cost 2 |a|^2, the one set 2 a that does the same costs 4 |a|^2: twice as much
+        expected = least_cross_entropy(targets, 2 * 0.7)
+        assert self.fit("logistic", targets) == pytest.approx(expected, abs=2e-4)
+
+    @pytest.mark.parametrize("model", ["ridge", "logistic"])
+    def test_under_a_huge_penalty_only_the_weighted_mean_is_left(self, model: str) -> None:
+        mean = WEIGHTS @ TARGETS / WEIGHTS.sum()
+        assert self.fit(model, strength=1e9) == pytest.approx(np.tile(mean, (5, 1)), abs=2e-4)
+
+    def test_logistic_gives_a_class_that_no_target_holds_no_probability(self) -> None:
+        targets = np.column_stack([TARGETS[:, 0], np.zeros(5), 1 - TARGETS[:, 0]])
+        two = self.fit("logistic", targets[:, [0, 2]])
+        assert self.fit("logistic", targets) == pytest.approx(np.column_stack([two[:, 0], np.zeros(5), two[:, 1]]))

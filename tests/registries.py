@@ -1,0 +1,29 @@
+"""Every test finds the registries as they are built in and leaves them so.
+
+A pytest plugin, named in `conftest.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from llpbench.core import registry
+from llpbench.core.registry import REGISTRIES
+
+
+@pytest.fixture(autouse=True)
+def _registries_as_they_were() -> Iterator[None]:
+    """What a test registers, and the plugins that it loads, are forgotten after it."""
+    # names() first, so that the built-in entries are there to be kept
+    kept = {one.kind: {name: one.entry(name) for name in one.names()} for one in REGISTRIES.values()}
+    plugins, modules = set(registry._loaded_plugins), set(sys.modules)
+    yield
+    for one in REGISTRIES.values():
+        one._entries = kept[one.kind]
+    registry._loaded_plugins = plugins
+    for name in set(sys.modules) - modules:
+        if name.startswith("llpbench_plugin_"):
+            del sys.modules[name]

@@ -1,0 +1,233 @@
+"""The layers of the house: which room may import which, and that every name stands for one thing.
+
+Imports inside functions, under `TYPE_CHECKING`, relative ones and modules named in a string count like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from repository import ROOT, committed, folder, modules
+
+LAYERS: dict[str, set[str]] = {
+    "core": set(),
+    "data": {"core"},
+    "blocks": {"core"},
+    "encoders": {"blocks", "core"},
+    "methods": {"blocks", "data", "core"},
+    "datasets": {"blocks", "data", "core"},
+    "training": {"encoders", "blocks", "data", "core"},
+    "results": {"core"},
+    "report": {"results", "core"},
+    "running": {"training", "encoders", "blocks", "data", "results", "core"},
+    "conformance": {"training", "encoders", "blocks", "data", "core"},
+}
+"""the rooms that each room may import from, besides itself"""
+
+FREE = {"cli", "__main__", ""}
+"""may import everything: the command line, and the front door (`llpbench/__init__.py`)"""
+
+CONTRIBUTED = {"methods", "datasets"}
+"""rooms whose files do not even see each other"""
+
+NAMED = {
+    ("llpbench.core.registry", "llpbench.methods"),
+    ("llpbench.core.registry", "llpbench.encoders"),
+    ("llpbench.core.registry", "llpbench.datasets"),
+    ("llpbench.data.loading", "llpbench.datasets"),
+}
+"""packages that are known by name alone: where the registries look for what is contributed, and where embedded tables
+are installed"""
+
+WITHOUT = {"report": {"torch", "ray", "llpbench.core.registry"}}
+"""what a room must not reach, through whatever it imports"""
+
+# What is still to go: each line must be true, so that these lists only ever become shorter.
+KNOWN_ARROWS = {
+    ("llpbench.report.study_tables", "llpbench.data.specs"),
+    ("llpbench.running.runner", "llpbench.report"),
+}
+KNOWN_REACHES = {("report", "llpbench.core.registry")}
+KNOWN_DOUBLE_CLASSES = {"Entry", "Plan", "Table"}
+KNOWN_DOUBLE_MODULES = {"files", "provenance", "tables", "text", "views"}
+
+
+def room(module: str) -> str:
+    """`core` of `llpbench.core.bags`; `""` of the front door."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def arrows_of(module: str, code: str, is_package: bool = False) -> Iterator[str]:
+    """The dotted names that a module's code imports; of this package the modules themselves, and packages by name."""
+    known = modules()
+    rooms = {*map(room, known)}
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:  # one dot is the package that the module is in, each further one the package around that
+                parents = package[: len(package) - node.level + 1]
+                base = ".".join([*parents, base]).rstrip(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                through_the_front_door = base == "llpbench" and not alias.name.startswith("__")
+                yield inner if inner in known or through_the_front_door else base
+        elif isinstance(node, ast.Attribute | ast.Constant):  # llpbench.data.frames, "llpbench.data.frames"
+            name = ast.unparse(node).strip("'").rstrip(".")
+            if re.fullmatch(r"llpbench(\.\w+)+", name) and room(name) in rooms:
+                yield name
+
+
+@cache
+def arrows() -> dict[str, frozenset[str]]:
+    """What each module imports."""
+    return {
+        module: frozenset(arrows_of(module, file.read_text(encoding="utf-8"), file.stem == "__init__"))
+        for module, file in modules().items()
+    }
+
+
+def against_the_layers(module: str, imported: str) -> bool:
+    """Whether the layers forbid this arrow."""
+    if imported.split(".")[0] != "llpbench" or room(module) in FREE or (module, imported) in NAMED:
+        return False
+    if imported == "llpbench":  # the version, and where the package is installed
+        return False
+    if room(imported) == room(module):
+        return room(module) in CONTRIBUTED and imported != module
+    return room(imported) not in LAYERS[room(module)]
+
+
+def reached(start: str) -> set[str]:
+    """All that a room's modules import, and what those import in turn, packages around them included."""
+    seen: set[str] = set()
+    waiting = [module for module in arrows() if room(module) == start]
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name == "llpbench":  # the front door opens every room, but only when asked
+            continue
+        seen |= {name, name.split(".")[0]}
+        waiting += arrows().get(name, ())
+        if "." in name:
+            waiting.append(name.rpartition(".")[0])
+    return seen
+
+
+class TestArrows:
+    def test_every_room_has_its_layer(self) -> None:
+        assert {room(module) for module in modules()} == LAYERS.keys() | FREE
+
+    def test_layers_have_no_circle(self) -> None:
+        below: dict[str, set[str]] = {}
+        while len(below) < len(LAYERS):
+            ready = {name for name, allowed in LAYERS.items() if name not in below and allowed <= below.keys()}
+            assert ready, f"a circle among {LAYERS.keys() - below.keys()}"
+            below |= {name: LAYERS[name] for name in ready}
+
+    def test_no_arrow_points_against_the_layers(self) -> None:
+        found = {(module, to) for module, others in arrows().items() for to in others if against_the_layers(module, to)}
+        assert found == KNOWN_ARROWS
+
+    def test_packages_known_by_name_are_still_needed(self) -> None:
+        assert {(module, to) for module, to in NAMED if to not in arrows()[module]} == set()
+
+    def test_what_a_room_does_without_is_out_of_its_reach(self) -> None:
+        assert {(name, to) for name, others in WITHOUT.items() for to in others & reached(name)} == KNOWN_REACHES
+
+    @pytest.mark.parametrize(
+        ("module", "code", "forbidden"),
+        [
+            ("llpbench.core.bags", "import llpbench.data.frames", "llpbench.data.frames"),
+            ("llpbench.core.bags", "from llpbench import report", "llpbench.report"),
+            ("llpbench.core.bags", "from llpbench.data import frames", "llpbench.data.frames"),
+            ("llpbench.core.bags", "def late():\n    from llpbench.data.frames import x", "llpbench.data.frames"),
+            ("llpbench.core.bags", "if TYPE_CHECKING:\n    import llpbench.cli.main", "llpbench.cli.main"),
+            ("llpbench.core.bags", "from ..data.frames import as_text", "llpbench.data.frames"),
+            ("llpbench.core.bags", "from .. import data", "llpbench.data"),
+            ("llpbench.core.bags", "from llpbench import LLPClassifier", "llpbench.LLPClassifier"),
+            ("llpbench.core", "from ..data import frames", "llpbench.data.frames"),
+            ("llpbench.core.bags", "import_module('llpbench.training.cells')", "llpbench.training.cells"),
+            ("llpbench.core.bags", "import_module(f'llpbench.report.{name}')", "llpbench.report"),
+            ("llpbench.core.bags", "import llpbench\nllpbench.cli()", "llpbench.cli"),
+            ("llpbench.methods.dllp", "from llpbench.methods.llp_gan import LLPGAN", "llpbench.methods.llp_gan"),
+            ("llpbench.methods.dllp", "from .llp_gan import LLPGAN", "llpbench.methods.llp_gan"),
+            ("llpbench.running.runner", "from llpbench.report import make_report", "llpbench.report"),
+            ("llpbench.core.bags", "from llpbench.core.errors import LLPBenchError", None),
+            ("llpbench.core.bags", "from .errors import LLPBenchError", None),
+            ("llpbench.core", "from .errors import LLPBenchError", None),
+            ("llpbench.core.bags", "import llpbench\nfrom llpbench import __version__", None),
+            ("llpbench.core.bags", "'''See llpbench.report for more.'''", None),
+            ("llpbench.cli.main", "import llpbench.report", None),
+        ],
+    )
+    def test_every_way_to_import_is_seen(self, module: str, code: str, forbidden: str | None) -> None:
+        found = set(arrows_of(module, code, is_package=module == "llpbench.core"))
+        assert {to for to in found if against_the_layers(module, to)} == ({forbidden} - {None})
+
+
+def test_importing_the_report_loads_no_engine_and_no_plugins() -> None:
+    forbidden = ["torch", "ray", "openml", "optuna", "llpbench.core.registry", "llpbench.training", "llpbench.methods"]
+    code = f"import sys, llpbench.report; print([name for name in {forbidden} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+class TestTree:
+    def test_the_package_has_few_entries(self) -> None:
+        package = folder("llpbench")
+        inside = {file.relative_to(package).parts[0] for file in committed() if file.is_relative_to(package)}
+        assert 2 < len(inside) <= 14, sorted(inside)
+
+    def test_contributed_folders_hold_contributions_only(self) -> None:
+        for name, kinds in (("methods", {"method"}), ("datasets", {"dataset", "bagging"})):
+            top = folder(f"llpbench.{name}")
+            inside = {file.relative_to(top).parts[0] for file in committed() if file.is_relative_to(top)}
+            files = {entry for entry in inside if entry.endswith(".py")}
+            assert inside - files <= ({"embedded"} if name == "datasets" else set())
+            idle = {file for file in files - {"__init__.py"} if not registered(top / file) & kinds}
+            assert idle == set(), f"{name}/ holds files that register nothing"
+
+    def test_there_are_no_symbolic_links(self) -> None:
+        assert [str(file.relative_to(ROOT)) for file in committed() if file.is_symlink()] == []
+
+
+def registered(file: Path) -> set[str]:
+    """The kinds of things that a file's decorators register."""
+    kinds = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for call in getattr(node, "decorator_list", []):
+            name = ast.unparse(call.func if isinstance(call, ast.Call) else call).rpartition(".")[2]
+            if name.startswith("register_"):
+                kinds.add(name.removeprefix("register_"))
+    return kinds
+
+
+class TestNames:
+    """One name, one thing."""
+
+    def test_a_public_class_is_defined_once(self) -> None:
+        places: dict[str, list[str]] = defaultdict(list)
+        for module, file in modules().items():
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    places[node.name].append(module)
+        assert len(places) > 50
+        doubles = {name: found for name, found in places.items() if len(found) > 1}
+        assert doubles.keys() == KNOWN_DOUBLE_CLASSES, doubles
+
+    def test_a_module_has_a_name_of_its_own(self) -> None:
+        places: dict[str, list[str]] = defaultdict(list)
+        for module in modules():
+            places[module.rpartition(".")[2]].append(module)
+        doubles = {name: found for name, found in places.items() if len(found) > 1}
+        assert doubles.keys() == KNOWN_DOUBLE_MODULES, doubles

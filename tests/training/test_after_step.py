@@ -1,0 +1,166 @@
+"""`after_step`: a mean teacher against an independent moving average, buffers, and names that are not there."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import torch
+from small import assert_same, population, trained
+from torch import Tensor, nn
+
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import MethodParams, Now, Phase
+from llpbench.core.model import Encoder, Model, Network
+from llpbench.core.ranges import Uniform
+from llpbench.methods.dllp import DLLP
+from llpbench.training.stack import AdamW
+from llpbench.training.stage import StageRun
+
+
+@dataclass(frozen=True)
+class TeacherParams(MethodParams):
+    decay: Annotated[float, Uniform(0.0, 1.0)] = 0.9
+
+
+def students_of(weights: Mapping[str, Tensor]) -> list[str]:
+    """What a teacher averages; buffers that hold codes it does not."""
+    return [name for name in weights if name.startswith(("encoder.", "head.")) and weights[name].is_floating_point()]
+
+
+class MeanTeacher(DLLP):
+    """A student that learns, and a teacher that is its moving average, and predicts."""
+
+    Params = TeacherParams
+    params: TeacherParams
+    phases = (Phase("student", ("encoder.", "head.")),)
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        network = super().build(encoder, schema)
+        network.register_buffer("steps", torch.zeros(()))
+        network.register_buffer("moments", torch.zeros(2))
+        return network.add(teacher=Network(copy.deepcopy(encoder), copy.deepcopy(network.head)))
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        return Model(model.network.teacher).log_proba(bags)
+
+    def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+        assert (now.stage, now.phase) == ("train", "")
+        decay, students = self.params.decay, students_of(weights)
+        teacher = {
+            f"teacher.{name}": decay * weights[f"teacher.{name}"] + (1 - decay) * weights[name] for name in students
+        }
+        moments = torch.stack([now.epoch, now.step])
+        return {**teacher, "steps": weights["steps"] + 1, "moments": moments.to(weights["moments"].dtype)}
+
+
+PARAMS = TeacherParams(hidden=16, learning_rate=0.01)
+
+
+def test_a_teacher_is_the_moving_average_of_its_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    pop = population(MeanTeacher(PARAMS), [0, 1], epochs=2)
+    teacher = pop.stack.columns(["teacher."])
+    student = pop.stack.columns(["encoder.", "head."])
+    assert bool((teacher ^ student).all())
+    taught: list[Tensor] = []
+    step = AdamW.step
+
+    def recording(self: AdamW, theta: Tensor, gradient: Tensor) -> None:
+        assert not bool(gradient[:, teacher].any())
+        step(self, theta, gradient)
+        taught.append(theta.detach()[:, student].clone())
+
+    monkeypatch.setattr(AdamW, "step", recording)
+    stage = pop.method.stages[0]
+    run = StageRun(pop, stage, pop.state)
+    run.run()
+    assert len(taught) == 2 * pop.steps(stage) == 16
+    expected = pop.stack.theta[:, teacher].double()
+    assert torch.equal(expected, pop.stack.theta[:, student].double())  # they start as one
+    for weights in taught:
+        expected = 0.9 * expected + 0.1 * weights.double()
+    found = run.theta.detach()
+    assert torch.allclose(found[:, teacher].double(), expected, atol=1e-6)
+    assert not torch.allclose(found[:, teacher], found[:, student], atol=1e-3)
+    assert run.state.buffers["steps"].tolist() == [16, 16]
+    assert run.state.buffers["moments"].tolist() == [[1, 15], [1, 15]]
+
+
+def test_the_teacher_is_what_is_judged_and_kept() -> None:
+    pop = population(MeanTeacher(PARAMS), [0], epochs=2)
+    chosen = pop.train()[0].selected["auc"].weights
+    test = pop.members[0].task.test
+    proba, _ = pop.predict(0, chosen[None], test)
+    of_student = chosen.clone()
+    of_student[pop.stack.columns(["encoder.", "head."])] = 0.0
+    assert (pop.predict(0, of_student[None], test)[0] == proba).all()
+    of_student[pop.stack.columns(["teacher."])] = 0.0
+    assert (pop.predict(0, of_student[None], test)[0] != proba).any()
+
+
+@pytest.mark.parametrize("stackable", [True, False])
+def test_members_together_are_members_alone(stackable: bool) -> None:
+    method = type("Own", (MeanTeacher,), {"stackable": stackable})(PARAMS)
+    two = trained(method, [0, 1], epochs=2, unequal=True)
+    for seed in (0, 1):
+        (alone,) = trained(method, [seed], epochs=2, unequal=True)
+        assert_same(alone, two[seed])
+
+
+def test_members_that_leave_take_their_buffers_with_them() -> None:
+    """When one member has settled, the steps of the others are not counted as its own."""
+    pop = population(MeanTeacher(PARAMS), [0, 1, 2], epochs=60, patience=2)
+    outcomes = pop.train()
+    steps = pop.steps(pop.method.stages[0])
+    assert len({outcome.epochs for outcome in outcomes}) > 1  # else this test shows nothing
+    assert pop.state.buffers["steps"].tolist() == [outcome.epochs * steps for outcome in outcomes]
+
+
+class Scaled(DLLP):
+    """Has a parameter that is a single number, halved after every step."""
+
+    phases = (Phase("rest", ("encoder.", "head.")),)
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        network = super().build(encoder, schema)
+        network.register_parameter("scale", nn.Parameter(torch.tensor(8.0)))
+        return network
+
+    def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+        del now
+        return {"scale": weights["scale"] / 2}
+
+
+def test_a_parameter_may_be_a_single_number() -> None:
+    pop = population(Scaled(MethodParams(hidden=16, learning_rate=0.01)), [0, 1])
+    run = StageRun(pop, pop.method.stages[0], pop.state)
+    run.run_epoch(0)
+    assert run.theta.detach()[:, pop.stack.place("scale")].tolist() == [[8 / 2**8]] * 2
+
+
+def test_a_name_that_is_not_there_is_a_clear_error() -> None:
+    class Mistaken(DLLP):
+        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+            del now
+            return {"haed.0.bias": weights["head.0.bias"]}
+
+    with pytest.raises(ValueError, match=r"has no parameter 'haed\.0\.bias'\. It has: .*head\.0\.bias"):
+        trained(Mistaken(MethodParams(hidden=16, learning_rate=0.01)), [0])
+
+
+def test_an_average_of_whole_numbers_is_refused() -> None:
+    class Careless(DLLP):
+        def build(self, encoder: Encoder, schema: Schema) -> Network:
+            network = super().build(encoder, schema)
+            network.register_buffer("codes", torch.tensor([3, 5]))
+            return network
+
+        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+            del now
+            return {"codes": 0.9 * weights["codes"]}
+
+    with pytest.raises(ValueError, match=r"torch.float32 for buffer 'codes', which holds torch.int64"):
+        trained(Careless(MethodParams(hidden=16, learning_rate=0.01)), [0])

@@ -1,0 +1,231 @@
+"""Stages and phases: what each starts from and updates, what becomes of regimes, warm-ups and buffers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from small import population, together, trained
+from torch import Tensor
+
+from llpbench.core.bags import Bags, FloatArray, Schema
+from llpbench.core.cell import Epoch
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
+from llpbench.core.model import Encoder, Model, Network
+from llpbench.core.tables import Assignment
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import permuted_within, toy_assignment, toy_table
+from llpbench.methods.dllp import DLLP
+from llpbench.training.members import Outcome
+from llpbench.training.selection import HANDOVER
+from llpbench.training.stack import AdamW
+from llpbench.training.stage import StageRun
+from llpbench.training.state import State
+
+SMALL = MethodParams(hidden=16, learning_rate=0.01)
+
+
+def weights(outcome: Outcome) -> Tensor:
+    return outcome.selected["auc"].weights
+
+
+class TwoPlayers(DLLP):
+    """Encoder and head as two players, the head's turn second."""
+
+    phases = (Phase("encoder", ("encoder.",)), Phase("head", ("head.",)))
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        loss = super().loss(model, bags, now)
+        return loss if now.phase == "encoder" else 0.0 * loss
+
+
+def test_a_phase_updates_its_own_modules_alone() -> None:
+    pop = population(TwoPlayers(replace(SMALL, weight_decay=0.0)), [0], epochs=1)
+    before = pop.stack.theta[0].clone()
+    (outcome,) = pop.train()
+    head = pop.stack.columns(["head."])
+    assert torch.equal(weights(outcome)[head], before[head])  # its loss was 0
+    assert not torch.equal(weights(outcome)[~head], before[~head])
+
+
+class PseudoLabels(DLLP):
+    """Two stages: bags, then rows with labels that `prepare` makes of the first stage's predictions."""
+
+    stages = (Stage("bags"), Stage("rows", unit="rows", refresh=2))
+    calls: list[tuple[str, str, float, float]]
+
+    def prepare(self, member: Member, now: Now) -> FloatArray | None:
+        proba = member.proba()
+        assert member.encode().shape == (len(proba), 8)
+        self.calls.append((now.stage, now.phase, float(now.epoch), float(now.step)))
+        with torch.no_grad():
+            member.network.head[4].bias.add_(1.0)
+        return None if now.stage == "bags" else np.asarray(np.eye(2)[proba.argmax(axis=1)])
+
+
+def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method = PseudoLabels(SMALL)
+    method.calls = []
+    pop = population(method, [1], epochs=8)
+    started: list[Tensor] = []
+    first: dict[str, Tensor] = {}
+    run = pop.run
+
+    def watched(stage: Stage, state: State, on_epoch: Any = None) -> None:
+        started.append(state.weights[0].clone())
+        run(stage, state, on_epoch)
+        if stage.name == "bags":
+            first.update({name: choice.weights for name, choice in pop.outcomes[0].selected.items()})
+
+    monkeypatch.setattr(pop, "run", watched)
+    (outcome,) = pop.train()
+    steps = pop.steps(method.stages[1])
+    rows = [("rows", "", epoch, epoch * steps) for epoch in (0, 2, 4, 6)]
+    assert method.calls == [("bags", "", 0, 0), *rows, *rows]
+    assert torch.equal(started[1], first[HANDOVER["fine"]])
+    assert torch.equal(started[2], first[HANDOVER["coarse"]])
+    assert not torch.equal(started[1], started[2])
+    assert outcome.epochs == 24
+    assert set(pop.state.targets.values[0].unique().tolist()) == {0.0, 1.0}
+    assert set(outcome.selected) == set(CRITERIA)
+
+
+def test_each_regime_gets_what_it_would_get_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = PseudoLabels(SMALL)
+    method.calls = []
+    (both,) = population(method, [0], epochs=4).train()
+    for regime, handover in HANDOVER.items():
+        with monkeypatch.context() as patch:
+            patch.setattr("llpbench.training.population.HANDOVER", {regime: handover})
+            (alone,) = population(method, [0], epochs=4).train()
+        assert {CRITERIA[name].regime for name in alone.selected} == {regime}
+        for name, choice in alone.selected.items():
+            assert torch.equal(choice.weights, both.selected[name].weights)
+
+
+class TwoTurns(DLLP):
+    """One player with two turns a step, another with one, at learning rates of their own."""
+
+    phases = (Phase("body", ("encoder.",)), Phase("body", ("encoder.",)), Phase("head", ("head.",), rate=0.0))
+
+
+def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> None:
+    pop = population(TwoTurns(SMALL), [0], epochs=1)
+    before = pop.stack.theta[0].clone()
+    counted: list[AdamW] = []
+    step = AdamW.step
+
+    def counting(self: AdamW, theta: Tensor, gradient: Tensor) -> None:
+        counted.append(self)
+        step(self, theta, gradient)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AdamW, "step", counting)
+        (outcome,) = pop.train()
+    steps = pop.steps(pop.method.stages[0])
+    assert [counted.count(optimiser) for optimiser in dict.fromkeys(counted)] == [2 * steps, steps]
+    head = pop.stack.columns(["head."])
+    assert torch.equal(weights(outcome)[head], before[head])
+    assert not torch.equal(weights(outcome)[~head], before[~head])
+
+
+class WarmUp(DLLP):
+    """Two epochs without validation, of another loss, then the usual."""
+
+    stages = (Stage("warm-up", epochs=2, judged=False), Stage("main", rate=0.5))
+    seen: list[str]
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        self.seen.append(f"{now.stage} {now.phase} {int(now.epochs)}")
+        return super().loss(model, bags, now) * (3.0 if now.stage == "warm-up" else 1.0)
+
+
+def test_a_warm_up_is_not_judged_and_hands_over_its_last_weights() -> None:
+    method = WarmUp(SMALL)
+    method.seen = []
+    method.stackable = False  # type: ignore[misc]  # so that `now` can be looked at
+    pop = population(method, [0], epochs=3)
+    seen: list[Epoch] = []
+    run = StageRun(pop, method.stages[0], pop.state)
+    run.run(seen.append)
+    assert [epoch.criterion for epoch in seen] == ["loss", "loss"]
+    assert all(np.isfinite(epoch.value) for epoch in seen)
+    assert pop.outcomes[0].selected == {}
+    assert torch.equal(pop.state.weights[0], run.theta[0].detach())
+    (outcome,) = population(method, [0], epochs=3).train()
+    assert outcome.epochs == 5
+    assert set(method.seen) == {"warm-up train 2", "main train 3"}
+    assert outcome.selected["auc"].epoch < 3
+
+
+def test_a_phase_of_which_no_parameter_is_known_is_refused() -> None:
+    mistyped = type("Mistyped", (TwoPlayers,), {"phases": (Phase("encoder", ("encodr.",)),)})
+    with pytest.raises(ValueError, match=r"begins with 'encodr\.'"):
+        trained(mistyped(SMALL), [0])
+
+
+class ThreeStages(DLLP):
+    """Two judged stages before the last."""
+
+    stages = (Stage("a"), Stage("b"), Stage("c"))
+
+
+def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_one_run() -> None:
+    table, whole = toy_table(), toy_assignment()
+    inside = type(whole.split)(whole.split.train, whole.validation.ravel(), whole.split.test)
+    assignment = Assignment(inside, whole.train, whole.validation, whole.test)
+    lasted, chosen = [], []
+    for each in (table, permuted_within(table, assignment.validation)):
+        (outcome,) = together(ThreeStages(SMALL), {0: build_task(each, assignment)}, epochs=30, patience=2).train()
+        lasted.append(outcome.epochs)
+        chosen.append({name: c.weights for name, c in outcome.selected.items() if CRITERIA[name].regime == "coarse"})
+    assert lasted[0] != lasted[1]  # else this test shows nothing
+    assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
+
+
+class UnjudgedBetween(DLLP):
+    """A stage without epochs to choose from stands between two that have."""
+
+    stages = (Stage("a"), Stage("b", epochs=2, judged=False), Stage("c", epochs=1))
+    starts: ClassVar[list[Tensor]] = []
+
+    def prepare(self, member: Member, now: Now) -> None:
+        if now.stage in ("b", "c"):
+            self.starts.append(torch.cat([p.detach().flatten() for p in member.network.parameters()]).clone())
+
+
+def test_what_an_unjudged_stage_has_learned_is_what_the_next_one_starts_from() -> None:
+    UnjudgedBetween.starts.clear()
+    trained(UnjudgedBetween(SMALL), [0])
+    b, c = UnjudgedBetween.starts[:2]
+    assert not torch.equal(b, c)
+
+
+class Remembering(PseudoLabels):
+    """Counts in a buffer how often it was prepared in the second stage."""
+
+    seen: list[float]
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        network = super().build(encoder, schema)
+        network.register_buffer("count", torch.zeros(()))
+        return network
+
+    def prepare(self, member: Member, now: Now) -> FloatArray | None:
+        if now.stage == "rows":
+            self.seen.append(float(member.network.count))
+            member.network.count.add_(1)
+        return super().prepare(member, now)
+
+
+def test_buffers_of_one_regime_do_not_reach_the_other() -> None:
+    method = Remembering(SMALL)
+    method.calls, method.seen = [], []
+    population(method, [0], epochs=4).train()
+    assert method.seen == [0.0, 1.0, 0.0, 1.0]

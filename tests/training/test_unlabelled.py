@@ -1,0 +1,112 @@
+"""Bags of which nobody knows the labels of rows, in validation and test: coarse-grained criteria, metrics of bags."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small import together
+
+from llpbench.core.bags import Holdout, Task
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import MethodParams
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
+from llpbench.data.toy import toy_task
+from llpbench.methods.dllp import DLLP
+from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE
+from llpbench.training.cells import fit_direct, train_population
+from llpbench.training.device import Machine
+from llpbench.training.judging import judge
+from llpbench.training.specification import make_cell
+
+SMALL = MethodParams(hidden=16, learning_rate=0.01)
+COARSE = {name for name, criterion in CRITERIA.items() if criterion.regime == "coarse"}
+
+
+def unlabelled(task: Task) -> Task:
+    """The same where nobody knows the label of any row."""
+
+    def without(holdout: Holdout) -> Holdout:
+        return replace(holdout, labels=None)
+
+    return replace(task, validation=without(task.validation), test=without(task.test), train_labels=None)
+
+
+def test_coarse_criteria_alone_are_selected_and_as_with_labels() -> None:
+    with_labels = together(DLLP(SMALL), {0: toy_task(0), 1: toy_task(1)})
+    population = together(DLLP(SMALL), {0: unlabelled(toy_task(0)), 1: unlabelled(toy_task(1))})
+    for known, unknown in zip(with_labels.train(), population.train(), strict=True):
+        assert set(unknown.selected) == COARSE
+        for name, choice in unknown.selected.items():
+            assert choice.epoch == known.selected[name].epoch
+            assert choice.value == known.selected[name].value
+            assert torch.equal(choice.weights, known.selected[name].weights)
+    for number in (0, 1):
+        results, full = judge(population, number), judge(with_labels, number)
+        assert set(results) == COARSE
+        for name, result in results.items():
+            assert set(result["test"]) == {"mpiou", "l1"}
+            assert result["test"] == {metric: full[name]["test"][metric] for metric in ("mpiou", "l1")}
+            assert result["diagnostics"] == {}
+
+
+def test_a_run_ends_when_the_coarse_criteria_have_settled() -> None:
+    """What labels would have said does not keep it alive."""
+    population = together(DLLP(SMALL), {0: unlabelled(toy_task(0))}, epochs=60, patience=3)
+    (outcome,) = population.train()
+    assert outcome.epochs == max(choice.epoch for choice in outcome.selected.values()) + 3 + 1
+
+
+def test_what_follows_a_judged_stage_is_run_once() -> None:
+    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
+    population, known = (together(method, {0: task}) for task in (unlabelled(toy_task(0)), toy_task(0)))
+    (outcome,), (full,) = population.train(), known.train()
+    assert outcome.epochs == 3 + 3  # and not for the other regime again
+    assert full.epochs == 3 + 3 + 3
+    assert set(outcome.selected) == COARSE
+    for name, choice in outcome.selected.items():
+        assert torch.equal(choice.weights, full.selected[name].weights)
+        assert choice.training == "coarse"
+
+
+@pytest.mark.parametrize("name", ["dllp", "tabllp-bdc", "tabllp-pse"])
+def test_a_neural_method_gets_results(name: str) -> None:
+    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
+    method = METHODS.get(name)(read_params(METHODS.get(name).Params, cell.params, name))
+    (result,) = train_population(cell, method, {0: unlabelled(toy_task(0))}, Machine(), None)
+    assert (result.status, result.reason) == ("ok", "")
+    assert set(result.results) == COARSE
+    assert set(result.curves) <= COARSE
+    assert result.curves
+    for chosen in result.results.values():
+        assert set(chosen["test"]) == {"mpiou", "l1"}
+        assert set(chosen["diagnostics"]) <= {"lambda", "gamma"}
+
+
+@pytest.mark.parametrize("name", ["bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"])
+def test_a_direct_method_gets_results(name: str) -> None:
+    found, full = (fit_direct(METHODS.get(name)(), 0, task) for task in (unlabelled(toy_task(0)), toy_task(0)))
+    assert (found.status, found.reason) == ("ok", "")
+    assert set(found.results) == COARSE
+    for criterion, chosen in found.results.items():
+        assert chosen["validation"] == full.results[criterion]["validation"]
+        assert chosen["test"] == {metric: full.results[criterion]["test"][metric] for metric in ("mpiou", "l1")}
+
+
+def test_labels_of_the_test_split_alone_are_used_there() -> None:
+    task = replace(unlabelled(toy_task(0)), test=toy_task(0).test)
+    population = together(DLLP(SMALL), {0: task})
+    assert set(population.train()[0].selected) == COARSE
+    for result in judge(population, 0).values():
+        assert 0 <= result["test"]["auc"] <= 1
+        assert np.isfinite(result["diagnostics"]["cas"])
+
+
+def test_a_member_with_labels_and_one_without_cannot_train_together() -> None:
+    with pytest.raises(LLPBenchError, match="same shape"):
+        together(DLLP(SMALL), {0: toy_task(0), 1: unlabelled(toy_task(1))})
