@@ -15,6 +15,7 @@ from llpbench.cli.tables import plan_table
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.core.registry import BAGGINGS
 from llpbench.results.journal import FILE, read, to_line
 from llpbench.running.estimates import Estimator
 from llpbench.running.obstacles import Obstacle, obstacles
@@ -53,7 +54,7 @@ def test_names_may_be_codes_globs_and_all() -> None:
         "bag-mean-linear on adult ordered 256",
         "bag-mean-linear on credit ordered 256",
     ]
-    assert len(described(methods="all", baggings="all")) == 2 * len(described(methods="all"))
+    assert len(described(methods="all", baggings="all")) == len(BAGGINGS.names()) * len(described(methods="all"))
 
 
 def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
