@@ -12,9 +12,9 @@ import click
 
 from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
-from llpbench.cli.data import data
+from llpbench.cli.fetching import data
 from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
-from llpbench.cli.restamp import restamp
+from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.running.settings import PLOTS, Settings, resolve
 

@@ -27,7 +27,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry
 from llpbench.core.syntax import Imported, canonical
 
-CONTRIBUTED = ("llpbench.methods", "llpbench.datasets", "llpbench.encoders")
+CONTRIBUTED = {registry.package for registry in (METHODS, DATASETS, BAGGINGS, ENCODERS)}
 """packages whose modules are followed; everything else in llpbench is the engine"""
 
 

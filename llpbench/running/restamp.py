@@ -35,8 +35,8 @@ from llpbench.running.display import Display
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import attempt
 from llpbench.running.runner import about, interruptible
-from llpbench.running.sampling import Group, Part, draw, populations
-from llpbench.running.sampling import parts as parts_of
+from llpbench.running.samples import Group, Part, draw, populations
+from llpbench.running.samples import parts as parts_of
 from llpbench.running.schedule import Job
 
 MEMORY = ".restamp.json"

@@ -19,7 +19,7 @@ from llpbench.results.staleness import stale_runs
 from llpbench.running import restamp as module
 from llpbench.running import runner
 from llpbench.running.restamp import MEMORY, Restamped, difference, restamp
-from llpbench.running.sampling import draw, populations
+from llpbench.running.samples import draw, populations
 from llpbench.training import cells as training
 
 
