@@ -61,7 +61,7 @@ class Measurement:
     """per epoch of all members, the best of the repeats"""
     first: float
     """seconds of the first step: compilation and warm-up"""
-    memory_mb: float
+    memory_mb: float | None
     """peak of the GPU, or of the process so far"""
 
     @property
@@ -169,7 +169,7 @@ def as_table(rows: list[Measurement], title: str) -> Table:
             f"{row.seed_epochs:.3f}",
             f"{row.seed_epochs / baseline.seed_epochs:.2f}x",
             "" if row is baseline else f"{row.seconds / alone:.2f}x",
-            f"{row.memory_mb:,.0f}",
+            "unknown" if row.memory_mb is None else f"{row.memory_mb:,.0f}",
             f"{row.first:.1f}",
         )
     return table

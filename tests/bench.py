@@ -19,7 +19,8 @@ import pytest
 from llpbench.cli.main import main
 from llpbench.core import registry
 from llpbench.core.cell import Cell, Protocol
-from llpbench.core.record import Record, Status
+from llpbench.core.provenance import NUMERICS
+from llpbench.core.record import SCHEMA, Record, Status
 from llpbench.running.settings import Settings, resolve
 
 PLUGIN = '''
@@ -144,21 +145,26 @@ def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float
     """A plausible record."""
     test = {"auc": 0.8, "accuracy": 0.7}
     record = Record(
-        schema=1,
+        schema=SCHEMA,
         run=cell.run_id(seed),
         cell=cell.id,
         seed=seed,
         spec=cell.spec,
-        method={"kind": "neural", "role": "", "reference": ""},
+        method={"kind": "neural", "role": "", "reference": "", "changed": {}},
+        dataset={"code": "", "licence": "", "rows": None, "numeric": None, "categorical": None, "classes": None},
         status=status,
         reason="" if status == "ok" else "bad luck",
         results={"auc": {"epoch": 3, "validation": 0.8, "test": test}} if status == "ok" else {},
+        curves={},
         epochs=4,
         parameters=100,
         times={"total": seconds},
         memory_mb=100.0,
         members=1,
         data={"fingerprint": "f", "manifest": "m"},
+        bags={},
+        sources={},
+        numerics=NUMERICS,
         code={"version": "0", "commit": None, "dirty": None},
         libraries={},
         hardware={"device": "cpu"},

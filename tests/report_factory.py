@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record
 
 PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
@@ -87,7 +88,7 @@ def record(
         "bags": {"number": 20, "sizes": [bag_size or 5] * 3, "validation": 3, "test": 3, "histograms": HISTOGRAMS},
         "data": {"fingerprint": f"table of {dataset}", "manifest": f"{dataset} {bagging} {bag_size} {seed}"},
         "sources": {"method": f"{method} 1", "dataset": f"{dataset} 1", "bagging": f"{bagging} 1", "encoder": encoder},
-        "numerics": 1,
+        "numerics": NUMERICS,
         "code": {"version": "0.1.0", "commit": "0123456789abcdef", "dirty": False},
         "libraries": {"torch": "2.13.0", "numpy": "2.4.6"},
         "hardware": {

@@ -1,1 +1,4 @@
-"""The command line: parses, calls, prints."""
+"""The command line of llpbench: it parses, calls and prints."""
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+"""exit codes; 0 is all well"""

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench import __version__
+from llpbench.cli import FAILED, INTERRUPTED, USAGE
+from llpbench.cli.fetching import data
+from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
+from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
-from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PLOTS, PRESETS, Settings, default, resolve
+from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
     from llpbench.results.merging import Merged
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
-"""exit codes; 0 is all well"""
 
 
 def main() -> None:
@@ -56,44 +55,37 @@ def cli() -> None:
     """
 
 
-def run_options(command: Command) -> Command:
-    """The flags that `settings.OPTIONS` declares, with --preset and --config."""
-    for name, option in reversed(OPTIONS.items()):
-        given = default(name)
-        text = option.help if given is None else f"{option.help} [default: {given}]"
-        if option.form == "switch":
-            decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
-        else:
-            decorate = click.option(f"--{name}", metavar=option.metavar, multiple=option.form == "many", help=text)
-        command = decorate(command)
-    command = click.option("--config", metavar="FILE", help="A TOML file with the same names as the flags.")(command)
-    text = f"{' or '.join(PRESETS)}: what holds unless flags or the file say otherwise. [default: {DEFAULT_PRESET}]"
-    return click.option("--preset", metavar="NAME", help=text)(command)
-
-
-plugin_option = click.option("--plugin", multiple=True, metavar="FILE", help=OPTIONS["plugin"].help)
-data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-dir"].help)
+cli.add_command(data)
+cli.add_command(restamp)
 
 
 @cli.command()
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
-    """Run what is missing and write the leaderboards."""
+    """Run what is missing, or was made by other code than today's, and write the leaderboards."""
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
+    from llpbench.report import make_report, write_report
+    from llpbench.results.merging import disputes
+    from llpbench.results.staleness import stale_runs
     from llpbench.running import runner
     from llpbench.running.display import make_display
 
     chosen = [] if settings.study is None else _select_studies(settings.study)
-    outcome = runner.run(settings, make_display())
+    summary = runner.run(settings, make_display())
+    found, records = summary.contents, list(summary.contents.records.values())
+    warnings = [*found.warnings, *disputes(found.disputed.values())]
+    made = make_report(records, warnings=warnings, stale=stale_runs(records))
+    # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
+    write_report(made, settings.out, plots=settings.out / PLOTS if chosen else None)
     if chosen:
-        _show_studies(chosen, outcome.records)
+        _show_studies(chosen, records)
         click.echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(outcome.leaderboards, settings.out)
-    return FAILED if outcome.incomplete else 0
+        _show_leaderboards(made.leaderboards, settings.out)
+    return FAILED if summary.incomplete else 0
 
 
 @cli.command()
@@ -114,7 +106,7 @@ def list_(what: str, plugin: tuple[str, ...]) -> int:
     if what == "studies":
         show(studies_table(_select_studies("paper")))
         return 0
-    _load_plugins(plugin)
+    load_plugins(plugin)
     show(registry_table(REGISTRIES[what.removesuffix("s")]))
     return 0
 
@@ -124,7 +116,7 @@ def list_(what: str, plugin: tuple[str, ...]) -> int:
 @plugin_option
 def check(method: str, plugin: tuple[str, ...]) -> int:
     """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
-    _load_plugins(plugin)
+    load_plugins(plugin)
     from llpbench.cli.tables import show, verdicts_table
     from llpbench.conformance import find, run_checks, summary
 
@@ -137,68 +129,6 @@ def check(method: str, plugin: tuple[str, ...]) -> int:
     return FAILED if failed else 0
 
 
-@cli.group()
-def data() -> None:
-    """Find, download and check datasets."""
-
-
-@data.command("list")
-@data_dir_option
-@plugin_option
-def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Show every dataset and where it would be read from."""
-    from llpbench.cli.tables import catalogue_table, show
-    from llpbench.data.catalogue import catalogue
-
-    _load_plugins(plugin)
-    show(catalogue_table(catalogue(data_dir)))
-    return 0
-
-
-@data.command("fetch")
-@click.argument("datasets", default="all")
-@data_dir_option
-@plugin_option
-def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine."""
-    from llpbench.data.catalogue import fetch
-
-    failed = 0
-    for name in _select_datasets(datasets, plugin):
-        try:
-            click.echo(f"{name}: {fetch(name, data_dir)}")
-        except LLPBenchError as error:  # one source that is down must not keep the others away
-            click.echo(f"llpbench: {error}", err=True)
-            failed += 1
-    return FAILED if failed else 0
-
-
-@data.command("verify")
-@click.argument("datasets", default="all")
-@data_dir_option
-@plugin_option
-def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Check the local copies of DATASETS against their declarations."""
-    from llpbench.cli.tables import findings_table, show
-    from llpbench.data.catalogue import verify
-
-    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
-    show(findings_table(findings))
-    return 0 if all(found.ok for found in findings) else FAILED
-
-
-journal_option = click.option(
-    "--journal",
-    "journals",
-    multiple=True,
-    metavar="PATH",
-    help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
-)
-out_option = click.option(
-    "--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
-)
-
-
 @cli.command()
 @journal_option
 @out_option
@@ -207,6 +137,7 @@ out_option = click.option(
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
 @click.option("--formats", metavar="NAMES", default="", help="Write every table as csv, json or tex, too (csv,tex).")
+@plugin_option
 def report(
     journals: tuple[str, ...],
     out: str,
@@ -215,21 +146,26 @@ def report(
     study: str | None,
     common: bool,
     formats: str,
+    plugin: tuple[str, ...],
 ) -> int:
     """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
     from llpbench.report import make_report, select_formats, write_report
+    from llpbench.results.staleness import stale_runs
 
     wanted = select_formats(formats)
+    load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
-    made = make_report(list(merged.records.values()), warnings=[*merged.warnings, *merged.disputed], common=common)
+    records = list(merged.records.values())
+    warnings = [*merged.warnings, *merged.disputed]
+    made = make_report(records, warnings=warnings, common=common, stale=stale_runs(records))
     folder = Path(out)
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
     write_report(made, folder, plots=pictures, formats=wanted)
     if chosen is None:
         _show_leaderboards(made.leaderboards, folder)
     else:
-        _show_studies(chosen, list(merged.records.values()))
+        _show_studies(chosen, records)
     return 0
 
 
@@ -284,6 +220,8 @@ def _show_plan(settings: Settings) -> int:
 
     found, seconds = runner.preview(settings)
     show(plan_table(found))
+    for change in found.changes:
+        click.echo(f"stale: {change}")
     for reason in found.reasons:
         click.echo(f"impossible: {reason}")
     click.echo(f"{runner.counts(found)}; {runner.about(seconds)} one after the other")
@@ -338,17 +276,3 @@ def _warn(merged: Merged) -> None:
 
     for line in some_of([*merged.warnings, *merged.disputed]):
         click.echo(f"llpbench: {line}", err=True)
-
-
-def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.core.registry import DATASETS
-
-    _load_plugins(plugin)
-    return DATASETS.select(pattern)
-
-
-def _load_plugins(plugin: tuple[str, ...]) -> None:
-    from llpbench.core.registry import load_plugin
-
-    for path in plugin:
-        load_plugin(path)

@@ -29,6 +29,7 @@ _STYLES = {
     "done": "green",
     "ok": "green",
     "failed": "red",
+    "stale": "magenta",
     "to run": "cyan",
     "impossible": "yellow",
     "does not apply": "yellow",
@@ -78,9 +79,9 @@ def findings_table(findings: Iterable[Findings]) -> Table:
 
 def plan_table(plan: Plan) -> Table:
     """Each cell, how it stands, and its seeds."""
-    table = _table(["cell", "state", "done", "failed", "missing"], ())
+    table = _table(["cell", "state", "done", "failed", "stale", "missing"], ())
     for planned in plan.cells:
-        seeds = (_seeds(part) for part in (planned.done, planned.failed, planned.missing))
+        seeds = (_seeds(part) for part in (planned.done, planned.failed, [*planned.stale], planned.missing))
         table.add_row(Text(_cell(planned.cell)), Text(planned.state, style=_STYLES[planned.state]), *seeds)
     return table
 

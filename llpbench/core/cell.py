@@ -43,12 +43,22 @@ class Cell:
     """every hyperparameter of the pretraining; empty where there is none"""
     protocol: Protocol | None = Protocol()
     """None for direct methods, which have no epochs"""
+    precision: str = "float32"
+    """of the networks: `float32`, or `bfloat16` for autocast on a GPU; direct methods have but float32"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The canonical specification, of JSON types only."""
+        """The canonical specification, of JSON types only; without precision where that is float32."""
         spec = asdict(self)
+        if self.precision == "float32":  # results of other precisions came later, and no id was to change
+            del spec["precision"]
         return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def of(spec: Mapping[str, Any]) -> Cell:
+        """The cell with this `spec`. Raises `TypeError` if it is none of this version."""
+        protocol = spec["protocol"]
+        return Cell(**{**spec, "protocol": None if protocol is None else Protocol(**protocol)})
 
     @cached_property
     def id(self) -> str:
@@ -63,6 +73,7 @@ class Cell:
     def __str__(self) -> str:
         encoder = f" {self.encoder}" if self.encoder else ""
         encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
+        encoder += f" {self.precision}" if self.precision != "float32" else ""
         return f"{self.method}{encoder} on {self.dataset} {self.bagging} {self.bag_size}"
 
 
@@ -76,8 +87,6 @@ class Environment:
     """CPU threads of one cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
     """`torch.compile`; None: on a GPU only"""
-    precision: str = "float32"
-    """`float32`, or `bfloat16` for autocast on a GPU"""
     members: int | None = None
     """most members trained together; None: all seeds of a cell"""
     data_dir: str | None = None

@@ -64,8 +64,8 @@ class Record(TypedDict):
     other steps), evaluate, predict (the test rows, once), test (predictions at every best epoch and their judgement),
     `stage NAME` for each stage, total; the population's own, divided by its members. `pretraining` is what its
     pretraining took when it was computed, for whichever run, and not part of total. What was not measured is absent"""
-    memory_mb: float
-    """peak memory of the population: of the GPU, or on CPU of the process"""
+    memory_mb: float | None
+    """peak memory of the population: of the GPU, or on CPU of the process; null where the platform does not tell"""
     members: int
     """members trained together"""
     data: dict[str, str]
@@ -80,12 +80,13 @@ class Record(TypedDict):
     numerics: int
     """version of what the engine computes (`core.provenance.NUMERICS`)"""
     restamped: NotRequired[dict[str, Any]]
-    """where `sources` and `numerics` were renewed without running again: `when`, `commit`, and the `sample` (number of
-    runs) made again then with equal results"""
+    """where `sources` and `numerics` were renewed without running again (`llpbench restamp`): `when`, `commit` and
+    whether the code was `dirty`, and the `sample`: number of runs made again then, with equal results"""
     code: dict[str, Any]
     """version, commit, dirty"""
     libraries: dict[str, str]
     hardware: dict[str, Any]
-    """device, name, threads, compiled, precision; `shared`: whether others used the device at the end of the run"""
+    """device, name, threads, compiled, precision; `shared`: whether others used the device at the end of the run, null
+    if that is unknown"""
     finished: str
     """UTC, ISO 8601"""

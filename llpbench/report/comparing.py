@@ -12,7 +12,7 @@ from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import protocol_text
-from llpbench.results.journal import keep
+from llpbench.results.journal import settle
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def compare(own: Mapping[str, Record], published: Mapping[str, Record]) -> Compa
     tasks = {_task(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _task(record) in tasks}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
-    kept = {run: keep([near[run]] if run in near else [], record)[-1] for run, record in own.items()}
+    kept = {run: settle([near[run], record] if run in near else [record])[-1] for run, record in own.items()}
     leaderboards = tabulate([*{**near, **kept}.values()])
     return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
 

@@ -1,14 +1,14 @@
 """The journal: an append-only file of results, one JSON object a line.
 
-Only the driver writes it, one `write` and one `fsync` a record, and meanwhile it holds a lock. What a kill or a full
-disk can leave behind is therefore a torn last line at most; it is dropped, and its run repeated. The last record of a
-run counts, so a retry simply appends, and the concatenation of two machines' journals is their merge.
+Only the driver writes it, one `write` and one `fsync` a record, and meanwhile it holds a lock: on a file beside it,
+which stays behind but is locked only as long as a process lives. What a kill or a full disk can leave is therefore a
+torn last line at most; it is dropped, and its run repeated. Of several records of a run `settle` says what counts,
+mostly the last, so a retry simply appends, and the concatenation of two machines' journals is their merge.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
 import json
 import math
@@ -20,15 +20,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, get_args
 
+from filelock import FileLock, Timeout
+
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA, Record, Status
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
+LOCK = ".journal.lock"
+"""name of the file beside it that its writer locks"""
 
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
-_DICTIONARIES = ("spec", "method", "results", "times", "data", "code", "libraries", "hardware")
+_DICTIONARIES = (
+    *("spec", "method", "dataset", "results", "curves", "times", "data", "bags", "sources", "code", "libraries"),
+    "hardware",
+)
 _SPEC: dict[str, Any] = {
     "method": str,
     "dataset": str,
@@ -61,7 +68,7 @@ def read(path: Path) -> Contents:
     """The records of a journal; none if there is no such file.
 
     Lines that cannot be read become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or
-    written by a newer llpbench.
+    written by a newer or older llpbench.
     """
     try:
         mode = path.stat().st_mode
@@ -88,19 +95,21 @@ class Journal:
         """Open or create the journal in `folder` and mend its end. Raises `LLPBenchError` if that cannot be done."""
         self.path = folder / FILE
         read(self.path)  # a stranger's file must be refused before anything is locked or mended
+        self._lock = FileLock(folder / LOCK, timeout=0)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        except OSError as error:
+            self._lock.acquire()
+        except Timeout as error:
             raise LLPBenchError(
-                f"results cannot be written to {str(folder)!r}: {_reason(error)}. Choose another --out."
+                f"another llpbench is writing to {str(self.path)!r}. Wait until it ends, or choose another --out."
             ) from error
+        except OSError as error:
+            raise _unwritable(folder, error) from error
         try:
-            self._lock()
             self.contents = read(self.path)
-            self._mend()
+            self._file = self._open()
         except BaseException:
-            os.close(self._file)
+            self._lock.release()
             raise
 
     def __enter__(self) -> Journal:
@@ -110,6 +119,7 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         os.close(self._file)
+        self._lock.release()
 
     def append(self, record: Record) -> None:
         """Write one record so that it survives a crash of the machine. Raises `LLPBenchError` if the disk is full."""
@@ -126,40 +136,60 @@ class Journal:
                 f"journal {str(self.path)!r} cannot be written: {_reason(error)}. What is in it is safe: "
                 "make room and run the same command again."
             ) from error
-        self.contents.records[record["run"]] = record
+        run, known = record["run"], self.contents
+        earlier = known.disputed.get(run) or ((known.records[run],) if run in known.records else ())
+        kept = settle([*earlier, record])
+        known.records[run] = kept[-1]
+        known.disputed.pop(run, None)
+        if len(kept) > 1:
+            known.disputed[run] = tuple(kept)
 
-    def _lock(self) -> None:
+    def _open(self) -> int:
+        """The file, its end mended."""
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LLPBenchError(
-                f"another llpbench is writing to {str(self.path)!r}. Wait until it ends, or choose another --out."
-            ) from error
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
-            raise LLPBenchError(
-                f"journal {str(self.path)!r} cannot be locked: {_reason(error)}. Choose an --out on another disk."
-            ) from error
-
-    def _mend(self) -> None:
+            raise _unwritable(self.path.parent, error) from error
         try:
             if self.contents.unterminated:
-                os.write(self._file, b"\n")
-            elif os.fstat(self._file).st_size > self.contents.end:
-                os.ftruncate(self._file, self.contents.end)
+                os.write(file, b"\n")
+            elif os.fstat(file).st_size > self.contents.end:
+                os.ftruncate(file, self.contents.end)
         except OSError as error:
+            os.close(file)
             raise LLPBenchError(f"journal {str(self.path)!r} cannot be mended: {_reason(error)}. Make room.") from error
+        return file
 
 
-def keep(earlier: Sequence[Record], record: Record) -> list[Record]:
-    """The records to be kept of one run once there is another, that which counts last.
+def settle(records: Sequence[Record]) -> list[Record]:
+    """What is kept of one run's records, given as they came: that which counts last.
 
-    A failure gives way to whatever comes after it, and never takes the place of a success; successes with the same
-    results are one, with different results all of them are kept.
+    Records of other code than the newest are superseded (`core/source.py`), whatever became of them. A failure gives
+    way to whatever comes after it, and never takes the place of a success; successes with the same results are one,
+    with different results all of them are kept.
     """
-    if record["status"] != "ok":
-        return [each for each in earlier if each["status"] == "ok"] or [record]
-    others = [each for each in earlier if each["status"] == "ok" and each["results"] != record["results"]]
-    return [*others, record]
+    if len(records) == 1:
+        return [*records]
+    code = _code(max(reversed(records), key=age))  # of records as old as one another, the last
+    kept: list[Record] = []
+    for record in records:
+        if _code(record) != code:
+            continue
+        if record["status"] == "ok":
+            kept = [each for each in kept if each["status"] == "ok" and each["results"] != record["results"]]
+            kept.append(record)
+        else:
+            kept = [each for each in kept if each["status"] == "ok"] or [record]
+    return kept
+
+
+def age(record: Record) -> tuple[int, str]:
+    """What orders the records of a run by the code that they stand for, the newest last."""
+    return record["numerics"], max(record["finished"], str(record.get("restamped", {}).get("when", "")))
+
+
+def _code(record: Record) -> tuple[int, dict[str, str | None]]:
+    return record["numerics"], record["sources"]
 
 
 def to_line(record: Record) -> bytes:
@@ -181,25 +211,22 @@ def _finite(value: Any) -> Any:
 
 def _parse(data: bytes, path: Path) -> Contents:
     *lines, tail = data.split(b"\n")
-    kept: dict[str, list[Record]] = {}
+    found: dict[str, list[Record]] = {}
     warnings: list[str] = []
-
-    def take(record: Record) -> None:
-        kept[record["run"]] = keep(kept.get(record["run"], ()), record)
-
     for number, line in enumerate(lines, start=1):
-        record = _record(line, path)
+        record = record_in(line, path)
         if record is not None:
-            take(record)
+            found.setdefault(record["run"], []).append(record)
         elif line.strip():
             warnings.append(f"line {number} of {str(path)!r} cannot be read; its run counts as missing")
-    last = _record(tail, path)
+    last = record_in(tail, path)
     if last is not None:
-        take(last)
+        found.setdefault(last["run"], []).append(last)
     elif tail:
         warnings.append(f"the last line of {str(path)!r} is torn; its run counts as missing")
-    if not kept and not _is_ours(data):
+    if not found and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
+    kept = {run: settle(records) for run, records in found.items()}
     return Contents(
         records={run: records[-1] for run, records in kept.items()},
         warnings=tuple(warnings),
@@ -209,8 +236,11 @@ def _parse(data: bytes, path: Path) -> Contents:
     )
 
 
-def _record(line: bytes, path: Path) -> Record | None:
-    """The record in a line, None if there is none. Raises if a newer llpbench wrote it."""
+def record_in(line: bytes, path: Path) -> Record | None:
+    """The record in a line of a journal, None if there is none whole.
+
+    Raises `LLPBenchError` if another version of llpbench wrote it.
+    """
     try:
         value = json.loads(line.decode(), parse_constant=lambda _: None)
         if b"\\ud" in line.lower():  # half of a surrogate pair, perhaps: JSON can name one, no file can hold it
@@ -219,10 +249,12 @@ def _record(line: bytes, path: Path) -> Record | None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("schema"), int) or "run" not in value:
         return None
-    if value["schema"] > SCHEMA:
+    if value["schema"] != SCHEMA:
+        newer = value["schema"] > SCHEMA
         raise LLPBenchError(
-            f"{str(path)!r} was written by a newer llpbench (schema {value['schema']}, this one knows {SCHEMA}). "
-            "Update llpbench, or choose another --out."
+            f"{str(path)!r} was written by {'a newer' if newer else 'an older'} llpbench (schema {value['schema']}, "
+            f"this one knows {SCHEMA}). {'Update llpbench, or choose' if newer else 'Choose'} another --out; "
+            "nothing was changed in it."
         )
     return cast(Record, value) if _is_whole(value) else None
 
@@ -236,10 +268,11 @@ def _is_whole(value: dict[str, Any]) -> bool:
         and isinstance(value["reason"], str)
         and isinstance(value["finished"], str)
         and all(isinstance(value[name], dict) for name in _DICTIONARIES)
-        and all(isinstance(value.get(name, {}), dict) for name in Record.__optional_keys__)
+        and isinstance(value["numerics"], int)
+        and isinstance(value.get("restamped", {}), dict)
         and all(isinstance(value["spec"].get(name), kind) for name, kind in _SPEC.items())
         and all(_is_selected(result) for result in value["results"].values())
-        and (value["status"] != "ok" or "auc" in value["results"])
+        and (value["status"] != "ok" or bool(value["results"]))
     )
 
 
@@ -254,6 +287,10 @@ def _is_ours(data: bytes) -> bool:
     if not data.strip(b"\0\n"):  # zeros are what a crash of the machine can leave
         return True
     return _LINE_START.startswith(data) or any(line.startswith(_LINE_START) for line in data.splitlines())
+
+
+def _unwritable(folder: Path, error: OSError) -> LLPBenchError:
+    return LLPBenchError(f"results cannot be written to {str(folder)!r}: {_reason(error)}. Choose another --out.")
 
 
 def _reason(error: OSError) -> str:

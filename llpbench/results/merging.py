@@ -1,7 +1,7 @@
 """Several journals as one: the work of several machines, or one's own beside what is published.
 
 A run that is in several journals with the same results is kept once; with different results all of its records are
-kept, and reports flag it. A failure gives way to a success.
+kept, and reports flag it, unless they are of different code: then the newest counts. A failure gives way to a success.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import llpbench
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, Journal, keep, read, to_line
+from llpbench.results.journal import FILE, Journal, age, read, settle, to_line
 
 PUBLISHED = "published"
 """names the journal that ships with the package"""
@@ -62,19 +62,17 @@ def published() -> Path:
 
 
 def merge(journals: Iterable[Path]) -> Merged:
-    """Read journals as one (`journal.keep`), whatever their order: of different results the newest counts.
+    """Read journals as one (`journal.settle`), whatever their order: of different results the newest counts.
 
     Raises `LLPBenchError` as `journal.read` does.
     """
-    kept: dict[str, list[Record]] = {}
+    found: dict[str, list[Record]] = {}
     warnings: list[str] = []
     for contents in map(read, journals):
         warnings += contents.warnings
         for run, last in contents.records.items():
-            for record in contents.disputed.get(run, (last,)):
-                kept[run] = keep(kept.get(run, ()), record)
-    newest_last = {run: sorted(records, key=lambda record: record["finished"]) for run, records in kept.items()}
-    return Merged(newest_last, tuple(warnings))
+            found.setdefault(run, []).extend(contents.disputed.get(run, (last,)))
+    return Merged({run: settle(sorted(records, key=age)) for run, records in found.items()}, tuple(warnings))
 
 
 def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
@@ -114,7 +112,7 @@ def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
 
 def _dispute(records: Sequence[Record]) -> str:
     spec, seed = records[-1]["spec"], records[-1]["seed"]
-    chosen = [record["results"]["auc"]["test"] if "auc" in record["results"] else {} for record in records]
+    chosen = [next(iter(record["results"].values()))["test"] for record in records]  # by AUC where labels are known
     values = [test.get("auc") for test in chosen]
     shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in values)
     return (

@@ -21,7 +21,8 @@ from rich.text import Text
 
 from llpbench.core.cell import Epoch
 from llpbench.core.record import Record
-from llpbench.running.schedule import Job, plural
+from llpbench.core.text import plural
+from llpbench.running.schedule import Job
 
 _MOST_RUNNING = 12
 """lines of running cells"""

@@ -12,7 +12,7 @@ from typing import Protocol
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA, Record
-from llpbench.core.registry import METHODS
+from llpbench.core.text import one_line
 from llpbench.running.schedule import Job, Schedule
 
 RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
@@ -62,7 +62,7 @@ class Inline:
 def attempt(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
 ) -> list[Record]:
-    """The records of a job, whatever goes wrong with it. `run`: None for `compute.run_cell`."""
+    """The records of a job, whatever goes wrong with it. `run`: None for `training.cells.run_cell`."""
     from llpbench.training.cells import run_cell  # torch: only where something is computed
 
     try:
@@ -70,14 +70,15 @@ def attempt(
     except LLPBenchError as error:
         return failures(job, str(error))
     except Exception as error:  # a fault of the engine's own must not end a run of many hours either
-        return failures(job, f"{type(error).__name__}: {' '.join(str(error).split())}")
+        return failures(job, one_line(error))
 
 
 def failures(job: Job, reason: str) -> list[Record]:
     """Records of a job that did not live to make its own."""
-    from llpbench.core.provenance import software_facts, utc_now  # torch
+    from llpbench.core.provenance import utc_now
+    from llpbench.training.stamp import cell_facts  # torch
 
-    facts = METHODS.entry(job.cell.method).facts
+    facts = cell_facts(job.cell)
     return [
         Record(
             schema=SCHEMA,
@@ -85,19 +86,20 @@ def failures(job: Job, reason: str) -> list[Record]:
             cell=job.cell.id,
             seed=seed,
             spec=job.cell.spec,
-            method={name: facts.get(name, "") for name in ("kind", "role", "reference")},
             status="failed",
             reason=reason,
             results={},
+            curves={},
             epochs=0,
             parameters=0,
             times={},
-            memory_mb=0.0,
+            memory_mb=None,
             members=0,
             data={},
+            bags={},
             hardware={},
             finished=utc_now(),
-            **software_facts(),  # type: ignore[typeddict-item]
+            **facts,  # type: ignore[typeddict-item]
         )
         for seed in job.seeds
     ]

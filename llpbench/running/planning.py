@@ -1,12 +1,12 @@
-"""The plan of a run: which cells there are, what of them is done, has failed, is to run, or cannot be run and why."""
+"""The plan of a run: which cells there are, what of them is done, failed or stale, is to run, or cannot be and why."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from llpbench.core import studies
 from llpbench.core.cell import Cell
@@ -14,41 +14,44 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record
 from llpbench.core.registry import DATASETS, ENCODERS, METHODS, load_plugin
+from llpbench.core.text import plural
+from llpbench.results.staleness import WhyStale
+from llpbench.running.obstacles import FindObstacle, Obstacle
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings
 from llpbench.training.specification import make_cell
 
-State = Literal["done", "failed", "to run", "impossible"]
-
-
-class Obstacle(NamedTuple):
-    """Why a cell cannot be run."""
-
-    reason: str
-    """with what to do about it"""
-    lasting: bool
-    """it lies in the cell itself; otherwise in data that could not be had this time"""
-
-
-FindObstacle = Callable[[Cell], Obstacle | None]
+State = Literal["done", "failed", "stale", "to run", "impossible"]
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One cell and how its seeds stand."""
+    """One cell and how its seeds stand: each is of one of the four kinds."""
 
     cell: Cell
-    done: tuple[int, ...]
-    failed: tuple[int, ...]
-    missing: tuple[int, ...]
-    """seeds that are to run, or would be but for the obstacle"""
+    done: tuple[int, ...] = ()
+    failed: tuple[int, ...] = ()
+    stale: Mapping[int, str] = field(default_factory=dict)
+    """done or failed with other code than today's, and why that is known"""
+    missing: tuple[int, ...] = ()
+    wanted: tuple[int, ...] = ()
+    """what is to run, or would be but for the obstacle: the missing, and of the others what is to be made again"""
     obstacle: Obstacle | None = None
-    """why the missing seeds cannot be run; None if they can"""
+    """why the wanted seeds cannot be run; None if they can"""
+
+    @property
+    def kept(self) -> set[int]:
+        """Seeds whose records stay as they are."""
+        return {*self.done, *self.failed, *self.stale}.difference(self.wanted)
 
     @property
     def state(self) -> State:
-        if self.missing:
-            return "impossible" if self.obstacle else "to run"
+        if self.wanted and self.obstacle:
+            return "impossible"
+        if self.stale:
+            return "stale"
+        if self.wanted:
+            return "to run"
         return "failed" if self.failed else "done"
 
 
@@ -61,22 +64,33 @@ class Plan:
     @property
     def jobs(self) -> list[Job]:
         """What is to run."""
-        return [Job(planned.cell, planned.missing) for planned in self.of("to run")]
+        return [Job(each.cell, each.wanted) for each in self.cells if each.wanted and not each.obstacle]
 
     @property
     def reasons(self) -> list[str]:
         """Why cells are impossible, each reason once."""
         return list(dict.fromkeys(cell.obstacle.reason for cell in self.of("impossible") if cell.obstacle))
 
+    @property
+    def changes(self) -> list[str]:
+        """Why runs are stale: `mine: source of method changed (3 runs)`."""
+        found = Counter(f"{planned.cell.method}: {why}" for planned in self.cells for why in planned.stale.values())
+        return [f"{why} ({plural(runs, 'run')})" for why, runs in found.items()]
+
     def of(self, state: State) -> list[Planned]:
         """The cells in one state."""
         return [planned for planned in self.cells if planned.state == state]
 
-    def require_possible(self) -> Plan:
-        """This plan; raises `LLPBenchError` with the first reason if not a single cell can be run or is done."""
-        if self.cells and len(self.of("impossible")) == len(self.cells):
-            raise LLPBenchError(self.reasons[0])
-        return self
+    def facing(self, find: FindObstacle) -> Plan:
+        """This plan with the obstacles of its cells; `find` is asked only about cells of which something is wanted.
+
+        Raises `LLPBenchError` with the first reason if not a single cell can be run or is done.
+        """
+        cells = (replace(each, obstacle=find(each.cell)) if each.wanted else each for each in self.cells)
+        plan = Plan(tuple(cells))
+        if plan.cells and len(plan.of("impossible")) == len(plan.cells):
+            raise LLPBenchError(plan.reasons[0])
+        return plan
 
 
 def make_plan(
@@ -84,17 +98,30 @@ def make_plan(
     seeds: tuple[int, ...],
     records: Mapping[str, Record],
     *,
-    retry_failed: bool = False,
-    find_obstacle: FindObstacle = lambda _: None,
+    again: Collection[str] = ("stale",),
+    why_stale: WhyStale = lambda _: "",
 ) -> Plan:
-    """Compare the cells with what a journal holds. `find_obstacle` is asked only about cells with missing seeds."""
+    """Compare the cells with what a journal holds. `again`: which runs are made again, of `done`, `failed`, `stale`."""
     planned = []
     for cell in cells:
         known = {seed: records[cell.run_id(seed)] for seed in seeds if cell.run_id(seed) in records}
-        done = tuple(seed for seed, record in known.items() if record["status"] == "ok")
-        failed = tuple(seed for seed in known if seed not in done and not retry_failed)
-        missing = tuple(seed for seed in seeds if seed not in done and seed not in failed)
-        planned.append(Planned(cell, done, failed, missing, find_obstacle(cell) if missing else None))
+        stale = {seed: why for seed, record in known.items() if (why := why_stale(record))}
+        done = tuple(seed for seed, record in known.items() if seed not in stale and record["status"] == "ok")
+        failed = tuple(seed for seed in known if seed not in stale and seed not in done)
+        kinds = {"done": done, "failed": failed, "stale": stale}
+        kept = {seed for kind, found in kinds.items() if kind not in again for seed in found}
+        if "failed" in again:  # what is both failed and stale
+            kept -= {seed for seed in stale if known[seed]["status"] != "ok"}
+        planned.append(
+            Planned(
+                cell,
+                done,
+                failed,
+                stale,
+                missing=tuple(seed for seed in seeds if seed not in known),
+                wanted=tuple(seed for seed in seeds if seed not in kept),
+            )
+        )
     return Plan(tuple(planned))
 
 
@@ -105,11 +132,16 @@ def expand(settings: Settings) -> list[Cell]:
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
-    if settings.study is not None:
-        return study_cells(settings)
+    cells = _all_cells(settings) if settings.study is None else study_cells(settings)
+    precise = (cell if cell.protocol is None else replace(cell, precision=settings.precision) for cell in cells)
+    return list({cell.id: cell for cell in precise}.values())
+
+
+def _all_cells(settings: Settings) -> Iterator[Cell]:
+    """Every combination."""
     methods = METHODS.select(settings.methods)
     params = _params(settings, methods)
-    cells = (
+    return (
         make_cell(
             method,
             dataset,
@@ -128,7 +160,6 @@ def expand(settings: Settings) -> list[Cell]:
         for pretraining in settings.pretraining
         for method in methods
     )
-    return list({cell.id: cell for cell in cells}.values())
 
 
 def study_cells(settings: Settings) -> list[Cell]:
@@ -214,56 +245,6 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
         if name not in methods:
             raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")
     return params
-
-
-def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
-    """What stands in the way of cells: data that cannot be had, bags larger than the split, too many classes.
-
-    With `load`, datasets are made local and checked; without, their declarations are believed.
-    """
-    from llpbench.data.splits import largest_bag_size
-
-    @cache
-    def size(dataset: str) -> _Size | Obstacle:
-        try:
-            return _size(dataset, data_dir, load=load)
-        except LLPBenchError as error:
-            return Obstacle(str(error), lasting=False)
-
-    def find(cell: Cell) -> Obstacle | None:
-        found = size(cell.dataset)
-        if isinstance(found, Obstacle):
-            return found
-        largest = largest_bag_size(found.rows)
-        if cell.bag_size > largest:
-            reason = (
-                f"bag size {cell.bag_size} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
-                f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
-            )
-            return Obstacle(reason, lasting=True)
-        if (found.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
-            reason = f"{cell.method!r} is for two classes, however: {cell.dataset!r} has {found.classes}. Leave it out."
-            return Obstacle(reason, lasting=True)
-        return None
-
-    return find
-
-
-class _Size(NamedTuple):
-    rows: int
-    classes: int | None
-    """None if a declaration does not say"""
-
-
-def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
-    from llpbench.data.catalogue import catalogue
-    from llpbench.data.loading import load_table
-
-    entry = next(entry for entry in catalogue(data_dir) if entry.name == dataset)
-    if entry.rows is not None and entry.found != "missing" and not load:
-        return _Size(entry.rows, entry.classes)
-    table = load_table(dataset, data_dir, download=load)
-    return _Size(len(table), len(table.classes))
 
 
 def _baggings(pattern: str) -> list[str]:

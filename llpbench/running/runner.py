@@ -1,7 +1,7 @@
-"""A benchmark run: plan, make the data local, compute what is missing, journal each result, write the leaderboards.
+"""A benchmark run: plan, make the data local, compute what is missing or stale, journal each result.
 
 Everything that is finished is in the journal, so a run can be stopped at any moment and repeated: it does what is
-missing.
+missing. What is made of the journal is not its business.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import disputes
+from llpbench.core.text import plural
+from llpbench.results.journal import FILE, Contents, Journal, read
+from llpbench.results.staleness import comparison
 from llpbench.running.display import Display, duration
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import Executor, Inline
-from llpbench.running.planning import FindObstacle, Plan, expand, make_plan, obstacles
+from llpbench.running.obstacles import downloads, obstacles
+from llpbench.running.planning import Plan, expand, make_plan
 from llpbench.running.resources import Resources, available
-from llpbench.running.schedule import Deadline, Job, Schedule, plural
-from llpbench.running.settings import PLOTS, PRETRAINED, Settings
-
-if TYPE_CHECKING:
-    from llpbench.report import Leaderboards
+from llpbench.running.schedule import Deadline, Job, Schedule
+from llpbench.running.settings import PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""
@@ -40,19 +38,25 @@ class RunSummary:
     """How a run ended."""
 
     plan: Plan
-    """as it stands after the run"""
+    """as it stood before the run"""
     left: int
     """runs that were not started because the time budget was over"""
-    leaderboards: Leaderboards
-    records: list[Record]
-    """everything in the journal"""
+    contents: Contents
+    """of the journal, after the run"""
+    seeds: tuple[int, ...]
+
+    @property
+    def failed(self) -> list[Record]:
+        """The runs of the plan that have failed, now or before."""
+        runs = (planned.cell.run_id(seed) for planned in self.plan.cells for seed in self.seeds)
+        found = (self.contents.records.get(run) for run in runs)
+        return [record for record in found if record is not None and record["status"] != "ok"]
 
     @property
     def incomplete(self) -> bool:
         """Whether something failed or some data could not be had; the impossible, or what is left, is no failure."""
-        cells = self.plan.cells
-        unlucky = any(cell.state == "impossible" and cell.obstacle and not cell.obstacle.lasting for cell in cells)
-        return unlucky or any(cell.failed for cell in cells)
+        unlucky = any(cell.obstacle and not cell.obstacle.lasting for cell in self.plan.cells)
+        return unlucky or bool(self.failed)
 
 
 def preview(settings: Settings) -> tuple[Plan, float | None]:
@@ -62,40 +66,33 @@ def preview(settings: Settings) -> tuple[Plan, float | None]:
     """
     cells = expand(settings)
     records = read(settings.out / FILE).records
-    plan = _plan(settings, cells, records, obstacles(settings.data_dir, load=False))
+    plan = _plan(settings, cells, records).facing(obstacles(settings.data_dir, load=False))
+    if plan.jobs:
+        _require_device(settings)
     gpu = available(settings.device).gpus > 0
     return plan, Estimator(records.values(), gpu=gpu).total(plan.jobs)
 
 
 def run(settings: Settings, display: Display) -> RunSummary:
-    """Do what is missing, then write the report of everything in the journal into `settings.out`.
+    """Do what is missing or stale, and journal it in `settings.out`.
 
     Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, `KeyboardInterrupt` on
     SIGINT and SIGTERM. In every case what was finished is in the journal.
     """
-    from llpbench.report import make_report, write_report
-
     deadline = Deadline.after(settings.time_budget)
     cells = expand(settings)
-    find = obstacles(settings.data_dir, load=True)
-    with _interruptible(), Journal(settings.out) as journal:
-        records = journal.contents.records
+    with interruptible(), Journal(settings.out) as journal:
+        plan = _plan(settings, cells, journal.contents.records)
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
-            _announce_downloads(_plan(settings, cells, records, lambda _: None), settings.data_dir, display)
-            plan = _plan(settings, cells, records, find)
+            for source in downloads({job.cell.dataset: None for job in plan.jobs}, settings.data_dir):
+                display.say(f"downloading {source}")
+            plan = plan.facing(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
             left = _execute(settings, plan, journal, display, deadline)
-        plan = make_plan(cells, settings.seeds, records, find_obstacle=find)
-        found = list(records.values())
-        report = make_report(
-            found, warnings=[*journal.contents.warnings, *disputes(journal.contents.disputed.values())]
-        )
-        # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
-        write_report(report, settings.out, plots=settings.out / PLOTS if settings.study else None)
-        return RunSummary(plan, left, report.leaderboards, found)
+        return RunSummary(plan, left, journal.contents, settings.seeds)
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
@@ -103,6 +100,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     jobs = plan.jobs
     if not jobs:
         display.say(f"nothing to run: {counts(plan)}")
+        for change in plan.changes:
+            display.say(f"stale: {change}")
         return 0
     _require_device(settings)
     if any(job.cell.pretraining != "none" for job in jobs):
@@ -117,6 +116,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if note:
         display.say(note)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
+    for change in plan.changes:
+        display.say(f"stale: {change}")
     display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(work.remaining)
     executor.run(schedule, work)
@@ -168,16 +169,20 @@ class _Work:
 
 
 def counts(plan: Plan) -> str:
-    """`12 runs to do in 4 cells, 3 done, 1 failed, 6 impossible`."""
+    """`12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`; what is to do is counted once."""
     jobs = plan.jobs
-    runs = sum(len(job.seeds) for job in jobs)
+    parts = [f"{plural(sum(len(job.seeds) for job in jobs), 'run')} to do in {plural(len(jobs), 'cell')}"]
+    again = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
+    if again:
+        parts.append(f"{again:,} of them stale")
+    kept = [(cell, cell.kept) for cell in plan.cells]
     others = {
-        "done": sum(len(cell.done) for cell in plan.cells),
-        "failed": sum(len(cell.failed) for cell in plan.cells),
-        "impossible": sum(len(cell.missing) for cell in plan.of("impossible")),
+        "done": sum(len(seeds.intersection(cell.done)) for cell, seeds in kept),
+        "failed": sum(len(seeds.intersection(cell.failed)) for cell, seeds in kept),
+        "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in kept),
+        "impossible": sum(len(cell.wanted) for cell in plan.of("impossible")),
     }
-    rest = "".join(f", {number:,} {state}" for state, number in others.items() if number)
-    return f"{plural(runs, 'run')} to do in {plural(len(jobs), 'cell')}{rest}"
+    return ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
 
 
 def about(seconds: float | None) -> str:
@@ -185,18 +190,8 @@ def about(seconds: float | None) -> str:
     return "time unknown" if seconds is None else f"about {duration(seconds)}"
 
 
-def _plan(settings: Settings, cells: list[Cell], records: Mapping[str, Record], find: FindObstacle) -> Plan:
-    plan = make_plan(cells, settings.seeds, records, retry_failed=settings.retry == "failed", find_obstacle=find)
-    return plan.require_possible()
-
-
-def _announce_downloads(plan: Plan, data_dir: str | None, display: Display) -> None:
-    from llpbench.data.catalogue import catalogue
-
-    wanted = {job.cell.dataset for job in plan.jobs}
-    for entry in catalogue(data_dir) if wanted else ():
-        if entry.name in wanted and entry.found == "to download":
-            display.say(f"downloading {entry.name} from {entry.source}")
+def _plan(settings: Settings, cells: list[Cell], records: Mapping[str, Record]) -> Plan:
+    return make_plan(cells, settings.seeds, records, again=settings.again, why_stale=comparison())
 
 
 def _require_device(settings: Settings) -> None:
@@ -207,7 +202,7 @@ def _require_device(settings: Settings) -> None:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Turn SIGTERM, too, into `KeyboardInterrupt`, and hear SIGINT even where a shell has it ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from llpbench.core.cell import Cell
+from llpbench.core.text import plural
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,3 @@ class Schedule:
                     return job
                 self.left.append(job)
         return None
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

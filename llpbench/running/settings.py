@@ -6,7 +6,6 @@ the same functions, listed in `OPTIONS`; the command line takes its help texts f
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import hint
 from llpbench.running import flags as reading
 from llpbench.running.flags import Reader
 
@@ -79,11 +79,19 @@ class Settings:
     compile: bool | None = None
     precision: str = "float32"
     executor: Literal["auto", "inline", "ray"] = "auto"
-    retry: Literal["failed"] | None = None
+    retry: tuple[str, ...] = ()
+    """what is made again beside what is stale: `failed`, `done`"""
+    keep_stale: bool = False
+    """runs of code that has changed since are left as they are"""
     time_budget: float | None = None
     """seconds after which no new work is started"""
     data_dir: str | None = None
     plugin: tuple[str, ...] = ()
+
+    @property
+    def again(self) -> frozenset[str]:
+        """Which runs are made again: `failed`, `stale`, `done`."""
+        return frozenset({*self.retry, *(() if self.keep_stale else ("stale",))})
 
     @property
     def protocol(self) -> Protocol:
@@ -102,7 +110,6 @@ class Settings:
             device=self.device,
             threads=self.threads,
             compile=self.compile,
-            precision=self.precision,
             data_dir=self.data_dir,
             pretrained=str((self.out / PRETRAINED).absolute()),
             plugins=self.plugin,
@@ -152,7 +159,13 @@ OPTIONS: dict[str, Option] = {
         Option("compile", reading.switch, "Compile training steps (default: on a GPU only).", form="switch"),
         Option("precision", reading.one_of("float32", "bfloat16"), "float32, or bfloat16 on a GPU.", metavar="TYPE"),
         Option("executor", reading.one_of("auto", "inline", "ray"), "auto, inline or ray.", metavar="NAME"),
-        Option("retry", reading.one_of("failed"), "failed: run again what has failed.", metavar="WHAT"),
+        Option(
+            "retry",
+            reading.some_of("failed", "stale", "done"),
+            "Run again: failed, stale, done, or all.",
+            metavar="WHAT",
+        ),
+        Option("keep-stale", reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch"),
         Option("time-budget", reading.duration, "Start no new work after this time: 540s, 9m, 1.5h.", metavar="TIME"),
         Option("data-dir", reading.folder, "Folder with NAME.parquet, looked at first.", metavar="DIR"),
         Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
@@ -180,7 +193,10 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     for layer in (_read(told, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
         values = _over(values, layer)
     narrowed = frozenset({*told, *flags})
-    return Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+    settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+    if settings.keep_stale and "stale" in settings.retry:
+        raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
+    return settings
 
 
 def _preset(name: Any) -> dict[str, Any]:
@@ -204,9 +220,7 @@ def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, value in layer.items():
         if name not in OPTIONS:
             known = [*OPTIONS, "preset"]
-            near = difflib.get_close_matches(name, known, n=2)
-            hint = f"Did you mean {' or '.join(near)}? " if near else ""
-            raise LLPBenchError(f"unknown name {where.format(name)}. {hint}There are: {', '.join(known)}.")
+            raise LLPBenchError(f"unknown name {where.format(name)}. {hint(name, known)}There are: {', '.join(known)}.")
         values[name] = OPTIONS[name].read(value, where.format(name))
     return values
 

@@ -22,9 +22,9 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, test_metrics
-from llpbench.core.provenance import software_facts, utc_now
+from llpbench.core.provenance import utc_now
 from llpbench.core.ranges import read_params
-from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
+from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
@@ -42,7 +42,7 @@ from llpbench.training.judging import judge
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
-from llpbench.training.specification import changed
+from llpbench.training.stamp import bag_facts, cell_facts
 
 OnEpoch = Callable[[Epoch], None] | None
 Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
@@ -61,7 +61,7 @@ class SeedResult:
     parameters: int = 0
     members: int = 1
     times: dict[str, float] = field(default_factory=dict)
-    memory_mb: float = 0.0
+    memory_mb: float | None = None
 
 
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
@@ -76,7 +76,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     machine = Machine(
         device=device,
         compiled=device.type == "cuda" if environment.compile is None else environment.compile,
-        precision=pick_precision(environment.precision, device),
+        precision=pick_precision(cell.precision, device),
     )
     declared = METHODS.get(cell.method)
     method = declared(read_params(declared.Params, cell.params, owner=cell.method))
@@ -107,6 +107,7 @@ def _compute(
     machine: Machine,
     on_epoch: OnEpoch,
 ) -> list[Record]:
+    facts = cell_facts(cell)  # first: what is edited while this trains is not what trained
     clock = time.perf_counter()
     tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
     data_seconds = (time.perf_counter() - clock) / len(tasks)
@@ -118,12 +119,8 @@ def _compute(
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
         for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
             results += train_population(cell, method, group, machine, on_epoch, pretrain)
-    shared = {
-        "method": {name: METHODS.entry(cell.method).facts.get(name, "") for name in ("kind", "role", "reference")}
-        | {"changed": changed(cell)},
-        **software_facts(),
-        "hardware": hardware_facts(machine.device, environment.threads, machine.compiled, environment.precision),
-    }
+    hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
+    shared = {**facts, "hardware": hardware}
     return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
 
 
@@ -292,7 +289,7 @@ def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, 
         "epochs": result.epochs,
         "parameters": result.parameters,
         "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
-        "memory_mb": round(result.memory_mb, 1),
+        "memory_mb": None if result.memory_mb is None else round(result.memory_mb, 1),
         "members": result.members,
         "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
         "bags": bag_facts(task),
@@ -305,11 +302,3 @@ def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, 
 def rounded(curve: FloatArray) -> list[float | None]:
     """Values as the journal holds them: to four digits, None where there is no number."""
     return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
-
-
-def bag_facts(task: Task) -> dict[str, Any]:
-    """How many training bags there are, and how the proportion of each class is distributed over them."""
-    known = task.bags.proportions[task.bags.known]
-    bins = np.minimum((known * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
-    histograms = [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T]
-    return {"number": len(task.bags.proportions), "histograms": histograms}

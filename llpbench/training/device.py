@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,11 @@ from typing import Any
 import torch
 
 from llpbench.core.errors import LLPBenchError
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """more than a process takes of a GPU beside its tensors"""
@@ -68,15 +72,15 @@ def hardware_facts(device: torch.device, threads: int, compiled: bool, precision
     }
 
 
-def is_shared(device: torch.device, threads: int) -> bool:
-    """Whether others use the device now, so that times are upper bounds.
+def is_shared(device: torch.device, threads: int) -> bool | None:
+    """Whether others use the device now, so that times are upper bounds; None where the platform does not tell.
 
     A GPU: somebody else holds memory of it. A CPU: the load of the last minute is that of more than `threads`.
     """
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
         return total - free - torch.cuda.memory_reserved(device) > _CONTEXT_BYTES
-    return os.getloadavg()[0] > threads + 0.5
+    return os.getloadavg()[0] > threads + 0.5 if hasattr(os, "getloadavg") else None
 
 
 @cache
@@ -95,10 +99,15 @@ def reset_peak_memory(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def peak_memory_mb(device: torch.device) -> float:
-    """Peak memory in MB since the reset on a GPU; on a CPU the process's, since it started."""
+def peak_memory_mb(device: torch.device) -> float | None:
+    """Peak memory in MB since the reset on a GPU; on a CPU the process's, since it started.
+
+    None where the platform does not tell.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
+    if resource is None:
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1024 if platform.system() != "Darwin" else peak / 2**20
 

@@ -1,7 +1,8 @@
 """Pretrained encoders: computed once, kept beside the journal, shared by every method that starts from them.
 
-A file's name is the hash of everything that decides its content: data, bags, seed, encoder, tasks and hyperparameters;
-never the method. It begins with a checksum: a torn or damaged file is computed anew, never half-read.
+A file's name is the hash of everything that decides its content: data, bags, seed, encoder and its source, tasks,
+hyperparameters, precision and the engine's numerics; never the method. It begins with a checksum: a torn or damaged
+file is computed anew, never half-read.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
+from llpbench.core.registry import ENCODERS
+from llpbench.core.source import entry_hash
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 
 PURPOSE = "pretraining"
 """of its random streams: none is shared with the training that follows"""
-VERSION = 1
-"""of what pretraining computes; raised when the same specification would give other weights"""
 
 
 @dataclass(frozen=True)
@@ -141,17 +143,21 @@ def require_folder(folder: Path) -> None:
 def key(cell: Cell, seed: int, task: Task) -> str:
     """32 hexadecimal digits: the content hash of the pretraining of one seed."""
     assert cell.protocol is not None
+    assert cell.encoder is not None
     content: dict[str, Any] = {
-        "version": VERSION,
+        "numerics": NUMERICS,
         "seed": seed,
         "data": task.fingerprint,
         "bags": task.manifest,
         "bags_per_step": cell.protocol.bags_per_step,
         "encoder": cell.encoder,
+        "encoder_source": entry_hash(ENCODERS.entry(cell.encoder)),
         "encoder_params": dict(cell.encoder_params),
         "tasks": cell.pretraining,
         "params": dict(cell.pretraining_params),
     }
+    if cell.precision != "float32":
+        content["precision"] = cell.precision
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -20,6 +20,7 @@ from llpbench.core.ranges import ranges
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.running.settings import PRETRAININGS
+from llpbench.training import pretrained
 from llpbench.training.cells import run_cell
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
@@ -267,7 +268,12 @@ def test_the_key_holds_everything_but_the_method() -> None:
         key(replace(base, encoder_params={**base.encoder_params, "dim": 32}), 0, task),
         key(base, 0, replace(task, manifest="other bags")),
         key(base, 0, replace(task, fingerprint="other data")),
+        key(replace(base, precision="bfloat16"), 0, task),
     ]
+    for name, value in (("NUMERICS", 99), ("entry_hash", lambda _: "an edited encoder")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pretrained, name, value)
+            different.append(key(base, 0, task))
     assert len({key(base, 0, task), *different}) == len(different) + 1
 
 

@@ -272,4 +272,4 @@ def test_a_reader_that_stops_reading_sees_no_traceback(tmp_path: Path) -> None:
 def test_the_journal_is_json_lines(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     llpbench(*arguments(plugin, tmp_path))
     lines = (tmp_path / FILE).read_text().splitlines()
-    assert [json.loads(line)["schema"] for line in lines] == [1] * 8
+    assert [json.loads(line)["schema"] for line in lines] == [2] * 8

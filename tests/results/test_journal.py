@@ -6,7 +6,8 @@ import errno
 import json
 import math
 import os
-import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,8 @@ from bench import make_cell_of, make_record
 from report_factory import record
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.results.journal import FILE, Journal, read, to_line
+from llpbench.core.record import SCHEMA
+from llpbench.results.journal import FILE, LOCK, Journal, read, to_line
 
 CELL = make_cell_of()
 RECORDS = [make_record(CELL, seed) for seed in range(3)]
@@ -39,6 +41,7 @@ def one_line(error: pytest.ExceptionInfo[LLPBenchError]) -> str:
 @contextmanager
 def no_more_room() -> Iterator[None]:
     """A disk on which no file can grow beyond 5000 bytes; not longer than needed, since pytest writes files too."""
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
     try:
@@ -112,7 +115,7 @@ def test_a_missing_last_line_break_loses_nothing(tmp_path: Path) -> None:
     assert list(read(path).records.values()) == RECORDS
 
 
-@pytest.mark.parametrize("damage", [b"\0" * 30 + b"\n", b"{}\n", b"[1]\n", b"\xff\xfe\n", b'{"schema":1,"run":"x"}\n'])
+@pytest.mark.parametrize("damage", [b"\0" * 30 + b"\n", b"{}\n", b"[1]\n", b"\xff\xfe\n", b'{"schema":2,"run":"x"}\n'])
 def test_a_corrupt_line_is_reported_and_the_others_survive(tmp_path: Path, damage: bytes) -> None:
     path = write(tmp_path, to_line(RECORDS[0]), damage, to_line(RECORDS[2]))
     contents = read(path)
@@ -156,11 +159,17 @@ def test_a_strangers_file_is_refused_and_left_alone(tmp_path: Path, content: byt
     assert path.read_bytes() == content
 
 
-def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=2)))
-    with pytest.raises(LLPBenchError, match=r"newer llpbench \(schema 2, this one knows 1\)") as error:
-        read(path)
-    one_line(error)
+@pytest.mark.parametrize(("schema", "age"), [(SCHEMA + 1, "a newer"), (SCHEMA - 1, "an older")])
+def test_another_schema_is_refused_and_left_alone(tmp_path: Path, schema: int, age: str) -> None:
+    path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=schema)))
+    before = path.read_bytes()
+    for use in (read, lambda _: Journal(tmp_path)):
+        with pytest.raises(
+            LLPBenchError, match=rf"{age} llpbench \(schema {schema}, this one knows {SCHEMA}\)"
+        ) as error:
+            use(path)
+        one_line(error)
+    assert path.read_bytes() == before
 
 
 def test_a_folder_or_device_is_no_journal(tmp_path: Path) -> None:
@@ -197,6 +206,23 @@ def test_only_one_process_writes(tmp_path: Path) -> None:
     with Journal(tmp_path), pytest.raises(LLPBenchError, match="another llpbench is writing") as error:
         Journal(tmp_path)
     one_line(error)
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+
+
+def test_a_lock_file_that_was_left_behind_is_no_obstacle(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys\nfrom pathlib import Path\nfrom llpbench.results.journal import Journal\n"
+         "with Journal(Path(sys.argv[1])):\n    print('open', flush=True)\n    sys.stdin.read()", str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"open\n"
+    with pytest.raises(LLPBenchError, match="another llpbench is writing"):
+        Journal(tmp_path)
+    process.kill()
+    process.communicate()
+    assert (tmp_path / LOCK).exists()
     with Journal(tmp_path) as journal:
         journal.append(RECORDS[0])
 
@@ -242,6 +268,9 @@ def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pyte
     "damage",
     [
         lambda run: run["spec"].pop("dataset"),
+        lambda run: run.update(sources=None),
+        lambda run: run.update(numerics="1"),
+        lambda run: run.update(restamped=3),
         lambda run: run["spec"].update(bag_size="many"),
         lambda run: run["spec"].update(protocol=3),
         lambda run: run.update(reason=None),

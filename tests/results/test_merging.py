@@ -8,6 +8,7 @@ import pytest
 from report_factory import PROTOCOL, failed, record
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
@@ -52,6 +53,49 @@ def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
     assert [run["status"] for run in read(one).records.values()] == ["ok"]
 
 
+def test_newer_code_takes_the_place_of_older_without_a_dispute(tmp_path: Path) -> None:
+    old, new = {"method": "old"}, {"method": "new"}
+    early, late = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
+    first = journal(tmp_path / "a", record("a", 0.8, sources=old, finished=early))
+    second = journal(tmp_path / "b", record("a", 0.7, sources=new, finished=late))
+    for order in ([first, second], [second, first]):
+        merged = merge(order)
+        assert merged.disputed == []
+        assert [run["sources"] for run in merged.records.values()] == [new]
+    worse = journal(tmp_path / "c", failed("a", sources=new, finished=late))
+    assert [run["status"] for run in merge([worse, first]).records.values()] == ["failed"], "the old success is history"
+    engine = journal(tmp_path / "d", record("a", 0.6, sources=old, numerics=NUMERICS + 1, finished=early))
+    assert [run["numerics"] for run in merge([engine, second]).records.values()] == [NUMERICS + 1]
+    again = journal(tmp_path / "e", record("a", 0.71, sources=new, finished=early))
+    assert len(merge([first, second, again]).disputed) == 1, "two results of the same code are disputed"
+
+
+def test_a_renewed_stamp_is_newer_than_the_copy_without(tmp_path: Path) -> None:
+    plain = record("a", sources={"method": "old"}, numerics=NUMERICS)
+    stamp = {"when": "2026-03-01T00:00:00+00:00", "commit": None, "dirty": None, "sample": 3}
+    first = journal(tmp_path / "a", plain)
+    second = journal(tmp_path / "b", {**plain, "sources": {"method": "new"}, "restamped": stamp})
+    for order in ([first, second], [second, first]):
+        (kept,) = merge(order).records.values()
+        assert kept["sources"] == {"method": "new"}
+
+
+def test_what_is_appended_counts_as_it_does_when_it_is_read(tmp_path: Path) -> None:
+    runs = [
+        record("a", 0.8),
+        record("a", 0.7),
+        failed("a"),
+        record("b", 0.8),
+        record("b", 0.7, sources={"method": "x"}),
+    ]
+    with Journal(tmp_path) as opened:
+        for run in runs:
+            opened.append(run)
+    assert opened.contents.records == read(tmp_path / FILE).records
+    assert opened.contents.disputed == read(tmp_path / FILE).disputed
+    assert len(opened.contents.disputed) == 1
+
+
 def test_a_merge_depends_on_the_records_alone(tmp_path: Path) -> None:
     one, two = record("a", seed=1), record("b", seed=0)
     for name, records in (("x", (one, two)), ("y", (two, one))):
@@ -84,7 +128,7 @@ def test_damaged_lines_are_told(tmp_path: Path) -> None:
 
 def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
-    path.write_bytes(path.read_bytes().replace(b'"schema":1', b'"schema":2'))
+    path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":3'))
     with pytest.raises(LLPBenchError, match="written by a newer llpbench"):
         merge([path])
 

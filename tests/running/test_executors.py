@@ -15,6 +15,7 @@ from bench import make_cell_of, make_record
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.core.source import cell_sources
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import Inline, attempt
 from llpbench.running.resources import Resources
@@ -93,7 +94,9 @@ def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
         for record in records:
             assert record.keys() == Record.__required_keys__
             assert record["spec"] == job.cell.spec
-            assert record["method"] == {"kind": "direct", "role": "", "reference": "Goodman 1953"}
+            assert record["method"] == {"kind": "direct", "role": "", "reference": "Goodman 1953", "changed": {}}
+            assert record["dataset"]["code"] == "AD"
+            assert record["sources"] == cell_sources("bag-mean-linear", "adult", "ordered", None)
 
 
 def test_an_interrupt_passes() -> None:

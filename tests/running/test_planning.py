@@ -15,10 +15,13 @@ from llpbench.cli.tables import plan_table
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.core.registry import BAGGINGS
 from llpbench.results.journal import FILE, read, to_line
 from llpbench.running.estimates import Estimator
-from llpbench.running.planning import Obstacle, Plan, expand, make_plan, obstacles
+from llpbench.running.obstacles import Obstacle, obstacles
+from llpbench.running.planning import Plan, expand, make_plan
 from llpbench.running.resources import Resources
+from llpbench.running.runner import counts
 from llpbench.running.schedule import Deadline, Job, Schedule
 from llpbench.running.settings import resolve
 
@@ -51,7 +54,7 @@ def test_names_may_be_codes_globs_and_all() -> None:
         "bag-mean-linear on adult ordered 256",
         "bag-mean-linear on credit ordered 256",
     ]
-    assert len(described(methods="all", baggings="all")) == 2 * len(described(methods="all"))
+    assert len(described(methods="all", baggings="all")) == len(BAGGINGS.names()) * len(described(methods="all"))
 
 
 def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
@@ -78,6 +81,14 @@ def test_the_order_of_a_plan_never_changes_a_cells_id() -> None:
         orders.add(tuple(cell.id for cell in cells))
     assert len(orders) > 1
     assert len(ids) == 1
+
+
+def test_precision_is_part_of_neural_cells_where_it_is_not_float32() -> None:
+    neural, direct = expand(resolve({"methods": "dllp,bag-mean-linear", "precision": "bfloat16"}))
+    same, again = expand(resolve({"methods": "dllp,bag-mean-linear", "precision": "float32"}))
+    assert neural.spec["precision"] == "bfloat16"
+    assert direct.id == again.id
+    assert neural.id != same.id == expand(resolve({"methods": "dllp"}))[0].id
 
 
 def test_hyperparameters_reach_their_method_alone() -> None:
@@ -129,23 +140,48 @@ def test_states_of_cells() -> None:
         assert cell is not cells[0], "nothing stands in the way of what is done"
         return Obstacle("too large", lasting=True) if cell is cells[3] else None
 
-    plan = make_plan(cells, (0, 1), records, find_obstacle=find)
+    plan = make_plan(cells, (0, 1), records).facing(find)
     assert [cell.state for cell in plan.cells] == ["done", "failed", "to run", "impossible", "to run"]
     assert [cell.missing for cell in plan.cells] == [(), (), (1,), (0, 1), (0, 1)]
+    assert [cell.wanted for cell in plan.cells] == [cell.missing for cell in plan.cells]
     assert plan.jobs == [Job(cells[2], (1,)), Job(cells[4], (0, 1))]
     assert plan.reasons == ["too large"]
     assert plan_table(plan).row_count == 5
-    assert plan.require_possible() is plan
 
-    again = make_plan(cells[:3], (0, 1), records, retry_failed=True)
-    assert [cell.missing for cell in again.cells] == [(), (1,), (0, 1)]
+    again = make_plan(cells[:3], (0, 1), records, again=("failed",))
+    assert [cell.wanted for cell in again.cells] == [(), (1,), (0, 1)]
+    again = make_plan(cells[:3], (0, 1), records, again=("done",))
+    assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
 def test_a_plan_without_a_possible_cell_is_an_error() -> None:
-    plan = make_plan([make_cell_of()], (0,), {}, find_obstacle=lambda _: Obstacle("no data", lasting=False))
     with pytest.raises(LLPBenchError, match="no data"):
-        plan.require_possible()
-    assert Plan(()).require_possible().jobs == []
+        make_plan([make_cell_of()], (0,), {}).facing(lambda _: Obstacle("no data", lasting=False))
+    assert Plan(()).facing(lambda _: None).jobs == []
+
+
+def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept() -> None:
+    cell = make_cell_of()
+    records = by_run(make_record(cell, 0), make_record(cell, 1, numerics=0), make_record(cell, 2, "failed", numerics=0))
+
+    def why(record: Record) -> str:
+        return "changed" if record["numerics"] == 0 else ""
+
+    def planned(*again: str) -> Plan:
+        return make_plan([cell], (0, 1, 2, 3), records, again=again, why_stale=why)
+
+    (each,) = planned("stale").cells
+    assert (each.done, each.failed, each.stale, each.missing) == ((0,), (), {1: "changed", 2: "changed"}, (3,))
+    assert (each.state, each.wanted) == ("stale", (1, 2, 3))
+    assert counts(planned("stale")) == "3 runs to do in 1 cell, 2 of them stale, 1 done"
+    assert planned("stale").changes == ["dllp: changed (2 runs)"]
+    assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
+    assert planned("failed").cells[0].wanted == (2, 3), "what is failed and stale is failed, too"
+    impossible = make_plan([cell, make_cell_of(size=1)], (0, 1), records, again=("stale",), why_stale=why).facing(
+        lambda each: Obstacle("no data", lasting=False) if each is cell else None
+    )
+    assert [each.state for each in impossible.cells] == ["impossible", "to run"]
+    assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
 def test_bags_larger_than_the_split_are_impossible() -> None:
@@ -169,10 +205,10 @@ def test_data_that_cannot_be_had_are_an_obstacle(tiny_bench: Path, tmp_path: Pat
 
 
 def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llpbench.running import planning
+    from llpbench.running import obstacles as module
 
     assert tiny_bench
-    monkeypatch.setattr(planning, "_size", lambda *_, **__: planning._Size(400, 3))
+    monkeypatch.setattr(module, "_size", lambda *_, **__: module._Size(400, 3))
     find = obstacles(None, load=True)
     assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
     found = find(make_cell_of("quick-b", 8, "tiny", None))

@@ -87,6 +87,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         precision = "float32"
         executor = "inline"
         retry = "failed"
+        keep-stale = true
         time-budget = "9m"
         data-dir = "{tmp_path}"
         plugin = ["mine.py"]
@@ -111,6 +112,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "precision": "float32",
         "executor": "inline",
         "retry": "failed",
+        "keep-stale": True,
         "time-budget": "540",
         "data-dir": str(tmp_path),
         "plugin": ("mine.py",),
@@ -198,7 +200,8 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"device": "gpu"}, "--device must be auto, cpu, cuda or cuda:N, however: gpu"),
         ({"precision": "float16"}, "--precision must be float32 or bfloat16, however: float16"),
         ({"executor": "slurm"}, "--executor must be auto or inline or ray, however: slurm"),
-        ({"retry": "all"}, "--retry must be failed, however: all"),
+        ({"retry": "some"}, "--retry must be all, or one or more of failed, stale, done, however: some"),
+        ({"retry": "all", "keep-stale": True}, "--keep-stale and --retry failed,stale,done do not go together"),
         ({"data-dir": "/no/such/folder"}, "--data-dir must be a folder that exists, however: /no/such/folder"),
         ({"out": ""}, "--out must be a path, however: ''"),
         ({"set": ("dllp",)}, "--set must be METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, however: dllp"),

@@ -28,6 +28,18 @@ def test_ids_are_pinned() -> None:
     assert cell.id == "664b798daa06de5b"
 
 
+def test_precision_belongs_to_a_specification_only_where_it_is_not_float32() -> None:
+    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
+    fast = replace(cell, precision="bfloat16")
+    assert "precision" not in cell.spec
+    assert fast.spec == {**cell.spec, "precision": "bfloat16"}
+    assert fast.id != cell.id
+    assert str(fast) == "dllp mlp bfloat16 on adult ordered 256"
+    for each in (cell, fast, make_cell("bag-mean-linear", "adult", bag_size=64)):
+        assert Cell.of(each.spec).id == each.id
+        assert Cell.of(each.spec).precision == each.precision
+
+
 @pytest.mark.parametrize(
     "change",
     [

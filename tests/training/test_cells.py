@@ -20,10 +20,11 @@ from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
-from llpbench.training.cells import bag_facts, fit_direct, run_cell, train_population
+from llpbench.training.cells import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+from llpbench.training.stamp import bag_facts
 
 SHORT = Protocol(epochs=3, patience=3)
 
@@ -245,9 +246,13 @@ def test_a_record_tells_the_course_of_training_and_how_proportions_are_distribut
 
 
 def test_a_bag_of_one_class_is_in_the_last_bin() -> None:
-    task = toy_task(0)
-    bags = dataclasses.replace(task.bags, index=task.bags.index[:3], counts=np.array([[100, 0], [95, 5], [52, 48.0]]))
-    first, second = bag_facts(dataclasses.replace(task, bags=bags))["histograms"]
+    toy = toy_task(0)
+    index = np.array([[0, 1, -1], [2, 3, -1], [4, 5, 6]])
+    bags = dataclasses.replace(toy.bags, index=index, counts=np.array([[100, 0], [95, 5], [52, 48.0]]))
+    facts = bag_facts(dataclasses.replace(toy, bags=bags))
+    assert (facts["number"], facts["sizes"]) == (3, [2, 2.0, 3])
+    assert (facts["validation"], facts["test"]) == (len(toy.validation.index), len(toy.test.index))
+    first, second = facts["histograms"]
     assert (first[-1], first[10], second[0], second[1], second[9]) == (2, 1, 1, 1, 1)
 
 

@@ -1,0 +1,66 @@
+"""`llpbench data`: find, download and check datasets."""
+
+from __future__ import annotations
+
+import click
+
+from llpbench.cli import FAILED
+from llpbench.cli.options import data_dir_option, load_plugins, plugin_option
+from llpbench.core.errors import LLPBenchError
+
+
+@click.group()
+def data() -> None:
+    """Find, download and check datasets."""
+
+
+@data.command("list")
+@data_dir_option
+@plugin_option
+def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Show every dataset and where it would be read from."""
+    from llpbench.cli.tables import catalogue_table, show
+    from llpbench.data.catalogue import catalogue
+
+    load_plugins(plugin)
+    show(catalogue_table(catalogue(data_dir)))
+    return 0
+
+
+@data.command("fetch")
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Download DATASETS that are not on this machine."""
+    from llpbench.data.catalogue import fetch
+
+    failed = 0
+    for name in _select_datasets(datasets, plugin):
+        try:
+            click.echo(f"{name}: {fetch(name, data_dir)}")
+        except LLPBenchError as error:  # one source that is down must not keep the others away
+            click.echo(f"llpbench: {error}", err=True)
+            failed += 1
+    return FAILED if failed else 0
+
+
+@data.command("verify")
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Check the local copies of DATASETS against their declarations."""
+    from llpbench.cli.tables import findings_table, show
+    from llpbench.data.catalogue import verify
+
+    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
+    show(findings_table(findings))
+    return 0 if all(found.ok for found in findings) else FAILED
+
+
+def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
+    from llpbench.core.registry import DATASETS
+
+    load_plugins(plugin)
+    return DATASETS.select(pattern)

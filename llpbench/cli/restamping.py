@@ -1,0 +1,37 @@
+"""`llpbench restamp`: keep stale runs whose numbers have not changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from llpbench.cli import FAILED
+from llpbench.cli.options import data_dir_option, out_option, plugin_option
+from llpbench.core.text import plural
+
+
+@click.command()
+@out_option
+@click.option(
+    "--sample", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Cells that are run again."
+)
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Draws them.")
+@data_dir_option
+@plugin_option
+def restamp(out: str, sample: int, seed: int, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree."""
+    from llpbench.running.display import make_display
+    from llpbench.running.restamp import restamp as make_again
+
+    done = make_again(Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin)
+    if done.difference:
+        click.echo(f"llpbench: nothing restamped. {done.difference}", err=True)
+        return FAILED
+    click.echo(
+        f"{plural(done.renewed, 'run')} restamped: {plural(done.compared, 'run')} in "
+        f"{plural(done.cells, 'cell')}, made again, gave the same numbers."
+    )
+    for line in done.left:
+        click.echo(f"still stale: {line}")
+    return 0

@@ -1,0 +1,221 @@
+"""Which code a result comes from: a hash of the source of whatever is registered, so that no number outlives its code.
+
+It covers the module that defines a class or function, and what that imports, over any number of steps, from files that
+belong to it: beside it, on the path, or in its own distribution. The standard library and installed libraries are not
+part of it (a record names their versions), nor is the engine (`provenance.NUMERICS`); contributed modules of this
+package are. A package's `__init__` counts where something is imported from it. Files that a module opens by itself, and
+modules that it names in a text (`importlib`), are not seen.
+
+Comments, docstrings, formatting, and names and places of files change nothing (`core/syntax.py`). Of the engine only
+the names that are imported count, since it is free to move its modules.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+import linecache
+import sys
+import sysconfig
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry
+from llpbench.core.syntax import Imported, canonical
+
+CONTRIBUTED = {registry.package for registry in (METHODS, DATASETS, BAGGINGS, ENCODERS)}
+"""packages whose modules are followed; everything else in llpbench is the engine"""
+
+
+def cell_sources(method: str, dataset: str, bagging: str, encoder: str | None) -> dict[str, str | None]:
+    """`sources`, as a record has it; options of a bagging (`random:option=1`) may follow its name.
+
+    Imports nothing that is not imported yet. Raises `LLPBenchError` if one of them is not registered.
+    """
+    return {
+        "method": entry_hash(METHODS.entry(method)),
+        "dataset": entry_hash(DATASETS.entry(dataset)),
+        "bagging": entry_hash(BAGGINGS.entry(bagging.partition(":")[0])),
+        "encoder": None if encoder is None else entry_hash(ENCODERS.entry(encoder)),
+    }
+
+
+def entry_hash(entry: Entry) -> str:
+    """`source_hash` of a registered entry, also before it is imported."""
+    if entry.target is not None:
+        return source_hash(entry.target)
+    spec = importlib.util.find_spec(entry.module)
+    assert spec is not None
+    assert spec.origin is not None
+    return _Sources(_Module(entry.module, Path(spec.origin).resolve())).hash()
+
+
+@cache
+def source_hash(target: Any) -> str:
+    """16 hexadecimal digits: the hash of the source of a class or function.
+
+    Asked first when it is loaded, and remembered: what is edited later is not what runs. Of what was typed into a
+    notebook, the cell that defines it counts, and the cells of the functions and classes it names; raises
+    `LLPBenchError` if nobody kept their text.
+    """
+    file = getattr(sys.modules.get(target.__module__), "__file__", None)
+    if file is not None and Path(file).is_file():
+        return _Sources(_Module(target.__module__, Path(file).resolve())).hash()
+    return _hash(sorted(_typed(target).values()))
+
+
+class _Module(NamedTuple):
+    """A module by its name and file."""
+
+    name: str
+    path: Path
+
+    @property
+    def package(self) -> str:
+        """the package that its relative imports start from"""
+        return self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
+
+
+class _Sources:
+    """A module and what it imports of its own, numbered in the order in which they are met: names do not count."""
+
+    def __init__(self, root: _Module) -> None:
+        self._root = root
+        self._modules = [root]
+
+    def hash(self) -> str:
+        texts = []
+        for module in self._modules:  # grows meanwhile
+            content = module.path.read_bytes()
+            try:
+                tree = ast.parse(content)
+            except (SyntaxError, ValueError):  # compiled, or for another Python
+                texts.append(hashlib.sha256(content).hexdigest())
+            else:
+                texts.append(canonical(tree, partial(self._describe, module)))
+        return _hash(texts)
+
+    def _describe(self, module: _Module, imported: Imported) -> str:
+        """What stands for an import: of an own module its number, of the engine the name, of a library all."""
+        name = imported.module
+        if imported.level:
+            dots = "." * imported.level
+            name = importlib.util.resolve_name(dots + name, module.package) if module.package else dots + name
+        if imported.name:
+            own = self._number(f"{name}.{imported.name}")
+            if own is not None:
+                return f"module {own} as {imported.bound or imported.name}"
+        own = self._number(name)
+        whole = f"import {imported.bound or name}" if not imported.name else f"{imported.name} as {imported.bound}"
+        if own is not None:
+            return f"{whole} from {own}"
+        return f"{whole} from {'llpbench' if name.startswith('llpbench.') and imported.name else name}"
+
+    def _number(self, name: str) -> int | None:
+        """The number of an own module; None if it is none."""
+        path = self._find(name)
+        if path is None:
+            return None
+        known = [module.path for module in self._modules]
+        if path in known:
+            return known.index(path)
+        self._modules.append(_Module(name, path))
+        return len(known)
+
+    def _find(self, name: str) -> Path | None:
+        """The file of an own module; None for packages without one, for libraries, and where there is none."""
+        top, _, rest = name.partition(".")
+        if top == "llpbench":
+            top = next((package for package in CONTRIBUTED if f"{name}.".startswith(f"{package}.")), "")
+            rest = name.removeprefix(top).lstrip(".")
+        if not top or top in sys.stdlib_module_names:
+            return None
+        place = _place(top) or _beside(top, self._root.path.parent)
+        if place is None or not (top in CONTRIBUTED or self._is_own(top, place)):
+            return None
+        for part in rest.split(".") if rest else ():
+            found = _beside(part, place) if place.is_dir() else None
+            if found is None:
+                return None
+            place = found
+        initial = place / "__init__.py"
+        return place if place.is_file() else initial if initial.is_file() else None
+
+    def _is_own(self, top: str, place: Path) -> bool:
+        if not _is_installed(place):
+            return True
+        if not _is_installed(self._root.path) or self._root.name.startswith("llpbench."):
+            return False
+        mine = self._root.name.partition(".")[0]
+        owners = importlib.metadata.packages_distributions()
+        return top == mine or bool({*owners.get(top, ())} & {*owners.get(mine, ())})
+
+
+def _place(top: str) -> Path | None:
+    """The file or folder of a top-level module or package, found without importing it."""
+    try:
+        spec = getattr(sys.modules.get(top), "__spec__", None) or importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).resolve()
+    return Path(spec.origin).resolve() if spec.has_location and spec.origin else None
+
+
+def _beside(name: str, folder: Path) -> Path | None:
+    """A package or module in a folder, compiled ones included."""
+    if (folder / name).is_dir():
+        return folder / name
+    if (folder / f"{name}.py").is_file():
+        return folder / f"{name}.py"
+    return next((path for path in sorted(folder.glob(f"{name}.*")) if path.suffix in (".so", ".pyd")), None)
+
+
+def _is_installed(path: Path) -> bool:
+    """Whether a file belongs to the standard library or stands among installed libraries."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or path.is_relative_to(
+        Path(sysconfig.get_path("stdlib")).resolve()
+    )
+
+
+def _typed(target: Any) -> dict[str, str]:
+    """The cells of a notebook, by their made-up file name, that define `target` and what it names; and its numbers."""
+    module = vars(sys.modules[target.__module__])
+    found: dict[str, str] = {}
+    waiting = [target]
+    while waiting:
+        code = _code(waiting.pop())
+        lines = linecache.getlines(code.co_filename) if code is not None else []
+        if code is None or not lines:
+            raise LLPBenchError(
+                f"the source of {target.__qualname__!r} is not known, so nobody could tell when its results are stale. "
+                "Put it into a file, and load that with --plugin."
+            )
+        if code.co_filename in found:
+            continue
+        tree = ast.parse("".join(lines))
+        found[code.co_filename] = canonical(tree, str)
+        for name in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}:
+            value = module.get(name)
+            if getattr(value, "__module__", None) == target.__module__ and _code(value) is not None:
+                waiting.append(value)
+            elif isinstance(value, bool | int | float | str | tuple):
+                found[name] = f"{name}={value!a}"
+    return found
+
+
+def _code(value: Any) -> Any:
+    """The code object of a function, or of the first function of a class; None if there is none."""
+    parts = [value, *vars(value).values()] if isinstance(value, type) else [value]
+    parts = [getattr(part, "__func__", None) or getattr(part, "fget", None) or part for part in parts]
+    return next((part.__code__ for part in parts if hasattr(part, "__code__")), None)
+
+
+def _hash(texts: list[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

@@ -1,0 +1,85 @@
+"""What stands in the way of cells: data that cannot be had, bags larger than the split, too many classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from llpbench.core.cell import Cell
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import METHODS
+from llpbench.data.loading import load_table, locate
+from llpbench.data.sources import Parquet
+from llpbench.data.specs import DatasetSpec, dataset_spec
+from llpbench.data.splits import largest_bag_size
+
+
+class Obstacle(NamedTuple):
+    """Why a cell cannot be run."""
+
+    reason: str
+    """with what to do about it"""
+    lasting: bool
+    """it lies in the cell itself; otherwise in data that could not be had this time"""
+
+
+FindObstacle = Callable[[Cell], Obstacle | None]
+
+
+def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
+    """What finds the obstacle of a cell, None if nothing stands in its way. It looks at each dataset once.
+
+    With `load`, datasets are made local and checked; without, their declarations are believed.
+    """
+
+    @cache
+    def size(dataset: str) -> _Size | Obstacle:
+        try:
+            return _size(dataset, data_dir, load=load)
+        except LLPBenchError as error:
+            return Obstacle(str(error), lasting=False)
+
+    def find(cell: Cell) -> Obstacle | None:
+        found = size(cell.dataset)
+        if isinstance(found, Obstacle):
+            return found
+        largest = largest_bag_size(found.rows)
+        if cell.bag_size > largest:
+            reason = (
+                f"bag size {cell.bag_size} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
+                f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
+            )
+            return Obstacle(reason, lasting=True)
+        if (found.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
+            reason = f"{cell.method!r} is for two classes, however: {cell.dataset!r} has {found.classes}. Leave it out."
+            return Obstacle(reason, lasting=True)
+        return None
+
+    return find
+
+
+class _Size(NamedTuple):
+    rows: int
+    classes: int | None
+    """None if a declaration does not say"""
+
+
+def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
+    spec = dataset_spec(dataset)
+    if spec.rows is not None and not load and (can_download(spec) or locate(spec, data_dir) is not None):
+        return _Size(spec.rows, spec.classes)
+    table = load_table(dataset, data_dir, download=load)
+    return _Size(len(table), len(table.classes))
+
+
+def downloads(datasets: Iterable[str], data_dir: str | None) -> Iterator[str]:
+    """`adult from OpenML 1590` for each of some datasets that is not on this machine but can be downloaded."""
+    for spec in map(dataset_spec, datasets):
+        if can_download(spec) and spec.source is not None and locate(spec, data_dir) is None:
+            yield f"{spec.name} from {spec.source.describe()}"
+
+
+def can_download(spec: DatasetSpec) -> bool:
+    """Whether a dataset has a source elsewhere."""
+    return spec.source is not None and not isinstance(spec.source, Parquet)

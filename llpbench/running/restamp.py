@@ -1,0 +1,279 @@
+"""Keep stale results honestly: a sample of them is made again, and only if that gives the same numbers, the rest is
+stamped with today's code.
+
+The sample is drawn of cells, by a stated seed: every method as often as any other, then every dataset, bag size,
+encoder and device. Each cell is run as it was: the same seeds together, on the same device, with as many threads. Every
+figure of its records must be the same, to the last bit; new ones may have been added. What no sampled run speaks for
+stays stale: another method, device, or a dataset, bagging or encoder whose own source has changed; and what has failed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import llpbench
+from llpbench.core.cell import Cell, Environment
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.provenance import NUMERICS, code_facts, utc_now
+from llpbench.core.record import Record
+from llpbench.core.registry import load_plugin
+from llpbench.core.source import cell_sources
+from llpbench.core.text import plural
+from llpbench.results.journal import Journal, record_in, to_line
+from llpbench.results.merging import journal_path
+from llpbench.results.staleness import changed_parts, comparison
+from llpbench.running.display import Display
+from llpbench.running.estimates import Estimator
+from llpbench.running.executors import attempt
+from llpbench.running.runner import about, interruptible
+from llpbench.running.samples import Group, Part, draw, populations
+from llpbench.running.samples import parts as parts_of
+from llpbench.running.schedule import Job
+
+MEMORY = ".restamp.json"
+"""beside the journal, while a restamp is unfinished: the runs that have been made again with equal results"""
+
+
+@dataclass(frozen=True)
+class Restamped:
+    """What became of a restamp."""
+
+    cells: int
+    """sampled"""
+    compared: int
+    """runs made again"""
+    renewed: int
+    """runs that have got a new stamp"""
+    difference: str = ""
+    """the run and figure that came out otherwise; "" if none did"""
+    left: tuple[str, ...] = ()
+    """what is still stale, one line for each method and reason"""
+
+
+def restamp(
+    out: Path,
+    display: Display,
+    *,
+    sample: int = 20,
+    seed: int = 0,
+    data_dir: str | None = None,
+    plugins: Sequence[str] = (),
+) -> Restamped:
+    """Make a sample of the stale runs of `out` again, and stamp all that it speaks for if nothing differs.
+
+    The journal is replaced as a whole at the end, or not at all. Raises `LLPBenchError` if there is no journal, if
+    nothing in it is stale, and if not a single stale run can be made again here.
+    """
+    journal_path(str(out))
+    for plugin in plugins:
+        load_plugin(plugin)
+    with interruptible(), Journal(out) as journal:
+        found = _Stale(journal)
+        chosen = draw(found.groups, sample, seed)
+        if not chosen:
+            raise LLPBenchError(f"no run of {str(out)!r} can be restamped: {found.why_none}")
+        groups = [group for groups in chosen for group in groups]
+        jobs = [Job(group.cell, group.seeds) for group in groups]
+        runs = sum(len(job.seeds) for job in jobs)
+        seconds = Estimator(journal.contents.records.values()).total(jobs)
+        with display:
+            display.say(
+                f"{len(chosen)} of {plural(len(found.groups), 'cell')} with stale runs, drawn with seed {seed}: "
+                f"{plural(runs, 'run')} to make again, {about(seconds)}"
+            )
+            display.begin(runs)
+            difference = _make_again(groups, out / MEMORY, display, data_dir, tuple(plugins))
+        if difference:
+            return Restamped(len(chosen), runs, 0, difference)
+        covered = {part for group in groups for record in group.records for part in parts_of(record)}
+        renewed, left = found.split(covered)
+        stamp = {"when": utc_now(), **_commit(), "sample": runs}
+        _renew(journal.path, {run: found.stamp(run) | {"restamped": stamp} for run in renewed}, renewed)
+        (out / MEMORY).unlink(missing_ok=True)
+        return Restamped(len(chosen), runs, len(renewed), left=tuple(left))
+
+
+class _Stale:
+    """The stale runs of a journal, and which of them can be made again."""
+
+    def __init__(self, journal: Journal) -> None:
+        contents, why = journal.contents, comparison()
+        self._runs = {run: record for run, record in contents.records.items() if why(record)}
+        self._disputed = contents.disputed
+        self._here = _devices()
+        self.groups: dict[str, list[Group]] = {}
+        """by cell: its populations that hold a run to be stamped and can be made again"""
+        for group in populations(contents.records.values()):
+            fit = any(self._may_be_stamped(record) for record in group.records if record["run"] in self._runs)
+            if fit and group.records[0]["hardware"].get("device") in self._here:
+                self.groups.setdefault(group.cell.id, []).append(group)
+
+    @property
+    def why_none(self) -> str:
+        """Why no run can be sampled."""
+        if not self._runs:
+            return "none is stale, as far as methods and plugins are loaded. Nothing is to do."
+        return "its stale runs have failed, or cannot be made again on this machine. Run them again instead."
+
+    def stamp(self, run: str) -> dict[str, Any]:
+        """Today's `sources` and `numerics` of a run."""
+        return {"sources": _sources(self._runs[run]), "numerics": NUMERICS}
+
+    def split(self, covered: set[Part]) -> tuple[dict[str, Record], list[str]]:
+        """The runs that a sample with these parts speaks for, and a line for each method and reason of the others."""
+        renewed: dict[str, Record] = {}
+        left: Counter[str] = Counter()
+        for run, record in self._runs.items():
+            method, lacking = record["spec"]["method"], _must_be_covered(record) - covered
+            if not self._may_be_stamped(record):
+                left[f"{method}: {'disputed' if run in self._disputed else 'failed'}"] += 1
+            elif lacking:
+                named = " and ".join(f"{kind} {name}" for kind, name in sorted(lacking))
+                left[f"{method}: no sampled run has {named}"] += 1
+            else:
+                renewed[run] = record
+        return renewed, [f"{why} ({plural(runs, 'run')})" for why, runs in sorted(left.items())]
+
+    def _may_be_stamped(self, record: Record) -> bool:
+        return record["status"] == "ok" and record["run"] not in self._disputed
+
+
+def _make_again(
+    groups: Sequence[Group], memory: Path, display: Display, data_dir: str | None, plugins: tuple[str, ...]
+) -> str:
+    """The first difference between records and their repetition, "" if there is none."""
+    equal = _remembered(memory)
+    engine = _engine()
+    with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # pretraining is part of what is made again
+        for group in groups:
+            job, marks = Job(group.cell, group.seeds), {_mark(record, engine) for record in group.records}
+            display.started(job)
+            again = [*group.records]
+            if not marks <= equal:
+                environment = _environment(group, data_dir, folder, plugins)
+                again = attempt(job, environment, partial(display.progressed, job))
+            display.finished(job, again)
+            for before, after in zip(group.records, again, strict=True):
+                if found := difference(before, after):
+                    return found
+            equal |= marks
+            replace_file(memory, json.dumps(sorted(equal)))
+    return ""
+
+
+def difference(before: Record, after: Record) -> str:
+    """The first figure that came out otherwise, in one line; "" if none did. New figures are no difference."""
+    new = dict(_figures(record_of(after)))
+    for name, value in _figures(record_of(before)):
+        if name not in new or new[name] != value:
+            run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
+            now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
+            where = "" if _origin(before) == _origin(after) else "; its hardware or libraries were others"
+            return f"{run}: {name} was {value}, now {now}{where}"
+    return ""
+
+
+def record_of(record: Record) -> dict[str, Any]:
+    """A record as it is read from a journal."""
+    return json.loads(to_line(record))  # type: ignore[no-any-return]
+
+
+def _figures(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Everything of a record that must come out again, by a name with dots."""
+    kept = ("status", "data", "epochs", "parameters", "results", "curves")
+    return _flat({name: record[name] for name in (kept if record["status"] == "ok" else kept[:1])}, "")
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else key)
+    else:
+        yield name, value
+
+
+def _environment(group: Group, data_dir: str | None, folder: str, plugins: tuple[str, ...]) -> Environment:
+    hardware = group.records[0]["hardware"]
+    return Environment(
+        device=hardware["device"],
+        threads=hardware["threads"],
+        compile=hardware["compiled"],
+        members=len(group.records),
+        data_dir=data_dir,
+        pretrained=folder,
+        plugins=plugins,
+    )
+
+
+def _must_be_covered(record: Record) -> set[Part]:
+    """The parts that a sample must have to speak for a run: those the engine computes with, and changed sources."""
+    changed = {"method", "pretraining", "device", *changed_parts(record, _sources(record))}
+    return {(kind, name) for kind, name in parts_of(record) if kind in changed}
+
+
+def _sources(record: Record) -> dict[str, str | None]:
+    spec = record["spec"]
+    return cell_sources(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
+
+
+def _renew(path: Path, stamps: Mapping[str, Mapping[str, Any]], renewed: Mapping[str, Record]) -> None:
+    """Rewrite the lines of some records with new stamps; every other line stays as it is."""
+    lines = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        record = record_in(line, path)
+        if record is not None and record == renewed.get(record["run"]):
+            lines.append(to_line({**record, **stamps[record["run"]]}))  # type: ignore[typeddict-item]
+        else:
+            lines.append(line + b"\n")
+    try:
+        replace_file(path, b"".join(lines))
+    except OSError as error:
+        raise LLPBenchError(
+            f"journal {str(path)!r} cannot be written: {error.strerror or error}. Make room."
+        ) from error
+
+
+def _devices() -> set[str]:
+    import torch
+
+    return {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}
+
+
+def _origin(record: Record) -> tuple[Any, ...]:
+    return record["libraries"], record["hardware"].get("name")
+
+
+def _commit() -> dict[str, Any]:
+    facts = code_facts()
+    return {"commit": facts["commit"], "dirty": facts["dirty"]}
+
+
+def _remembered(memory: Path) -> set[str]:
+    try:
+        return set(json.loads(memory.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):  # none, or torn: then all is made again
+        return set()
+
+
+def _mark(record: Record, engine: str) -> str:
+    """A record together with the code that it is compared with."""
+    content = to_line(record) + json.dumps(_sources(record)).encode() + engine.encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _engine() -> str:
+    """A hash of all of llpbench as it stands, not only of what is known to matter."""
+    folder = Path(llpbench.__file__).parent
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()

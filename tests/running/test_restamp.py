@@ -1,0 +1,229 @@
+"""Restamping: stale runs are kept only if a sample of them, made again, gives the same numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import LLPBench, make_cell_of, make_record, make_settings, timeless
+from test_runner import Silent
+
+from llpbench.core.cell import Cell, Environment
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, Journal, read
+from llpbench.results.staleness import stale_runs
+from llpbench.running import restamp as module
+from llpbench.running import runner
+from llpbench.running.restamp import MEMORY, Restamped, difference, restamp
+from llpbench.running.samples import draw, populations
+from llpbench.training import cells as training
+
+
+def rewrite(out: Path, **changes: Any) -> None:
+    """Change every record of a journal."""
+    records = read(out / FILE).records.values()
+    (out / FILE).unlink()
+    with Journal(out) as journal:
+        for record in records:
+            journal.append({**record, **changes})  # type: ignore[typeddict-item]
+
+
+@pytest.fixture
+def out(tiny_bench: Path, tmp_path: Path) -> Path:
+    """A journal of 2 methods x 2 sizes x 2 seeds, and of one method that fails, all made before today's engine."""
+    runner.run(make_settings(tiny_bench, tmp_path, methods="quick-a,quick-b,broken"), Silent())
+    rewrite(tmp_path, numerics=0)
+    return tmp_path
+
+
+def states(out: Path) -> dict[str, int]:
+    return {record["run"]: record["numerics"] for record in read(out / FILE).records.values()}
+
+
+def test_equal_numbers_keep_all_that_the_sample_speaks_for(out: Path) -> None:
+    before = {record["run"]: record for record in read(out / FILE).records.values()}
+    verdict = restamp(out, Silent(), sample=2)
+    assert (verdict.cells, verdict.compared, verdict.renewed, verdict.difference) == (2, 4, 8, "")
+    assert verdict.left == ("broken: failed (4 runs)",)
+    after = read(out / FILE).records
+    for run, record in after.items():
+        if record["status"] == "ok":
+            stamp = record.pop("restamped")
+            assert (stamp["sample"], set(stamp)) == (4, {"when", "commit", "dirty", "sample"})
+            assert {**record, "numerics": 0} == before[run]
+        else:
+            assert record == before[run], "a failed run is never restamped"
+    assert set(stale_runs(after.values())) == {run for run in before if before[run]["status"] != "ok"}
+    assert not (out / MEMORY).exists()
+    with pytest.raises(LLPBenchError, match="its stale runs have failed"):
+        restamp(out, Silent())
+
+
+def test_a_method_that_was_not_drawn_stays_stale(out: Path) -> None:
+    verdict = restamp(out, Silent(), sample=1)
+    assert verdict.renewed == 4
+    (line,) = [line for line in verdict.left if "no sampled run" in line]
+    assert line.endswith("(4 runs)")
+    assert len(stale_runs(read(out / FILE).records.values())) == 8
+
+
+def test_a_sample_speaks_only_for_changed_sources_that_it_has(out: Path) -> None:
+    rewrite(out, sources={})
+    with Journal(out) as journal:
+        other = next(record for record in journal.contents.records.values() if record["status"] == "ok")
+        cell = Cell.of({**other["spec"], "bagging": "random"})
+        journal.append({**other, "run": cell.run_id(0), "cell": cell.id, "spec": cell.spec, "members": 9})
+    verdict = restamp(out, Silent(), sample=4)
+    assert verdict.renewed == 8
+    assert "quick-a: no sampled run has bagging random (1 run)" in verdict.left
+
+
+def test_another_number_refuses_and_touches_nothing(out: Path) -> None:
+    records = list(read(out / FILE).records.values())
+    for record in records:
+        if record["spec"]["method"] == "quick-b":
+            record["results"]["auc"]["test"]["auc"] += 1e-16 + 1e-9  # type: ignore[operator]
+    (out / FILE).unlink()
+    with Journal(out) as journal:
+        for record in records:
+            journal.append(record)
+    before = (out / FILE).read_bytes()
+    verdict = restamp(out, Silent(), sample=2)
+    assert verdict.renewed == 0
+    assert "quick-b on tiny ordered" in verdict.difference
+    assert "results.auc.test.auc was 0." in verdict.difference
+    assert (out / FILE).read_bytes() == before
+
+
+def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> list[Record]:
+        raise ValueError("no more")
+
+    monkeypatch.setattr(training, "run_cell", fail)
+    before = (out / FILE).read_bytes()
+    verdict = restamp(out, Silent())
+    assert "status was ok, now failed (ValueError: no more)" in verdict.difference
+    assert (out / FILE).read_bytes() == before
+
+
+def test_interrupted_it_has_changed_nothing_and_goes_on_where_it_was(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    original = training.run_cell
+
+    def interrupted(cell: Cell, seeds: Sequence[int], *rest: Any) -> list[Record]:
+        made.append(f"{cell.id}-{seeds}")
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return original(cell, seeds, *rest)
+
+    monkeypatch.setattr(training, "run_cell", interrupted)
+    before = (out / FILE).read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        restamp(out, Silent(), sample=4)
+    assert (out / FILE).read_bytes() == before
+    assert restamp(out, Silent(), sample=4).renewed == 8
+    assert len(made) == 3 + 6, "two of the eight were not made twice"
+    monkeypatch.setattr(module, "_engine", lambda: "edited")
+    rewrite(out, numerics=0)
+    assert restamp(out, Silent(), sample=4).renewed == 8
+    assert len(made) == 9 + 8
+
+
+def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cell = make_cell_of("dllp", 256)
+    hardware = {"device": "cpu", "threads": 3, "compiled": False, "name": "x", "precision": "float32"}
+    records = [
+        make_record(cell, seed, members=members, numerics=0, hardware=hardware, finished=finished)
+        for seed, members, finished in [(4, 2, "1"), (1, 2, "2"), (0, 2, "1"), (3, 2, "2"), (2, 1, "3"), (5, 3, "3")]
+    ]
+    with Journal(tmp_path) as journal:
+        for record in records:
+            journal.append(record)
+    asked: list[tuple[tuple[int, ...], Environment]] = []
+
+    def run(cell: Cell, seeds: Sequence[int], environment: Environment, _: object) -> list[Record]:
+        asked.append((tuple(seeds), environment))
+        return [{**records[0], "run": cell.run_id(seed), "seed": seed} for seed in seeds]  # type: ignore[typeddict-item]
+
+    monkeypatch.setattr(training, "run_cell", run)
+    verdict = restamp(tmp_path, Silent())
+    assert sorted(seeds for seeds, _ in asked) == [(0, 4), (1, 3), (2,)], "of seed 5's population two are missing"
+    assert {environment.members for seeds, environment in asked if len(seeds) == 2} == {2}
+    assert {(environment.threads, environment.compile, environment.device) for _, environment in asked} == {
+        (3, False, "cpu")
+    }
+    assert verdict == Restamped(1, 5, 6)
+
+
+def test_the_sample_is_spread_over_methods_then_datasets_then_sizes() -> None:
+    records = [
+        make_record(make_cell_of(method, size, dataset))
+        for method in ("a", "b", "c")
+        for dataset in ("d", "e")
+        for size in (1, 2, 3, 4)
+    ]
+    groups = {group.cell.id: [group] for group in populations(records)}
+    assert len(groups) == 24
+
+    def drawn(number: int, seed: int = 0) -> list[tuple[str, str, int]]:
+        specs = (each[0].records[0]["spec"] for each in draw(groups, number, seed))
+        return [(spec["method"], spec["dataset"], spec["bag_size"]) for spec in specs]
+
+    assert {method for method, *_ in drawn(3)} == {"a", "b", "c"}
+    for part, (low, high) in enumerate([(4, 4), (6, 6), (2, 4)]):
+        values = [cell[part] for cell in drawn(12)]
+        assert {values.count(value) for value in values} <= set(range(low, high + 1))
+    assert drawn(12) == drawn(12)
+    assert drawn(12) != drawn(12, seed=1)
+    assert len(drawn(99)) == 24
+
+
+def test_a_new_figure_is_no_difference_but_a_lost_one_is() -> None:
+    cell = make_cell_of()
+    old, new = make_record(cell), make_record(cell)
+    assert difference(old, new) == ""
+    new["results"]["auc"]["test"] = {**new["results"]["auc"]["test"], "f1": 0.5}
+    assert difference(old, new) == ""
+    assert "results.auc.test.f1 was 0.5, now nothing" in difference(new, old)
+    elsewhere = {**make_record(cell), "epochs": 5, "libraries": {"torch": "9"}}
+    assert difference(old, elsewhere).endswith("epochs was 4, now 5; its hardware or libraries were others")  # type: ignore[arg-type]
+    nan = make_record(cell, results={"auc": {"epoch": 3, "validation": float("nan"), "test": {}}})
+    assert difference(nan, nan) == ""
+
+
+def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
+    words = ["restamp", "--out", str(out), "--plugin", str(plugin), "--sample", "2"]
+    done = llpbench(*words)
+    assert done.code == 0
+    assert done.err.startswith("2 of 4 cells with stale runs, drawn with seed 0: 4 runs to make again")
+    assert done.out.startswith("8 runs restamped: 4 runs in 2 cells, made again, gave the same numbers.")
+    assert "still stale: broken: failed (4 runs)" in done.out
+    rewrite(out, numerics=0, epochs=7)
+    refused = llpbench(*words)
+    assert refused.code == 1
+    assert refused.err.splitlines()[-1].startswith("llpbench: nothing restamped. ")
+    assert "epochs was 7, now 0" in refused.err
+    nowhere = llpbench("restamp", "--out", str(out.parent / "none"))
+    assert (nowhere.code, nowhere.err.count("\n")) == (2, 1)
+    assert not (out.parent / "none").exists()
+    assert llpbench("restamp", "--out", str(out), "--sample", "0").code == 2
+
+
+def test_what_is_restamped_is_newer_than_its_copy(out: Path) -> None:
+    from llpbench.results.merging import merge
+
+    copy = out.parent / "copy.jsonl"
+    copy.write_bytes((out / FILE).read_bytes())
+    restamp(out, Silent(), sample=4)
+    for order in ([copy, out / FILE], [out / FILE, copy]):
+        merged = merge(order)
+        assert timeless(list(merged.records.values())) == timeless(list(read(out / FILE).records.values()))
+        assert merged.disputed == []
+    assert json.loads((out / FILE).read_text().splitlines()[0])["schema"] == 2
+    assert states(out)

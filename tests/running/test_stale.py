@@ -1,0 +1,155 @@
+"""Nothing stale: edited code is run again by the same command, an edited comment is not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from bench import PLUGIN, LLPBench, arguments, start
+
+from llpbench.core.record import Record
+from llpbench.core.registry import REGISTRIES
+from llpbench.results import staleness
+from llpbench.results.journal import FILE, read
+from llpbench.results.staleness import stale_runs
+
+HELPED = PLUGIN.replace("import numpy as np\n", "import numpy as np\nfrom tiny_helper import NOISE\n", 1).replace(
+    "1e-3 * rng", "NOISE * rng"
+)
+
+
+@pytest.fixture
+def bench(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plugin of one's own, with a helper beside it, that may be edited."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "tiny.parquet").write_bytes((plugin.parent / "tiny.parquet").read_bytes())
+    (folder / "tiny_helper.py").write_text("NOISE = 1e-3\n")
+    path = folder / "tiny_bench.py"
+    path.write_text(HELPED)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return path
+
+
+@pytest.fixture
+def again(llpbench: LLPBench, bench: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Run the same command as in a process of its own: the plugin is loaded anew. Returns its first line and result."""
+    original = {registry.kind: dict(registry._entries) for registry in REGISTRIES.values()}
+
+    def again(*more: str):  # type: ignore[no-untyped-def]
+        for registry in REGISTRIES.values():
+            monkeypatch.setattr(registry, "_entries", dict(original[registry.kind]))
+        monkeypatch.setattr("llpbench.core.registry._loaded_plugins", set())
+        for name in ("llpbench_plugin_tiny_bench", "tiny_helper"):
+            sys.modules.pop(name, None)
+        result = llpbench(*arguments(bench, bench.parent / "out", "--bag-sizes", "8", "--seeds", "1", *more))
+        return (result.err or result.out).splitlines()[0], result
+
+    return again
+
+
+def records(bench: Path) -> list[Record]:
+    return list(read(bench.parent / "out" / FILE).records.values())
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+DONE = "nothing to run: 0 runs to do in 0 cells, 2 done"
+
+
+def test_an_edited_method_is_run_again_and_an_edited_comment_is_not(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    first, _ = again()
+    assert first.startswith("2 runs to do in 2 cells;")
+    assert again()[0] == DONE
+    edit(bench, '"""Least squares on bag means."""', '"""Least squares, on the means of bags."""\n\n    # or so\n')
+    assert again()[0] == DONE
+    before = {record["run"]: record for record in records(bench)}
+    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
+    _, result = again("--dry-run")
+    assert "stale: quick-a: source of method and dataset changed (1 run)" in result.out
+    assert again()[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
+    assert again()[0] == DONE
+    after = {record["run"]: record for record in records(bench)}
+    assert before.keys() == after.keys()
+    assert all(before[run]["sources"] != after[run]["sources"] for run in before)
+    assert read(bench.parent / "out" / FILE).disputed == {}, "other code, no dispute"
+
+
+def test_an_edited_helper_counts_and_a_moved_one_does_not(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    again()
+    edit(bench.parent / "tiny_helper.py", "1e-3", "2e-3")
+    assert again()[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
+    (bench.parent / "tiny_helper.py").rename(bench.parent / "tiny_assistant.py")
+    edit(bench, "from tiny_helper", "from tiny_assistant")
+    assert again()[0] == DONE
+
+
+def test_a_failed_run_of_an_edited_method_is_made_again(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    assert again("--methods", "broken")[1].code == 1
+    assert again("--methods", "broken")[0].startswith("nothing to run: 0 runs to do in 0 cells, 1 failed")
+    edit(bench, 'raise ValueError("no luck")', "return super().fit(train, schema, rng)")
+    first, result = again("--methods", "broken")
+    assert first.startswith("1 run to do in 1 cell, 1 of them stale;")
+    assert result.code == 0
+    edit(bench, "return super().fit(train, schema, rng)", 'raise ValueError("worse luck")')
+    again("--methods", "broken")
+    assert [record["reason"].split(" (")[0] for record in records(bench)] == ["ValueError: worse luck"]
+
+
+def test_stale_runs_may_be_kept_and_are_marked(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    again()
+    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
+    before = (bench.parent / "out" / FILE).read_bytes()
+    first, _ = again("--keep-stale")
+    assert first == "nothing to run: 0 runs to do in 0 cells, 2 stale and kept"
+    assert (bench.parent / "out" / FILE).read_bytes() == before
+    assert "stale" in (bench.parent / "out" / "fine.md").read_text()
+    assert "stale" in again("--keep-stale", "--dry-run")[1].out
+    assert again("--retry", "stale")[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
+    assert "stale" not in (bench.parent / "out" / "fine.md").read_text()
+
+
+def test_everything_can_be_made_again(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    again("--methods", "quick-a,broken")
+    assert again("--methods", "quick-a,broken", "--retry", "all")[0].startswith("2 runs to do in 2 cells;")
+    assert again("--methods", "quick-a,broken", "--retry", "done")[0].startswith("1 run to do in 1 cell, 1 failed;")
+    lines = (bench.parent / "out" / FILE).read_text().splitlines()
+    assert len(lines) == 5
+    assert len(records(bench)) == 2
+
+
+def test_another_version_of_the_engine_makes_everything_stale(again, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    again()
+    monkeypatch.setattr(staleness, "NUMERICS", 99)
+    assert "stale: quick-a: numerics 1, now 99 (1 run)" in again("--dry-run")[1].out
+
+
+def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
+    again()
+    assert stale_runs(records(bench)) == {}
+    changed = records(bench)
+    for record in changed:
+        record["sources"]["method"] = "other"
+    assert set(stale_runs(changed).values()) == {"source of method changed"}
+    for record in changed:
+        record["spec"]["method"] = "not-here"
+    assert stale_runs(changed) == {}
+    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
+    out = bench.parent / "out"
+    process = start(["report", "--no-plots", "--out", str(out), "--plugin", str(bench)])
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "stale" in (out / "fine.md").read_text()
+    assert llpbench("report", "--no-plots", "--out", str(out)).code == 0
+
+
+@pytest.mark.slow
+def test_workers_stamp_what_the_driver_plans(again) -> None:  # type: ignore[no-untyped-def]
+    again("--executor", "ray")
+    assert again()[0] == DONE
