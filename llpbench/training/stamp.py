@@ -34,7 +34,8 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
 def bag_facts(task: Task) -> dict[str, Any]:
     """`bags`, as a record has it: numbers and sizes of bags, and for each class how its proportions are distributed."""
     sizes = task.bags.sizes
-    bins = np.minimum((task.bags.proportions * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
+    known = task.bags.proportions[task.bags.known]
+    bins = np.minimum((known * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
     return {
         "number": len(sizes),
         "sizes": [int(sizes.min()), float(np.median(sizes)), int(sizes.max())],
