@@ -1,4 +1,4 @@
-"""What the tests of runs share: records, a plugin with a tiny dataset and quick methods, the command line as a process.
+"""What the tests of runs share: a plugin with a tiny dataset and quick methods, the command line as a process.
 
 A pytest plugin, named in `conftest.py`.
 """
@@ -18,9 +18,7 @@ import pytest
 
 from llpbench.cli.main import main
 from llpbench.core import registry
-from llpbench.core.cell import Cell, Protocol
-from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import SCHEMA, Record, Status
+from llpbench.core.record import Record
 from llpbench.running.settings import Settings, resolve
 
 PLUGIN = '''
@@ -134,43 +132,6 @@ def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
     """`llpbench` in a process of its own."""
     command = [sys.executable, "-m", "llpbench", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-
-def make_cell_of(method: str = "dllp", size: int = 256, dataset: str = "adult", encoder: str | None = "mlp") -> Cell:
-    """A cell without any declarations behind it."""
-    return Cell(method, dataset, "ordered", size, encoder, protocol=Protocol() if encoder else None)
-
-
-def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float = 1.0, **changes: Any) -> Record:
-    """A plausible record."""
-    test = {"auc": 0.8, "accuracy": 0.7}
-    record = Record(
-        schema=SCHEMA,
-        run=cell.run_id(seed),
-        cell=cell.id,
-        seed=seed,
-        spec=cell.spec,
-        method={"kind": "neural", "role": "", "reference": "", "changed": {}},
-        dataset={"code": "", "licence": "", "rows": None, "numeric": None, "categorical": None, "classes": None},
-        status=status,
-        reason="" if status == "ok" else "bad luck",
-        results={"auc": {"epoch": 3, "validation": 0.8, "test": test}} if status == "ok" else {},
-        curves={},
-        epochs=4,
-        parameters=100,
-        times={"total": seconds},
-        memory_mb=100.0,
-        members=1,
-        data={"fingerprint": "f", "manifest": "m"},
-        bags={},
-        sources={},
-        numerics=NUMERICS,
-        code={"version": "0", "commit": None, "dirty": None},
-        libraries={},
-        hardware={"device": "cpu"},
-        finished="2026-01-01T00:00:00+00:00",
-    )
-    return {**record, **changes}  # type: ignore[typeddict-item]
 
 
 def timeless(records: Sequence[Record]) -> list[dict[str, Any]]:

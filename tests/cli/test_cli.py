@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from bench import LLPBench, Result, arguments, dedent, make_cell_of, make_record, start
+from bench import LLPBench, Result, arguments, dedent, start
+from factory import make_cell_of, make_record
 
 from llpbench import __version__
 from llpbench.cli.main import main

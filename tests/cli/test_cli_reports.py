@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench import LLPBench
-from report_factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read

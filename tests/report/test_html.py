@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
-from report_factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
+from factory import failed, record, runs
 from matplotlib.axes import Axes
-from report_factory import failed, record, runs
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record

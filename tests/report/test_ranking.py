@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from report_factory import failed, record, runs
+from factory import failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.report.boards import Board

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from report_factory import failed, record, runs
+from factory import failed, record, runs
 from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
@@ -427,7 +427,7 @@ class Refusing:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Refusing())
-from report_factory import runs
+from factory import runs
 from llpbench.report import make_report, write_report
 report = make_report([*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")])
 write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots", formats=["csv", "json", "tex"])

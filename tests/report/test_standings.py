@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from report_factory import failed, record, runs
+from factory import failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.report.boards import Board, Summary

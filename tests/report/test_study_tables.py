@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from report_factory import failed, record, runs
+from factory import failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from report_factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise

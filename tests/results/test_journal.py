@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import make_cell_of, make_record
-from report_factory import record
+from factory import make_cell_of, make_record, record
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_factory import PROTOCOL, failed, record
+from factory import PROTOCOL, failed, record
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS

@@ -6,7 +6,8 @@ import io
 from pathlib import Path
 
 import pytest
-from bench import make_cell_of, make_record, make_settings
+from bench import make_settings
+from factory import make_cell_of, make_record
 from rich.console import Console
 
 from llpbench.core.cell import Epoch

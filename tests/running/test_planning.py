@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import make_cell_of, make_record, make_settings
+from bench import make_settings
+from factory import make_cell_of, make_record
 
 from llpbench.cli.tables import plan_table
 from llpbench.core.cell import Cell

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any
 
 import pytest
-from bench import arguments, make_record, make_settings, start, timeless
+from bench import arguments, make_settings, start, timeless
+from factory import make_record
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError

@@ -1,0 +1,134 @@
+"""Records of runs that never were, whole as the journal has them: each test says only what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.provenance import NUMERICS
+from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
+
+PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
+
+FACTS = ("rows", "numeric", "categorical", "classes")
+
+DATASETS = {
+    name: {"code": code, "licence": licence, **dict(zip(FACTS, numbers, strict=True))}
+    for name, code, licence, numbers in (
+        ("adult", "AD", "CC BY 4.0", (48842, 6, 8, 2)),
+        ("bank-marketing", "BA", "CC BY 4.0", (45211, 7, 9, 2)),
+    )
+}
+"""what is declared of real datasets; of others nothing"""
+
+HISTOGRAMS = [[*counts, *[0] * (PROPORTION_BINS - 4)] for counts in ([2, 3, 5, 10], [10, 5, 3, 2])]
+
+OTHER_METRICS = {"accuracy": 0.8, "l1": 0.25}
+"""further test metrics that every run has"""
+
+
+def make_cell_of(method: str = "dllp", size: int = 256, dataset: str = "adult", encoder: str | None = "mlp") -> Cell:
+    """A cell without any declarations behind it."""
+    return Cell(method, dataset, "ordered", size, encoder, protocol=Protocol() if encoder else None)
+
+
+def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float = 1.0, **changes: Any) -> Record:
+    """A run of a cell, alone; if it succeeded, with test AUC 0.9 by every criterion. `changes` replace whole fields."""
+    worked, neural = status == "ok", cell.encoder is not None
+    changed = dict(cell.params)
+    whole = Record(
+        schema=SCHEMA,
+        run=cell.run_id(seed),
+        cell=cell.id,
+        seed=seed,
+        spec=cell.spec,
+        method={"kind": "neural" if neural else "direct", "role": "", "reference": "", "changed": changed},
+        dataset=DATASETS.get(cell.dataset, {"code": "", "licence": "", **dict.fromkeys(FACTS)}),
+        status=status,
+        reason="" if worked else "bad luck",
+        results={name: _selected(0.9, neural) for name in ("auc", "mpiou", "l1")} if worked else {},
+        curves={name: [0.5, 0.7, 0.6] for name in ("auc", "mpiou", "l1")} if worked and neural else {},
+        epochs=40 if neural else 0,
+        parameters=1000,
+        times={"total": seconds},
+        memory_mb=100.0,
+        members=1,
+        bags={"number": 20, "sizes": [cell.bag_size or 5] * 3, "validation": 3, "test": 3, "histograms": HISTOGRAMS},
+        data={
+            "fingerprint": f"table of {cell.dataset}",
+            "manifest": f"{cell.dataset} {cell.bagging} {cell.bag_size} {seed}",
+        },
+        sources={
+            "method": f"{cell.method} 1",
+            "dataset": f"{cell.dataset} 1",
+            "bagging": f"{cell.bagging} 1",
+            "encoder": cell.encoder,
+        },
+        numerics=NUMERICS,
+        code={"version": "0.1.0", "commit": "0123456789abcdef", "dirty": False},
+        libraries={"torch": "2.13.0", "numpy": "2.4.6"},
+        hardware={
+            "device": "cpu",
+            "name": "EPYC",
+            "threads": 1,
+            "compiled": False,
+            "precision": "float32",
+            "shared": False,
+        },
+        finished="2026-01-01T00:00:00Z",
+    )
+    assert changes.keys() <= Record.__annotations__.keys(), f"a record has no {changes.keys() - Record.__annotations__}"
+    return cast(Record, {**whole, **changes})
+
+
+def record(
+    method: str = "dllp",
+    auc: float | None = 0.9,
+    *,
+    seed: int = 0,
+    dataset: str = "adult",
+    bag_size: int = 64,
+    bagging: str = "ordered",
+    encoder: str | None = "mlp",
+    pretraining: str = "none",
+    params: Mapping[str, Any] | None = None,
+    protocol: Mapping[str, int] | None = PROTOCOL,
+    role: str = "",
+    aucs: Mapping[str, float | None] | None = None,
+    **changes: Any,
+) -> Record:
+    """A run that succeeded among three, with test AUC `auc` by every criterion, or with those of `aucs`, by criterion.
+
+    `params` are what differs from the defaults; `changes` replace whole fields of the record.
+    """
+    trained = Protocol(**protocol) if encoder and protocol else None
+    cell = Cell(method, dataset, bagging, bag_size, encoder, params or {}, pretraining=pretraining, protocol=trained)
+    aucs = dict.fromkeys(("auc", "mpiou", "l1"), auc) if aucs is None else aucs
+    facts = {
+        "method": {**make_record(cell)["method"], "role": role},
+        "times": {"data": 0.5, "train": 3.0, "evaluate": 0.5, "total": 4.0},
+        "members": 3,
+        "results": {criterion: _selected(value, encoder is not None) for criterion, value in aucs.items()},
+        "curves": {criterion: [0.5, 0.7, 0.6] for criterion in aucs} if encoder else {},
+    }
+    return make_record(cell, seed, **{**facts, **changes})
+
+
+def failed(method: str = "dllp", reason: str = "loss became NaN in epoch 4", **facts: Any) -> Record:
+    """A run that failed."""
+    return record(method, status="failed", reason=reason, results={}, curves={}, **facts)
+
+
+def runs(method: str, *aucs: float | None, **facts: Any) -> list[Record]:
+    """One run for each AUC, seeds from 0."""
+    return [record(method, auc, seed=seed, **facts) for seed, auc in enumerate(aucs)]
+
+
+def _selected(auc: float | None, neural: bool) -> CriterionResult:
+    return {
+        "epoch": 19 if neural else None,
+        "validation": auc,
+        "test": {"auc": auc, **OTHER_METRICS},
+        "diagnostics": {},
+    }
