@@ -19,7 +19,7 @@ def data() -> None:
 @plugin_option
 def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
     """Show every dataset and where it would be read from."""
-    from llpbench.cli.tables import catalogue_table, show
+    from llpbench.cli.console_tables import catalogue_table, show
     from llpbench.data.catalogue import catalogue
 
     load_plugins(plugin)
@@ -51,7 +51,7 @@ def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> 
 @plugin_option
 def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
     """Check the local copies of DATASETS against their declarations."""
-    from llpbench.cli.tables import findings_table, show
+    from llpbench.cli.console_tables import findings_table, show
     from llpbench.data.catalogue import verify
 
     findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]

@@ -100,7 +100,7 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
 @plugin_option
 def list_(what: str, plugin: tuple[str, ...]) -> int:
     """Show what there is: methods, datasets, baggings, encoders, or studies of the paper."""
-    from llpbench.cli.tables import registry_table, show, studies_table
+    from llpbench.cli.console_tables import registry_table, show, studies_table
     from llpbench.core.registry import REGISTRIES
 
     if what == "studies":
@@ -117,7 +117,7 @@ def list_(what: str, plugin: tuple[str, ...]) -> int:
 def check(method: str, plugin: tuple[str, ...]) -> int:
     """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
     load_plugins(plugin)
-    from llpbench.cli.tables import show, verdicts_table
+    from llpbench.cli.console_tables import show, verdicts_table
     from llpbench.conformance import find, run_checks, summary
 
     failed = False
@@ -215,7 +215,7 @@ def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> 
 
 
 def _show_plan(settings: Settings) -> int:
-    from llpbench.cli.tables import plan_table, show
+    from llpbench.cli.console_tables import plan_table, show
     from llpbench.running import runner
 
     found, seconds = runner.preview(settings)

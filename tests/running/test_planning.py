@@ -12,7 +12,7 @@ import pytest
 from bench import make_settings
 from factory import make_cell_of, make_record
 
-from llpbench.cli.tables import plan_table
+from llpbench.cli.console_tables import plan_table
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
