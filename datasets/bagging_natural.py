@@ -6,18 +6,15 @@ import numpy as np
 from numpy.random import Generator
 
 from llpbench.core.bags import IntArray
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, grouped
 
 
 @register_bagging("natural")
-def natural(table: Table, rows: IntArray, rng: Generator, *, columns: tuple[str, ...] = ()) -> IntArray:
+def natural(table: Table, rows: IntArray, rng: Generator, *, columns: tuple[str, ...]) -> IntArray:
     """A bag for each value of the key `columns`, which stay features: `natural:columns=native-country+education`."""
     del rng
-    if not columns:
-        raise LLPBenchError("bagging 'natural' needs its key. Write natural:columns=NAME, several joined by +.")
     keys = [column_keys(table, rows, name) for name in columns]
     each = [np.unique(key, return_inverse=True)[1] for key in keys]  # whole numbers: missing ones are one value
     return grouped(rows, np.column_stack(each))

@@ -34,6 +34,7 @@ class Cell:
     dataset: str
     bagging: str
     bag_size: int
+    """rows of a bag; 0 where the bagging has bags of its own sizes"""
     encoder: str | None
     """None for methods that bring their own network, and for direct methods, which have none"""
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +75,8 @@ class Cell:
         encoder = f" {self.encoder}" if self.encoder else ""
         encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
         encoder += f" {self.precision}" if self.precision != "float32" else ""
-        return f"{self.method}{encoder} on {self.dataset} {self.bagging} {self.bag_size}"
+        size = f" {self.bag_size}" if self.bag_size else ""
+        return f"{self.method}{encoder} on {self.dataset} {self.bagging}{size}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` of row numbers under
 `@register_bagging(name)`; the package's own stand in `datasets/bagging_*.py`. One whose bags have sizes of their own
 takes no `size`: `(table, rows, rng, **options)`, and pads what it returns with -1 (`grouped`). Keyword-only parameters
-are options. In a text they follow the name as `:option=value`, and several values of one option are joined by `+`.
+are options; one without a default must be given, as names. In a text they follow the name as `:option=value`, and
+several values of one option are joined by `+`.
 """
 
 from __future__ import annotations
@@ -69,6 +70,17 @@ def is_sized(name: str) -> bool:
     return "size" in inspect.signature(BAGGINGS.get(name)).parameters
 
 
+def needed_options(name: str) -> list[str]:
+    """Options of a bagging that have no default."""
+    return [option for option, default in _options(name).items() if default is inspect.Parameter.empty]
+
+
+def _options(name: str) -> dict[str, Any]:
+    """Keyword-only parameters of a bagging, with their defaults."""
+    parameters = inspect.signature(BAGGINGS.get(name)).parameters.values()
+    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
 def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
     """`"ordered:columns=age+workclass"` as `("ordered", {"columns": ("age", "workclass")})`.
 
@@ -76,11 +88,7 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, *parts = text.strip().split(":")
     entry = BAGGINGS.entry(name.strip())
-    known = {
-        parameter.name: parameter.default
-        for parameter in inspect.signature(entry.load()).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    known = _options(entry.name)
     options: dict[str, Any] = {}
     for part in parts:
         option, equals, value = (piece.strip() for piece in part.partition("="))
@@ -92,6 +100,12 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
         if option in options:
             raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
         options[option] = _convert(value, known[option], option, text)
+    for option in needed_options(entry.name):
+        if option not in options:
+            raise LLPBenchError(
+                f"bagging {entry.name!r} needs {option!r} (in {text!r}). Write {entry.name}:{option}=VALUE, several "
+                "values joined by +."
+            )
     return entry.name, options
 
 
@@ -105,8 +119,8 @@ def format_bagging(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _convert(value: str, default: object, option: str, text: str) -> Any:
-    """`value` as the type of the option's default."""
-    if isinstance(default, tuple):
+    """`value` as the type of the option's default; names, where it has none."""
+    if isinstance(default, tuple) or default is inspect.Parameter.empty:
         return tuple(part.strip() for part in value.split("+"))
     if isinstance(default, bool):
         if value.lower() not in ("true", "false"):

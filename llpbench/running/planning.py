@@ -13,8 +13,9 @@ from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record
-from llpbench.core.registry import DATASETS, ENCODERS, METHODS, load_plugin
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural
+from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle
 from llpbench.running.schedule import Job
@@ -248,12 +249,13 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
 
 
 def _baggings(pattern: str) -> list[str]:
-    """Names of baggings, options included, in their canonical form: they are part of a cell's specification."""
-    from llpbench.core.registry import BAGGINGS
-    from llpbench.data.baggings import format_bagging, parse_bagging
+    """Names of baggings, options included, in their canonical form: they are part of a cell's specification.
 
+    `all` and globs leave out those that need an option.
+    """
     chosen: dict[str, None] = {}
-    for part in (part for part in pattern.split(",") if part.strip()):
-        names = [part] if ":" in part else BAGGINGS.select(part)
-        chosen.update(dict.fromkeys(format_bagging(*parse_bagging(name)) for name in names))
+    for part in filter(None, (part.strip() for part in pattern.split(","))):
+        names = [part] if ":" in part or part in BAGGINGS.names() else BAGGINGS.select(part)
+        ready = [name for name in names if len(names) == 1 or not needed_options(name)]
+        chosen.update(dict.fromkeys(format_bagging(*parse_bagging(name)) for name in ready))
     return list(chosen) or BAGGINGS.select(pattern)

@@ -11,6 +11,7 @@ from llpbench.core.cell import Cell, Protocol
 from llpbench.core.method import DirectMethod, hyperparameters
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
+from llpbench.data.baggings import UNSIZED, is_sized, parse_bagging
 
 
 def make_cell(
@@ -29,8 +30,10 @@ def make_cell(
 
     `params`: hyperparameters that differ from the defaults, as values or texts; raises `LLPBenchError` on unknown names
     and impossible values; `pretraining_params` likewise. Direct methods ignore `protocol`, and they and methods that
-    bring their own network ignore `encoder` and pretraining.
+    bring their own network ignore `encoder` and pretraining; a bagging with sizes of its own ignores `bag_size`.
     """
+    if not is_sized(parse_bagging(bagging)[0]):
+        bag_size = UNSIZED
     entry = METHODS.entry(method)
     declared = entry.load()
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))

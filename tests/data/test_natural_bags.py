@@ -50,7 +50,7 @@ def test_missing_values_are_a_key() -> None:
 @pytest.mark.parametrize(
     ("bagging", "size", "said"),
     [
-        ("natural", 0, "needs its key"),
+        ("natural", 0, "needs 'columns'"),
         ("natural:columns=f", 0, r"has no column 'f'.*It has: d, e, a, b, c"),
         ("natural:columns=d", 16, "bags of its own sizes"),
         ("ordered", 0, "positive integer"),
