@@ -17,14 +17,25 @@ from llpbench.core.text import plural
     "--sample", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Cells that are run again."
 )
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Draws them.")
+@click.option(
+    "--reference",
+    metavar="PATH",
+    help="A journal of sampled runs, made on this machine by the code before the change: compare with it instead.",
+)
 @data_dir_option
 @plugin_option
-def restamp(out: str, sample: int, seed: int, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+def restamp(
+    out: str, sample: int, seed: int, reference: str | None, data_dir: str | None, plugin: tuple[str, ...]
+) -> int:
     """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree."""
+    from llpbench.results.merging import journal_path
     from llpbench.running.display import make_display
     from llpbench.running.restamp import restamp as make_again
 
-    done = make_again(Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin)
+    told = None if reference is None else journal_path(reference)
+    done = make_again(
+        Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin, reference=told
+    )
     if done.difference:
         click.echo(f"llpbench: nothing restamped. {done.difference}", err=True)
         return FAILED

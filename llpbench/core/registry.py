@@ -219,6 +219,8 @@ def load_plugin(path: str | Path) -> None:
         raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # for files of its own beside it
     try:
         spec.loader.exec_module(module)
     except LLPBenchError:

@@ -5,6 +5,10 @@ The sample is drawn of cells, by a stated seed: every method as often as any oth
 encoder and device. Each cell is run as it was: the same seeds together, on the same device, with as many threads. Every
 figure of its records must be the same, to the last bit; new ones may have been added. What no sampled run speaks for
 stays stale: another method, device, or a dataset, bagging or encoder whose own source has changed; and what has failed.
+
+Products of matrices are not the same to the last bit on CPUs of different kinds, and training makes much of little. Where
+a journal was made elsewhere, a *reference* says what the code before the change gives here: a journal in which it has
+made sampled runs on this machine. They are then compared with it, and the new stamp says so.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from llpbench.core.record import Record
 from llpbench.core.registry import load_plugin
 from llpbench.core.source import cell_sources
 from llpbench.core.text import plural
-from llpbench.results.journal import Journal, record_in, to_line
+from llpbench.results.journal import Journal, read, record_in, to_line
 from llpbench.results.merging import journal_path
 from llpbench.results.staleness import changed_parts, comparison
 from llpbench.running.display import Display
@@ -67,8 +71,11 @@ def restamp(
     seed: int = 0,
     data_dir: str | None = None,
     plugins: Sequence[str] = (),
+    reference: Path | None = None,
 ) -> Restamped:
     """Make a sample of the stale runs of `out` again, and stamp all that it speaks for if nothing differs.
+
+    `reference`: a journal of the same runs by the code before the change, compared with instead where it has them.
 
     The journal is replaced as a whole at the end, or not at all. Raises `LLPBenchError` if there is no journal, if
     nothing in it is stale, and if not a single stale run can be made again here.
@@ -76,6 +83,7 @@ def restamp(
     journal_path(str(out))
     for plugin in plugins:
         load_plugin(plugin)
+    known = read(reference).records if reference else {}
     with interruptible(), Journal(out) as journal:
         found = _Stale(journal)
         chosen = draw(found.groups, sample, seed)
@@ -91,12 +99,15 @@ def restamp(
                 f"{plural(runs, 'run')} to make again, {about(seconds)}"
             )
             display.begin(runs)
-            difference = _make_again(groups, out / MEMORY, display, data_dir, tuple(plugins))
+            difference = _make_again(groups, known, out / MEMORY, display, data_dir, tuple(plugins))
         if difference:
             return Restamped(len(chosen), runs, 0, difference)
         covered = {part for group in groups for record in group.records for part in parts_of(record)}
         renewed, left = found.split(covered)
+        referred = {record["run"] for group in groups for record in group.records} & known.keys()
+        commits = sorted({str(known[run]["code"].get("commit")) for run in referred})
         stamp = {"when": utc_now(), **_commit(), "sample": runs}
+        stamp |= {"reference": {"runs": len(referred), "commits": commits}} if referred else {}
         _renew(journal.path, {run: found.stamp(run) | {"restamped": stamp} for run in renewed}, renewed)
         (out / MEMORY).unlink(missing_ok=True)
         return Restamped(len(chosen), runs, len(renewed), left=tuple(left))
@@ -148,21 +159,27 @@ class _Stale:
 
 
 def _make_again(
-    groups: Sequence[Group], memory: Path, display: Display, data_dir: str | None, plugins: tuple[str, ...]
+    groups: Sequence[Group],
+    known: Mapping[str, Record],
+    memory: Path,
+    display: Display,
+    data_dir: str | None,
+    plugins: tuple[str, ...],
 ) -> str:
     """The first difference between records and their repetition, "" if there is none."""
     equal = _remembered(memory)
     engine = _engine()
     with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # pretraining is part of what is made again
         for group in groups:
-            job, marks = Job(group.cell, group.seeds), {_mark(record, engine) for record in group.records}
+            told = [known.get(record["run"], record) for record in group.records]
+            job, marks = Job(group.cell, group.seeds), {_mark(record, engine) for record in told}
             display.started(job)
-            again = [*group.records]
+            again = told
             if not marks <= equal:
                 environment = _environment(group, data_dir, folder, plugins)
                 again = attempt(job, environment, partial(display.progressed, job))
             display.finished(job, again)
-            for before, after in zip(group.records, again, strict=True):
+            for before, after in zip(told, again, strict=True):
                 if found := difference(before, after):
                     return found
             equal |= marks
