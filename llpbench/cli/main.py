@@ -242,9 +242,11 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record]) -> None:
 
     from llpbench.report import render_tables
     from llpbench.report.study_tables import study_tables, what_to_run
+    from llpbench.results.staleness import stale_runs
 
+    stale = stale_runs(records)
     for study in chosen:
-        tables = study_tables(study, records)
+        tables = study_tables(study, records, stale=stale)
         render_tables(tables, Console())
         if not tables:
             click.echo(f"{study.title}: {what_to_run(study)}")

@@ -134,15 +134,15 @@ def test_a_broken_entry_point_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def package(fresh: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package that stands where the built-in methods do, with no file yet."""
     folder = tmp_path / "own_methods"
     folder.mkdir()
     (folder / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(fresh, "package", "own_methods")
-    monkeypatch.setattr(fresh, "_entries", {})
-    monkeypatch.setattr(fresh, "_indexed", False)
+    monkeypatch.setattr(METHODS, "package", "own_methods")
+    monkeypatch.setattr(METHODS, "_entries", {})
+    monkeypatch.setattr(METHODS, "_indexed", False)
     yield folder
     for name in [name for name in sys.modules if name.startswith("own_methods")]:
         del sys.modules[name]
@@ -156,11 +156,11 @@ from llpbench.core.registry import register_method
 ALIAS = "from llpbench.core.registry import register_method as enter\n"
 
 
-def kinds(fresh: Registry) -> dict[str, str]:
-    return {entry.name: entry.facts["kind"] for entry in fresh.entries()}
+def kinds() -> dict[str, str]:
+    return {entry.name: entry.facts["kind"] for entry in METHODS.entries()}
 
 
-def test_the_kind_follows_from_the_base_class_within_a_file(fresh: Registry, package: Path) -> None:
+def test_the_kind_follows_from_the_base_class_within_a_file(package: Path) -> None:
     (package / "some.py").write_text(
         f"""{IMPORTS}
 class Base(DirectMethod): 'Not registered.'
@@ -176,10 +176,10 @@ class Net(Method): 'Neural.'
 """
     )
     expected = {"far": "direct", "near": "direct", "other": "direct", "net": "neural"}
-    assert kinds(fresh) == expected
+    assert kinds() == expected
     assert "own_methods.some" not in sys.modules  # all of this was read
-    fresh.get("far")
-    assert kinds(fresh) == expected
+    METHODS.get("far")
+    assert kinds() == expected
 
 
 @pytest.mark.parametrize(
@@ -196,23 +196,22 @@ class Net(Method): 'Neural.'
     ids=["alias", "attribute", "computed", "variable", "call", "nested", "method of the registry"],
 )
 @pytest.mark.parametrize("beside", ["", "@register_method('plain')\nclass Plain(Method): 'Plain.'\n"])
-def test_a_built_in_in_another_spelling_is_found(fresh: Registry, package: Path, lines: str, beside: str) -> None:
+def test_a_built_in_in_another_spelling_is_found(package: Path, lines: str, beside: str) -> None:
     (package / "some.py").write_text(f"{IMPORTS}\n{beside}{lines}\n")
-    assert kinds(fresh) == ({"plain": "neural"} if beside else {}) | {"mine": "direct"}
-    assert fresh.entry("mine").summary == "Mine."
-    assert fresh.get("mine").__name__ == "Mine"
+    assert kinds() == ({"plain": "neural"} if beside else {}) | {"mine": "direct"}
+    assert METHODS.entry("mine").summary == "Mine."
+    assert METHODS.get("mine").__name__ == "Mine"
 
 
-def test_a_base_class_of_another_file_is_looked_at(fresh: Registry, package: Path) -> None:
+def test_a_base_class_of_another_file_is_looked_at(package: Path) -> None:
     (package / "_base.py").write_text(f"{IMPORTS}\nclass Base(DirectMethod): 'Shared.'")
     (package / "some.py").write_text(
         "from llpbench.core.registry import register_method\nfrom own_methods._base import Base\n"
         "@register_method('mine')\nclass Mine(Base): 'Mine.'"
     )
-    assert kinds(fresh) == {"mine": "direct"}
+    assert kinds() == {"mine": "direct"}
 
 
-@pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("fact", "message"),
     [("kind='direct'", "states an unknown 'kind'"), ("refrence='me'", "unknown 'refrence'. Did you mean reference?")],

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import LLPBench, make_cell_of, make_record, make_settings, timeless
+from bench import LLPBench, make_settings, timeless
+from factory import make_cell_of, make_record
 from test_runner import Silent
 
 from llpbench.core.cell import Cell, Environment
@@ -149,7 +150,8 @@ def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     def run(cell: Cell, seeds: Sequence[int], environment: Environment, _: object) -> list[Record]:
         asked.append((tuple(seeds), environment))
-        return [{**records[0], "run": cell.run_id(seed), "seed": seed} for seed in seeds]  # type: ignore[typeddict-item]
+        assert cell.id == records[0]["cell"]
+        return [record for seed in seeds for record in records if record["seed"] == seed]
 
     monkeypatch.setattr(training, "run_cell", run)
     verdict = restamp(tmp_path, Silent())
@@ -192,7 +194,7 @@ def test_a_new_figure_is_no_difference_but_a_lost_one_is() -> None:
     assert difference(old, new) == ""
     assert "results.auc.test.f1 was 0.5, now nothing" in difference(new, old)
     elsewhere = {**make_record(cell), "epochs": 5, "libraries": {"torch": "9"}}
-    assert difference(old, elsewhere).endswith("epochs was 4, now 5; its hardware or libraries were others")  # type: ignore[arg-type]
+    assert difference(old, elsewhere).endswith("epochs was 40, now 5; its hardware or libraries were others")  # type: ignore[arg-type]
     nan = make_record(cell, results={"auc": {"epoch": 3, "validation": float("nan"), "test": {}}})
     assert difference(nan, nan) == ""
 
