@@ -6,9 +6,9 @@ encoder and device. Each cell is run as it was: the same seeds together, on the 
 figure of its records must be the same, to the last bit; new ones may have been added. What no sampled run speaks for
 stays stale: another method, device, or a dataset, bagging or encoder whose own source has changed; and what has failed.
 
-Products of matrices are not the same to the last bit on CPUs of different kinds, and training makes much of little. Where
-a journal was made elsewhere, a *reference* says what the code before the change gives here: a journal in which it has
-made sampled runs on this machine. They are then compared with it, and the new stamp says so.
+Products of matrices are not the same to the last bit on CPUs of different kinds, and training makes much of little.
+Where a journal was made elsewhere, a *reference* says what the code before the change gives here: a journal in which it
+has made sampled runs on this machine. They are then compared with it, and the new stamp says so.
 """
 
 from __future__ import annotations
