@@ -81,8 +81,8 @@ class Record(TypedDict):
     """version of what the engine computes (`core.provenance.NUMERICS`)"""
     restamped: NotRequired[dict[str, Any]]
     """where `sources` and `numerics` were renewed without running again (`llpbench restamp`): `when`, `commit` and
-    whether the code was `dirty`, and the `sample`: number of runs made again then, with equal results; `reference`, where
-    some were compared with what the code before gives on the same machine: their number, and that code's commits"""
+    whether the code was `dirty`, and the `sample`: number of runs made again then, with equal results; `reference`,
+    where some were compared with what the code before gives on the same machine: their number, and its commits"""
     code: dict[str, Any]
     """version, commit, dirty"""
     libraries: dict[str, str]
