@@ -66,8 +66,19 @@ def tabulate(
     runs = {record["run"]: record for record in records}
     groups = _comparable(_cells(runs.values()))
     order = sorted(groups, key=lambda group: (group[0], group[1] == _NO_PROTOCOL, group[1]))
-    boards = [_board(criterion, groups[group], common, stale) for criterion in board_criteria() for group in order]
+    boards = [
+        _board(criterion, groups[group], common, stale)
+        for criterion in board_criteria()
+        for group in order
+        if _is_judged(groups[group], criterion)
+    ]
     return Leaderboards(tuple(boards), origin_of(list(runs.values())))
+
+
+def _is_judged(cells: Iterable[_Cell], criterion: Criterion) -> bool:
+    """Whether any run has the criterion; none has a fine-grained one where nobody knows labels of validation rows."""
+    results = [run["results"] for cell in cells for run in cell.runs.values() if run["status"] == "ok"]
+    return not results or any(criterion.name in each for each in results)
 
 
 def _cells(runs: Iterable[Record]) -> list[_Cell]:

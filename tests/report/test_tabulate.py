@@ -311,3 +311,10 @@ def test_rows_whose_defaults_have_changed_since_are_never_one() -> None:
     for run in (old, new):
         run["method"]["changed"] = {}
     assert sorted(labels(fine(tabulate([old, new])))) == ["dllp (mlp, weight=1.0)", "dllp (mlp, weight=2.0)"]
+
+
+def test_where_nobody_knows_labels_of_validation_rows_there_is_no_fine_grained_board() -> None:
+    boards = tabulate([record("dllp", aucs={"mpiou": 0.8, "l1": 0.7})]).boards
+    assert [board.criterion.name for board in boards] == ["mpiou", "l1"]
+    mixed = tabulate([record("dllp", aucs={"mpiou": 0.8, "l1": 0.7}), record("llp-vat", 0.9)]).boards
+    assert [board.criterion.name for board in mixed] == ["auc", "mpiou", "l1"]
