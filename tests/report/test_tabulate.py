@@ -86,7 +86,7 @@ def test_a_value_that_is_no_number_is_never_averaged(value: float | None) -> Non
 
 
 def test_a_criterion_that_a_run_lacks_leaves_its_score_undefined() -> None:
-    boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8})]).boards
+    boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8}), record(seed=1)]).boards
     assert [board.rows[0].scores[0].undefined() for board in boards] == [(), (), (0,)]
 
 
