@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from llpbench.core.registry import Entry, Registry
+from llpbench.core.entries import Entry
+from llpbench.core.registry import Registry
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict

@@ -23,8 +23,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS
 from llpbench.core.syntax import Imported, canonical
 
 CONTRIBUTED = {registry.package for registry in (METHODS, DATASETS, BAGGINGS, ENCODERS)}

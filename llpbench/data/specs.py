@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from llpbench.core.entries import Entry
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.registry import DATASETS, Entry
+from llpbench.core.registry import DATASETS
 from llpbench.core.tables import Table
 from llpbench.data.frames import table_from_frame
 from llpbench.data.sources import Parquet, Source

@@ -5,11 +5,9 @@ The test split is touched here alone, after all training, once for each selected
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,8 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, test_metrics
-from llpbench.core.provenance import utc_now
 from llpbench.core.ranges import read_params
-from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
+from llpbench.core.record import CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
@@ -42,26 +39,10 @@ from llpbench.training.judging import judge
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
-from llpbench.training.stamp import bag_facts, cell_facts
+from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 
 OnEpoch = Callable[[Epoch], None] | None
 Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
-
-
-@dataclass
-class SeedResult:
-    """What became of one seed, before it is written down."""
-
-    seed: int
-    status: Status = "ok"
-    reason: str = ""
-    results: dict[str, CriterionResult] = field(default_factory=dict)
-    curves: dict[str, list[float | None]] = field(default_factory=dict)
-    epochs: int = 0
-    parameters: int = 0
-    members: int = 1
-    times: dict[str, float] = field(default_factory=dict)
-    memory_mb: float | None = None
 
 
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
@@ -272,33 +253,3 @@ def _checked(predictor: Predictor, holdout: Holdout, task: Task) -> FloatArray:
     if proba.shape != expected or not np.isfinite(proba).all():
         raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
     return proba
-
-
-def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, shared: dict[str, Any]) -> Record:
-    """The journal's line of one run."""
-    record: Record = {
-        "schema": SCHEMA,
-        "run": cell.run_id(result.seed),
-        "cell": cell.id,
-        "seed": result.seed,
-        "spec": cell.spec,
-        "status": result.status,
-        "reason": result.reason,
-        "results": result.results if result.status == "ok" else {},
-        "curves": result.curves,
-        "epochs": result.epochs,
-        "parameters": result.parameters,
-        "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
-        "memory_mb": None if result.memory_mb is None else round(result.memory_mb, 1),
-        "members": result.members,
-        "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
-        "bags": bag_facts(task),
-        "finished": utc_now(),
-        **shared,  # type: ignore[typeddict-item]
-    }
-    return record
-
-
-def rounded(curve: FloatArray) -> list[float | None]:
-    """Values as the journal holds them: to four digits, None where there is no number."""
-    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]

@@ -1,15 +1,17 @@
-"""What stands in every record of a cell beside its results: what its parts declare, and which code they are."""
+"""Records written down: what became of a seed, what its cell's parts declare, and which code they are."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from llpbench.core.bags import Task
+from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Cell
-from llpbench.core.provenance import NUMERICS, software_facts
-from llpbench.core.record import PROPORTION_BINS
+from llpbench.core.provenance import NUMERICS, software_facts, utc_now
+from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
 from llpbench.core.source import cell_sources
 from llpbench.data.specs import dataset_spec
@@ -17,6 +19,22 @@ from llpbench.training.specification import changed
 
 _METHOD = ("kind", "role", "reference")
 _DATASET = ("code", "licence", "rows", "numeric", "categorical", "classes")
+
+
+@dataclass
+class SeedResult:
+    """What became of one seed, before it is written down."""
+
+    seed: int
+    status: Status = "ok"
+    reason: str = ""
+    results: dict[str, CriterionResult] = field(default_factory=dict)
+    curves: dict[str, list[float | None]] = field(default_factory=dict)
+    epochs: int = 0
+    parameters: int = 0
+    members: int = 1
+    times: dict[str, float] = field(default_factory=dict)
+    memory_mb: float | None = None
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
@@ -43,3 +61,33 @@ def bag_facts(task: Task) -> dict[str, Any]:
         "test": len(task.test.index),
         "histograms": [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T],
     }
+
+
+def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, shared: dict[str, Any]) -> Record:
+    """The journal's line of one run."""
+    record: Record = {
+        "schema": SCHEMA,
+        "run": cell.run_id(result.seed),
+        "cell": cell.id,
+        "seed": result.seed,
+        "spec": cell.spec,
+        "status": result.status,
+        "reason": result.reason,
+        "results": result.results if result.status == "ok" else {},
+        "curves": result.curves,
+        "epochs": result.epochs,
+        "parameters": result.parameters,
+        "times": {name: round(seconds, 4) for name, seconds in ({"data": data_seconds} | result.times).items()},
+        "memory_mb": None if result.memory_mb is None else round(result.memory_mb, 1),
+        "members": result.members,
+        "data": {"fingerprint": task.fingerprint, "manifest": task.manifest},
+        "bags": bag_facts(task),
+        "finished": utc_now(),
+        **shared,  # type: ignore[typeddict-item]
+    }
+    return record
+
+
+def rounded(curve: FloatArray) -> list[float | None]:
+    """Values as the journal holds them: to four digits, None where there is no number."""
+    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]

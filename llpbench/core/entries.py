@@ -1,0 +1,126 @@
+"""Entries of a registry, and the indexing of a package's files from their source, without importing them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llpbench.core.errors import LLPBenchError
+
+
+@dataclass
+class Entry:
+    """One registered name: where it stands, what its decorator states, and the object once it is imported."""
+
+    kind: str
+    name: str
+    summary: str
+    """first line of the docstring"""
+    facts: Mapping[str, Any]
+    """keyword arguments of the decorator; those of a file not yet imported only where they are literals"""
+    where: str
+    """file:line"""
+    module: str
+    target: Any = None
+
+    def load(self) -> Any:
+        """The registered class or function; imports its module at first use."""
+        if self.target is None:
+            importlib.import_module(self.module)
+        if self.target is None:
+            raise LLPBenchError(f"importing {self.module} did not register {self.kind} {self.name!r} ({self.where})")
+        return self.target
+
+
+def modules_of(package: str) -> Iterator[str]:
+    """Dotted names of the modules of a package, in alphabetical order, private ones left out, none imported."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise LLPBenchError(f"package {package} is not installed completely. Reinstall llpbench.")
+    for folder in spec.submodule_search_locations:
+        for file in sorted(Path(folder).glob("*.py")):
+            if not file.stem.startswith("_"):
+                yield f"{package}.{file.stem}"
+
+
+def read_entries(module: str, kind: str) -> Iterator[Entry]:
+    """The entries that a module registers at its top level, read from its source.
+
+    Nothing if it registers any in another spelling than `@register_KIND("name", ...)`, with a name that is no text, or
+    with a base class of another file that says nothing of a method's kind.
+    """
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    tree, decorator, entries = ast.parse(Path(spec.origin).read_text(encoding="utf-8")), f"register_{kind}", []
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            continue
+        for call in node.decorator_list:
+            plain = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator
+            if not plain or not isinstance(call, ast.Call):
+                continue
+            if not (call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)):
+                return
+            facts = dict(_literals(call.keywords))
+            if kind == "method":
+                if not (bases := set(_bases(tree, node))) & {"Method", "DirectMethod"}:
+                    return  # its base class stands in another file
+                facts["kind"] = kind_of(bases)
+            entries.append(
+                Entry(
+                    kind=kind,
+                    name=call.args[0].value,
+                    summary=first_line(ast.get_docstring(node)),
+                    facts=facts,
+                    where=f"{spec.origin}:{node.lineno}",
+                    module=module,
+                )
+            )
+    spellings = (decorator, "register")  # the latter of a registry itself
+    uses = [node for node in ast.walk(tree) if getattr(node, "id", getattr(node, "attr", "")) in spellings]
+    renamed = any(alias.name == decorator and alias.asname for node in ast.walk(tree) for alias in _aliases(node))
+    if len(uses) == len(entries) and not renamed:
+        yield from entries
+
+
+def _aliases(node: ast.AST) -> list[ast.alias]:
+    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
+
+
+def _bases(tree: ast.Module, node: ast.AST) -> Iterator[str]:
+    """Names of a class's bases, those of bases in the same file included."""
+    local = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+    for base in node.bases if isinstance(node, ast.ClassDef) else ():
+        name = str(getattr(base, "id", getattr(base, "attr", "")))
+        yield name
+        yield from _bases(tree, local[name]) if name in local else ()
+
+
+def kind_of(bases: Iterable[Any]) -> str:
+    """`direct` or `neural`: what the base class of a method says."""
+    return "direct" if "DirectMethod" in (getattr(base, "__name__", base) for base in bases) else "neural"
+
+
+def _literals(keywords: list[ast.keyword]) -> Iterator[tuple[str, Any]]:
+    for keyword in keywords:
+        try:
+            yield str(keyword.arg), ast.literal_eval(keyword.value)
+        except ValueError:
+            continue
+
+
+def first_line(doc: str | None) -> str:
+    return (doc or "").strip().split("\n")[0]
+
+
+def place_of(target: Any) -> str:
+    code = getattr(target, "__code__", None)
+    file = getattr(sys.modules.get(target.__module__), "__file__", target.__module__)
+    return f"{file}:{code.co_firstlineno}" if code is not None else f"{file} ({target.__qualname__})"
