@@ -161,10 +161,7 @@ def test_every_component_trains_and_ignores_padding(changes: dict[str, Any]) -> 
     assert any(bool((gradient != 0).any()) for gradient in gradients)
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_bench: Path) -> None:
-    """The dataset of `cell`."""
-    del tiny_bench
+pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `cell`
 
 
 # -- training ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,7 @@ def build(name: str, **params: Any) -> tuple[Cell, Method]:
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(autouse=True)
-def _tiny(tiny_bench: Path) -> None:
-    """The dataset of `tiny_records`."""
-    del tiny_bench
+pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `tiny_records`
 
 
 def tiny_records(method: str, **environment: Any) -> list[Record]:
