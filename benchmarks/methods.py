@@ -145,12 +145,12 @@ def time_stage(population: Population, stage: Stage, trained: int, repeats: int)
     for epoch in range(trained):
         run.run_epoch(epoch)
 
-    def epoch() -> None:
+    def next_epoch() -> None:
         run.run_epoch(trained)
 
-    seconds = best_of(repeats, epoch, device)
+    seconds = best_of(repeats, next_epoch, device)
     with timed_assignments(device) as clock:
-        with_clock = best_of(1, epoch, device)
+        with_clock = best_of(1, next_epoch, device)
     return stage.name, 1000 * seconds / steps, prepare, clock.seconds / with_clock
 
 

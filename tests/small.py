@@ -80,7 +80,8 @@ def select(bags: Bags, *numbers: int) -> Bags:
     """Some of the bags, also several times."""
     chosen = list(numbers)
     rows = Rows(*(part[chosen] for part in bags.rows))
-    return Bags(rows, *(part[chosen] for part in (bags.mask, bags.counts, bags.proportions, bags.known)), bags.prior)
+    mask, counts, proportions, known = (part[chosen] for part in (bags.mask, bags.counts, bags.proportions, bags.known))
+    return Bags(rows, mask, counts, proportions, known, bags.prior)
 
 
 def small_encoder(kind: str = "mlp", dropout: float = 0.0) -> Encoder:

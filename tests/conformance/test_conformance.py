@@ -363,8 +363,6 @@ def test_a_method_that_is_not_stackable_says_so() -> None:
 
 # -- the command -------------------------------------------------------------------------------------------------------
 
-pytestmark = pytest.mark.usefixtures("clean_registries")
-
 
 def llpbench(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     monkeypatch.setattr(sys, "argv", ["llpbench", *words])

@@ -45,9 +45,9 @@ def test_noisy_counts_stay_as_they_are_and_their_proportions_lie_on_the_simplex(
     train = bagged([4, 2, 3, 4], given, noise=1.5)
     assert train.counts.tolist() == given
     assert train.known.all()
-    prior = np.array([5.5 + 1.2 + 7, 2.4 + 7]) / (5.5 + 1.2 + 2.4 + 14)
+    prior = [(5.5 + 1.2 + 7) / (5.5 + 1.2 + 2.4 + 14), (2.4 + 7) / (5.5 + 1.2 + 2.4 + 14)]
     assert np.allclose(train.prior, prior)
-    assert np.allclose(train.proportions, [[1, 0], prior, [1 / 3, 2 / 3], [0.5, 0.5]])
+    assert np.allclose(train.proportions, [[1.0, 0.0], prior, [1 / 3, 2 / 3], [0.5, 0.5]])
     assert train.noise == 1.5
     assert replace(train, counts=train.counts * 2).noise == 1.5
 
@@ -56,11 +56,12 @@ def test_suppressed_bags_are_not_known_and_have_no_say_in_the_prior() -> None:
     train = bagged([4, 2, 2], [[3, 1], [NAN, NAN], [2, 0]])
     assert train.known.tolist() == [True, False, True]
     assert np.allclose(train.prior, [5 / 6, 1 / 6])
-    assert np.allclose(train.proportions, [[0.75, 0.25], [5 / 6, 1 / 6], [1, 0]])
+    assert np.allclose(train.proportions, [[0.75, 0.25], [5 / 6, 1 / 6], [1.0, 0.0]])
 
 
 def test_where_nothing_is_known_the_prior_is_uniform() -> None:
-    for counts in ([[NAN] * 3, [NAN] * 3], [[-1.0, 0, -2], [0, 0, 0]]):
+    nothing: list[list[list[float]]] = [[[NAN] * 3, [NAN] * 3], [[-1, 0, -2], [0, 0, 0]]]
+    for counts in nothing:
         train = bagged([2, 2], counts)
         assert np.allclose(train.prior, 1 / 3)
         assert np.allclose(train.proportions, 1 / 3)
@@ -68,7 +69,7 @@ def test_where_nothing_is_known_the_prior_is_uniform() -> None:
 
 def test_counts_of_proportions_and_sizes() -> None:
     given = counts_of(np.array([[0.25, 0.75], [NAN, NAN], [0.5, 0.5]]), np.array([8, 3, 5]))
-    assert np.array_equal(given, [[2, 6], [NAN, NAN], [2.5, 2.5]], equal_nan=True)
+    assert np.array_equal(given, [[2.0, 6.0], [NAN, NAN], [2.5, 2.5]], equal_nan=True)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -59,11 +59,13 @@ def test_selfclr_adds_a_contrast_of_cosines(scope: str) -> None:
 def test_selfclrs_published_form() -> None:
     method = SelfCLR(SelfCLRParams(hidden=8, mode="dot", groups=8, sparsity=0.05))
     bags, model = some_bags(unequal=True), model_of(method)
-    activations = model.network.head.activations(model.encode(bags).z)[bags.mask]
+    head = model.network.head
+    assert isinstance(head, GroupedHead)
+    activations = head.activations(model.encode(bags).z)[bags.mask]
     assert activations.shape == (int(bags.mask.sum()), 16)
     assert bool((activations >= 0).all())
     logits = torch.stack([activations[:, 0::2].amax(dim=1), activations[:, 1::2].amax(dim=1)], dim=1)
-    assert torch.allclose(model.network.head(model.encode(bags).z)[bags.mask], logits)
+    assert torch.allclose(head(model.encode(bags).z)[bags.mask], logits)
     contrast = torch.nn.functional.cross_entropy(activations @ activations.T, torch.arange(len(activations)))
     sparsity = logits.sigmoid().amax(dim=1).mean()
     expected = dllp(model, bags) + 0.5 * contrast + 0.05 * sparsity

@@ -31,7 +31,7 @@ class Linear(Encoder):
 def linear_model(weight: list[float]) -> Model:
     network = Network(Linear(), nn.Linear(3, 2, bias=False))
     with torch.no_grad():
-        network.head.weight.copy_(torch.tensor([[0.0, 0.0, 0.0], weight]))
+        network.get_parameter("head.weight").copy_(torch.tensor([[0.0, 0.0, 0.0], weight]))
     return Model(network, stream())
 
 
@@ -60,8 +60,9 @@ def test_a_constant_head_is_consistent_and_gradients_are_left_alone() -> None:
     assert float(LLPVAT().consistency(model, some_bags()).detach()) == 0
     model = linear_model([1.0, 2.0, 3.0])
     loss = LLPVAT().consistency(model, some_bags())
-    assert model.network.head.weight.grad is None
-    (gradient,) = torch.autograd.grad(loss, [model.network.head.weight])
+    weight = model.network.get_parameter("head.weight")
+    assert weight.grad is None
+    (gradient,) = torch.autograd.grad(loss, [weight])
     assert bool((gradient != 0).any())
 
 
@@ -69,7 +70,7 @@ def test_the_direction_is_a_constant_of_the_loss() -> None:
     """Its gradient is that of the divergence at a fixed perturbation, here by finite differences."""
     method, bags = LLPVAT(VATParams(epsilon=0.5)), some_bags()
     model = linear_model([1.0, -2.0, 0.5])
-    (gradient,) = torch.autograd.grad(method.consistency(model, bags), [model.network.head.weight])
+    (gradient,) = torch.autograd.grad(method.consistency(model, bags), [model.network.get_parameter("head.weight")])
     # of w -> s w, the direction w / |w| does not change, only |w| and the target's logits, which are constants
     weight, step = torch.tensor([1.0, -2.0, 0.5]), 1e-3
 

@@ -66,8 +66,17 @@ def test_no_journal_holds_nothing(tmp_path: Path) -> None:
 def test_a_record_is_one_line_written_at_once_and_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     write, fsync = os.write, os.fsync
-    monkeypatch.setattr(os, "write", lambda file, data: (calls.append("write"), write(file, data))[1])
-    monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file))[1])
+
+    def writing(file: int, data: bytes) -> int:
+        calls.append("write")
+        return write(file, data)
+
+    def syncing(file: int) -> None:
+        calls.append("fsync")
+        fsync(file)
+
+    monkeypatch.setattr(os, "write", writing)
+    monkeypatch.setattr(os, "fsync", syncing)
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, reason="two\nlines"))
         assert calls == ["write", "fsync"]

@@ -11,6 +11,7 @@ from factory import make_cell_of, make_record
 from rich.console import Console
 
 from llpbench.core.cell import Epoch
+from llpbench.core.record import Status
 from llpbench.running import display as progress
 from llpbench.running import runner
 from llpbench.running.display import LiveDisplay, PlainDisplay, duration, in_short, make_display
@@ -85,9 +86,8 @@ def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
 
 
 def test_an_outcome_is_the_first_failure() -> None:
-    ok, failed, memory = (
-        make_record(JOB.cell, seed, status) for seed, status in enumerate(("ok", "failed", "out-of-memory"))
-    )  # type: ignore[arg-type]
+    statuses: tuple[Status, ...] = ("ok", "failed", "out-of-memory")
+    ok, failed, memory = (make_record(JOB.cell, seed, status) for seed, status in enumerate(statuses))
     assert in_short([ok]) == ("ok", "")
     assert in_short([ok, failed, memory]) == ("failed", "bad luck (2 seeds of 3)")
     assert in_short([memory]) == ("out-of-memory", "bad luck")

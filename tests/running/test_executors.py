@@ -48,7 +48,7 @@ class Diary:
 
 
 def scripted(
-    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None]
+    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None
 ) -> list[Record]:
     """A cell whose bag size says what happens to it."""
     time.sleep(0.6)  # longer than Ray's executor waits between two reports
@@ -61,6 +61,7 @@ def scripted(
     if cell.bag_size == 4 and not Path(environment.data_dir or "").joinpath("again").exists():
         Path(environment.data_dir or "").joinpath("again").touch()
         return [make_record(cell, seed, "out-of-memory") for seed in seeds]
+    assert on_epoch is not None
     on_epoch(Epoch(epoch=7, epochs=9, criterion="auc", value=float("nan"), members=len(seeds)))
     return [make_record(cell, seed) for seed in seeds]
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from llpbench.core.cell import Environment, Protocol
+from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Method
 from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.ranges import read_params
 from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
+from llpbench.training import judging
 from llpbench.training.cells import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.population import Population
@@ -29,7 +32,7 @@ from llpbench.training.stamp import bag_facts
 SHORT = Protocol(epochs=3, patience=3)
 
 
-def build(name: str, **params):  # type: ignore[no-untyped-def]
+def build(name: str, **params: Any) -> tuple[Cell, Method]:
     declared = METHODS.get(name)
     cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=SHORT, params=params)
     return cell, declared(read_params(declared.Params, cell.params, name))
@@ -38,14 +41,17 @@ def build(name: str, **params):  # type: ignore[no-untyped-def]
 # -- records -----------------------------------------------------------------------------------------------------------
 
 
-def adult_records(method: str, **environment) -> list[Record]:  # type: ignore[no-untyped-def]
-    cell = make_cell(method, "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=1))
+pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `tiny_records`
+
+
+def tiny_records(method: str, **environment: Any) -> list[Record]:
+    cell = make_cell(method, "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=1))
     return run_cell(cell, [0, 1], Environment(device="cpu", **environment))
 
 
 @pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
 def test_a_record_holds_everything_that_counts_and_survives_json(method: str) -> None:
-    records = adult_records(method)
+    records = tiny_records(method)
     assert [record["seed"] for record in records] == [0, 1]
     for record in records:
         assert json.loads(json.dumps(record)) == record
@@ -60,12 +66,12 @@ def test_a_record_holds_everything_that_counts_and_survives_json(method: str) ->
 
 
 def test_methods_share_splits_and_bags() -> None:
-    manifests = {record["data"]["manifest"] for name in ("dllp", "bag-mean-linear") for record in adult_records(name)}
+    manifests = {record["data"]["manifest"] for name in ("dllp", "bag-mean-linear") for record in tiny_records(name)}
     assert len(manifests) == 2  # one a seed
 
 
 def test_fewer_members_at_once_give_the_same_results() -> None:
-    together, apart = adult_records("dllp"), adult_records("dllp", members=1)
+    together, apart = tiny_records("dllp"), tiny_records("dllp", members=1)
     assert [record["members"] for record in together + apart] == [2, 2, 1, 1]
     for one, other in zip(together, apart, strict=True):
         first, second = one["results"]["auc"]["test"]["auc"], other["results"]["auc"]["test"]["auc"]
@@ -160,7 +166,7 @@ def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainin
     declared = METHODS.get("tabllp-pse")
     method, task = declared(read_params(declared.Params, cell.params, "tabllp-pse")), toy_task(0)
     kept: list[Population] = []
-    judge = compute.judge
+    judge = judging.judge
 
     def watched(population: Population, number: int) -> dict[str, CriterionResult]:
         kept.append(population)
@@ -189,7 +195,7 @@ def test_torchs_own_randomness_is_answered_with_what_to_do(monkeypatch: pytest.M
 
 def test_members_that_cannot_be_stacked_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(METHODS.get("dllp"), "stackable", False)
-    alone = adult_records("dllp")
+    alone = tiny_records("dllp")
     assert [record["members"] for record in alone] == [1, 1]
 
 

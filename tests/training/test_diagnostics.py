@@ -64,6 +64,7 @@ def test_pair_accuracy() -> None:
     assert math.isnan(pair_accuracy(equal, np.zeros_like(positive), np.array([0.5]))["pair-accuracy"])
 
 
+@pytest.mark.usefixtures("tiny_bench")
 @pytest.mark.parametrize(
     ("method", "names"),
     [
@@ -73,7 +74,7 @@ def test_pair_accuracy() -> None:
     ],
 )
 def test_the_journal_holds_them_at_the_best_epoch_of_every_criterion(method: str, names: set[str]) -> None:
-    cell = make_cell(method, "adult", bag_size=128, encoder="mlp", protocol=Protocol(epochs=3))
+    cell = make_cell(method, "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=3))
     (record,) = run_cell(cell, [0], Environment(device="cpu"))
     assert record["status"] == "ok", record["reason"]
     for chosen in record["results"].values():
@@ -83,7 +84,6 @@ def test_the_journal_holds_them_at_the_best_epoch_of_every_criterion(method: str
         if "lambda" in names:
             assert chosen["epoch"] is not None
             assert found["lambda"] == pytest.approx(math.exp(-5 * (1 - chosen["epoch"] / 3) ** 2), rel=1e-5)
-            assert found["pair-chance"] == pytest.approx(0.64, abs=0.1)  # of Adult's 24 % in random pairs
-    assert record["times"]["stage train"] == pytest.approx(
-        record["times"]["train"] + record["times"]["evaluate"], rel=0.2
-    )
+            assert found["pair-chance"] == pytest.approx(0.52, abs=0.1)  # of 40 % in random pairs
+    spent = sum(record["times"][what] for what in ("warm-up", "train", "evaluate"))
+    assert spent <= record["times"]["stage train"] < 1.5 * spent

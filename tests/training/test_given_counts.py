@@ -11,7 +11,7 @@ from small import mlp, together
 from torch import Tensor
 
 from llpbench.core.bags import Bags, Task
-from llpbench.core.method import MethodParams, Now, Stage
+from llpbench.core.method import MethodParams, Now, Stage, Unit
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model
 from llpbench.data.toy import toy_task
@@ -34,7 +34,7 @@ class Prior(DLLP):
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
-def test_the_prior_is_each_members_own_in_training_and_in_prediction(unit: str) -> None:
+def test_the_prior_is_each_members_own_in_training_and_in_prediction(unit: Unit) -> None:
     tasks = {seed: toy_task(seed) for seed in (0, 1)}
     schemas = [task.schema for task in tasks.values()]
     assert schemas[0].prior != schemas[1].prior  # else this test shows nothing
@@ -68,7 +68,7 @@ class Recording(DLLP):
         return super().loss(model, bags, now)
 
 
-def recorded(task: Task, unit: str = "bags") -> list[Bags]:
+def recorded(task: Task, unit: Unit = "bags") -> list[Bags]:
     method = type("Own", (Recording,), {"stages": (Stage(unit=unit),)})(SMALL)
     method.seen = []
     (outcome,) = together(method, {0: task}, epochs=1).train()

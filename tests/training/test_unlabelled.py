@@ -103,8 +103,11 @@ def test_labels_of_the_test_split_alone_are_used_there() -> None:
     population = together(DLLP(SMALL), {0: task})
     assert set(population.train()[0].selected) == COARSE
     for result in judge(population, 0).values():
-        assert 0 <= result["test"]["auc"] <= 1
-        assert np.isfinite(result["diagnostics"]["cas"])
+        auc, awareness = result["test"]["auc"], result["diagnostics"]["cas"]
+        assert auc is not None
+        assert awareness is not None
+        assert 0 <= auc <= 1
+        assert np.isfinite(awareness)
 
 
 def test_a_member_with_labels_and_one_without_cannot_train_together() -> None:
