@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from bench import LLPBench
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -66,10 +67,6 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def llpbench(folder: Path, *arguments: str) -> str:
-    return run(folder, "-c", "from llpbench.cli.main import main; main()", *arguments)
-
-
 @pytest.mark.parametrize(
     "block", [b for b in BLOCKS if b.language == "python" and not b.file], ids=lambda b: b.code[:40]
 )
@@ -91,7 +88,7 @@ print(",".join(name for name in added if name in METHODS.names()))
     methods = run(folder, "-c", code).strip()
     if methods:
         quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=inline", "--out=out"]
-        llpbench(folder, "run", "--plugin", file, "--methods", methods, *quick)
+        run(folder, "-m", "llpbench", "run", "--plugin", file, "--methods", methods, *quick)
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.code[:40])
@@ -100,14 +97,19 @@ def test_toml_blocks_are_toml(block: Block) -> None:
 
 
 @pytest.mark.parametrize("arguments", list(commands()), ids=" ".join)
-def test_commands_are_understood(arguments: list[str], folder: Path) -> None:
+def test_commands_are_understood(
+    arguments: list[str], folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     # --help is answered only once all flags before it are known; --dry-run reads their values, too
-    llpbench(folder, *arguments, "--dry-run" if "run" in arguments[:1] else "--help")
+    result = llpbench(*arguments, "--dry-run" if "run" in arguments[:1] else "--help")
+    assert result.code == 0, result.err
 
 
-def test_a_wrong_flag_is_noticed(folder: Path) -> None:
-    with pytest.raises(AssertionError, match="--no-such-flag"):
-        llpbench(folder, "run", "--no-such-flag", "--help")
+def test_a_wrong_flag_is_noticed(llpbench: LLPBench) -> None:
+    result = llpbench("run", "--no-such-flag", "--help")
+    assert result.code == 2
+    assert "--no-such-flag" in result.err
 
 
 def test_every_kind_of_block_is_known() -> None:

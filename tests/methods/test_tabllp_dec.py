@@ -174,7 +174,7 @@ def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
 def test_every_option_learns_pure_bags(options: dict[str, Any], classes: int) -> None:
     task = build_task(*pure_bags(classes))
     method = TabLLPDEC(DECParams(hidden=16, learning_rate=0.003, **options))
-    population = together(method, {0: task}, epochs=20)
+    population = together(method, {0: task}, epochs=10)
     (outcome,) = population.train()
     proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
