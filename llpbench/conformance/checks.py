@@ -6,6 +6,7 @@ with the line that the method's author needs, or `InapplicableError` with the re
 
 from __future__ import annotations
 
+import difflib
 import io
 import math
 import pickle
@@ -24,7 +25,7 @@ from llpbench.conformance.subject import FaultError, InapplicableError, Learned,
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectParams, Method, MethodParams, Now
+from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Now, Reports
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Random
 from llpbench.core.ranges import Choice, Uniform, ranges
@@ -91,6 +92,7 @@ def declaration(subject: Subject) -> str:
     demand(role in ("", "floor", "ceiling"), f"role must be floor or ceiling, however: {role!r}")
     demand(bool(reference or role), 'state where it comes from: @register_method(..., reference="Doe 2026")')
     demand(classes in ("multi", "binary"), f"classes must be multi or binary, however: {classes!r}")
+    _no_misspelt_hook(declared)
     supervision = declared.supervision
     demand(supervision in ("bags", "instances"), f"supervision must be bags or instances, however: {supervision!r}")
     demand(supervision == "bags" or role == "ceiling", 'what sees labels of rows is a ceiling: role="ceiling"')
@@ -300,6 +302,14 @@ CHECKS: tuple[Check, ...] = tuple(
         cost,
     )
 )
+
+
+def _no_misspelt_hook(declared: type) -> None:
+    """A hook in another spelling would never be called, and nobody would notice."""
+    hooks = [name for base in (Method, Reports, DirectMethod) for name in vars(base) if not name.startswith("_")]
+    for name in vars(declared):
+        near = [] if name in hooks or name.startswith("_") else difflib.get_close_matches(name, hooks, n=1, cutoff=0.8)
+        demand(not near, f"{name!r} is no hook, and would never be called. Did you mean {' '.join(near)}?")
 
 
 def _hyperparameters(params: Any, base: type) -> tuple[int, list[str]]:

@@ -4,7 +4,7 @@ A *neural* method (`Method`) gives a loss for one model on a few bags; the engin
 epochs, early stopping, many members at once. A *direct* method (`DirectMethod`) gives `fit(train, schema, rng)`, which
 returns a predictor, on the same label-free bags.
 
-Hooks of a neural method, from the simplest to the rarest; `methods/` has an example of each:
+Hooks of a neural method, from the simplest to the rarest, with a method that has it:
 
 ==================  ====================================================================================================
 `loss`              a number for one model on the bags of a step; all that `dllp` has
@@ -198,8 +198,12 @@ class Method:
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
         """New values of some of the network's parameters and buffers, by name, after every step of one member.
 
-        `weights`: all of them, by name within the network. Parameters that no phase updates, as those of a teacher,
-        change here alone. Called without gradients, under `vmap` as the loss is, so it may not write in place.
+        `weights`: all of them that hold fractions, by name within the network. Called without gradients, under `vmap`
+        as the loss is, so it may not write in place. A teacher that follows the encoder by a moving average is a module
+        that `build` adds (a deep copy, made before pretrained weights are filled in: give it the student's in
+        `prepare`), kept from the optimiser by `phases = (Phase(modules=("encoder.", "head.")),)`, since the default
+        phase updates every parameter, and this hook returns `{"teacher." + name: decay * weights["teacher." + name] +
+        (1 - decay) * weights["encoder." + name], ...}`.
         """
         del weights, now
         return {}

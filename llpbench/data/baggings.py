@@ -76,9 +76,16 @@ def needed_options(name: str) -> list[str]:
 
 
 def _options(name: str) -> dict[str, Any]:
-    """Keyword-only parameters of a bagging, with their defaults."""
+    """Keyword-only parameters of a bagging, with their defaults. Raises `LLPBenchError` for a wrong signature."""
     parameters = inspect.signature(BAGGINGS.get(name)).parameters.values()
-    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+    options = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+    others = [each.name for each in parameters if each.name not in options]
+    if others not in (["table", "rows", "size", "rng"], ["table", "rows", "rng"]):
+        raise LLPBenchError(
+            f"bagging {name!r} must take (table, rows, size, rng), without size if its bags have sizes of their own, "
+            f"and options behind a *, however: ({', '.join(others)}). Mend {BAGGINGS.entry(name).where}."
+        )
+    return options
 
 
 def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
@@ -100,6 +107,7 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
         if option in options:
             raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
         options[option] = _convert(value, known[option], option, text)
+    options = {option: value for option, value in options.items() if value != known[option]}  # as if it were not given
     for option in needed_options(entry.name):
         if option not in options:
             raise LLPBenchError(

@@ -72,7 +72,7 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int) -> Assignm
             found = function(table, kept, int(bag_size), rng, **options)
         else:
             found = function(table, kept, rng, **options)
-        bags[part] = _checked(found, kept, name)
+        bags[part] = _checked(found, kept, name, bag_size)
     return Assignment(split, bags["train"], bags["validation"], bags["test"])
 
 
@@ -108,7 +108,7 @@ def _apportion(counts: IntArray, total: int) -> IntArray:
     return share
 
 
-def _checked(bags: NDArray[Any], rows: IntArray, bagging: str) -> IntArray:
+def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> IntArray:
     """What a bagging gave, if it is row numbers `[bags, size]` of `rows`, none twice, padded with -1."""
     place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
     if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
@@ -122,4 +122,9 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str) -> IntArray:
         raise LLPBenchError(f"{place} returned rows that it was not given. Mend it.")
     if not (bags >= 0).any(axis=1).all() or len(bags) == 0:
         raise LLPBenchError(f"{place} returned an empty bag, or none at all. Mend it.")
+    if size != UNSIZED and (bags.shape[1] != size or len(inside) < bags.size):
+        raise LLPBenchError(
+            f"{place} was told to make bags of {size} rows, however: {(bags >= 0).sum(axis=1).min()} to "
+            f"{(bags >= 0).sum(axis=1).max()}. Bags of its own sizes are made by a bagging that takes no `size`."
+        )
     return bags.astype(np.int64)

@@ -211,7 +211,9 @@ class Leaderboards:
 
 
 def device(hardware: Mapping[str, Any]) -> str:
-    """`AMD EPYC (cpu)`."""
+    """`AMD EPYC (cpu)`; of a run that failed before it was on any, which its record says by naming none, so."""
+    if not hardware:
+        return "none (failed before)"
     return f"{hardware['name']} ({hardware['device']})"
 
 

@@ -33,5 +33,7 @@ def _code(code: Mapping[str, Any]) -> str:
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:
+    if not hardware:
+        return device(hardware)
     parts = [device(hardware), f"{plural(hardware['threads'], 'thread')} a run", hardware["precision"]]
     return ", ".join([*parts, "compiled"] if hardware["compiled"] else parts)

@@ -3,7 +3,8 @@ stamped with today's code.
 
 The sample is drawn of cells, by a stated seed: every method as often as any other, then every dataset, bag size,
 encoder and device. Each cell is run as it was: the same seeds together, on the same device, with as many threads. Every
-figure of its records must be the same, to the last bit; new ones may have been added. What no sampled run speaks for
+figure of its records must be the same to nine digits, which is all that the order of a sum in float64 can change: a
+difference of one bit in training grows far beyond that. New figures may have been added. What no sampled run speaks for
 stays stale: another method, device, or a dataset, bagging or encoder whose own source has changed; and what has failed.
 
 Products of matrices are not the same to the last bit on CPUs of different kinds, and training makes much of little.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +31,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.provenance import NUMERICS, code_facts, utc_now
 from llpbench.core.record import Record
-from llpbench.core.registry import load_plugin
+from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.source import cell_sources
 from llpbench.core.text import plural
 from llpbench.results.journal import Journal, read, record_in, to_line
@@ -120,6 +122,7 @@ class _Stale:
         contents, why = journal.contents, comparison()
         self._runs = {run: record for run, record in contents.records.items() if why(record)}
         self._disputed = contents.disputed
+        self._strange = sorted({r["spec"]["method"] for r in contents.records.values()} - set(METHODS.names()))
         self._here = _devices()
         self.groups: dict[str, list[Group]] = {}
         """by cell: its populations that hold a run to be stamped and can be made again"""
@@ -131,8 +134,10 @@ class _Stale:
     @property
     def why_none(self) -> str:
         """Why no run can be sampled."""
+        if not self._runs and self._strange:
+            return f"{', '.join(self._strange)} cannot be found. Give --plugin, as their runs were given it."
         if not self._runs:
-            return "none is stale, as far as methods and plugins are loaded. Nothing is to do."
+            return "none is stale. Nothing is to do."
         return "its stale runs have failed, or cannot be made again on this machine. Run them again instead."
 
     def stamp(self, run: str) -> dict[str, Any]:
@@ -191,12 +196,20 @@ def difference(before: Record, after: Record) -> str:
     """The first figure that came out otherwise, in one line; "" if none did. New figures are no difference."""
     new = dict(_figures(record_of(after)))
     for name, value in _figures(record_of(before)):
-        if name not in new or new[name] != value:
+        if name not in new or not _same(value, new[name]):
             run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
             now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
             where = "" if _origin(before) == _origin(after) else "; its hardware or libraries were others"
             return f"{run}: {name} was {value}, now {now}{where}"
     return ""
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
 
 
 def record_of(record: Record) -> dict[str, Any]:

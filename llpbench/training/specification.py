@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from llpbench.blocks.pretraining import PretrainingParams
 from llpbench.core.cell import Cell, Protocol
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, hyperparameters
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
@@ -44,6 +45,12 @@ def make_cell(
         protocol = protocol or Protocol()
         return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol)
     network = ENCODERS.entry(encoder)
+    sizes: Any = getattr(network.load(), "Params", None)
+    if not (isinstance(sizes, type) and is_dataclass(sizes)):
+        raise LLPBenchError(
+            f"encoder {network.name!r} ({network.where}) states no `Params`. Give it a frozen dataclass of its sizes, "
+            "empty if it has none."
+        )
     own = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
     return Cell(
         method=entry.name,
@@ -52,7 +59,7 @@ def make_cell(
         bag_size=bag_size,
         encoder=network.name,
         params=values | own,
-        encoder_params=asdict(network.load().Params()),
+        encoder_params=asdict(sizes()),
         pretraining=pretraining,
         pretraining_params={}
         if pretraining == "none"

@@ -171,7 +171,8 @@ class StageRun:
 
         def changed(network: Network, method: Method) -> dict[str, Tensor]:
             own = dict(network.named_parameters()) | dict(network.named_buffers())
-            return dict(method.after_step(own, now))
+            # codes and offsets are no weights: whoever averages all that there is must not average them
+            return dict(method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now))
 
         with torch.no_grad():
             for name, values in self.cohort.map(changed, self.weights).items():
