@@ -67,7 +67,7 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
 
 def is_sized(name: str) -> bool:
     """Whether a bagging makes bags of a size that it is told; else its bags have sizes of their own."""
-    return "size" in inspect.signature(BAGGINGS.get(name)).parameters
+    return not {"size", "_size"}.isdisjoint(inspect.signature(BAGGINGS.get(name)).parameters)
 
 
 def needed_options(name: str) -> list[str]:
@@ -79,7 +79,7 @@ def _options(name: str) -> dict[str, Any]:
     """Keyword-only parameters of a bagging, with their defaults. Raises `LLPBenchError` for a wrong signature."""
     parameters = inspect.signature(BAGGINGS.get(name)).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
-    others = [each.name for each in parameters if each.name not in options]
+    others = [each.name.lstrip("_") for each in parameters if each.name not in options]
     if others not in (["table", "rows", "size", "rng"], ["table", "rows", "rng"]):
         raise LLPBenchError(
             f"bagging {name!r} must take (table, rows, size, rng), without size if its bags have sizes of their own, "

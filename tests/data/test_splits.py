@@ -13,6 +13,7 @@ from llpbench.core.bags import Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Assignment, Table
+from llpbench.data.baggings import grouped
 from llpbench.data.loading import load_table
 from llpbench.data.splits import PARTS, assign_bags, largest_bag_size, split_rows
 from llpbench.data.tasks import build_task
@@ -190,13 +191,11 @@ def test_a_faulty_bagging_is_named(table: Table, bagging: Callable[[Any, int], A
 
 def test_a_bagging_may_leave_bags_of_different_sizes(table: Table) -> None:
     @register_bagging("uneven")
-    def uneven(_table: Table, rows: Any, size: int, _rng: Any) -> Any:
-        bags = rows.reshape(-1, size).copy()
-        bags[0, 1:] = -1
-        return bags
+    def uneven(_table: Table, rows: Any, _rng: Any) -> Any:
+        return grouped(rows, np.arange(len(rows)) // 3)
 
-    task = build_task(table, assign_bags(table, "uneven", 3, 0))
-    assert task.train.sizes.tolist() == [1] + [3] * 15
+    task = build_task(table, assign_bags(table, "uneven", 0, 0))
+    assert task.train.sizes.tolist() == [3] * 16 + [1] * (len(task.train.rows.numeric) % 3 > 0)
 
 
 def same(one: Rows, other: Rows) -> bool:
