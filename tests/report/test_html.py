@@ -63,11 +63,15 @@ Show = Callable[..., "Chrome"]
 
 @pytest.fixture
 def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
-    """Shows the page of some records. Whatever a test did there, nothing was asked for and nothing went wrong."""
+    """Shows the page of some records, or a page.
 
-    def shown(records: list[Record] | Report, fragment: str = "", plots: Sequence[PagePlot] = ()) -> Chrome:
-        report = records if isinstance(records, Report) else make_report(records)
-        open_page(chrome, to_html(report, plots=plots), tmp_path, fragment)
+    Whatever a test did there, nothing was asked for and nothing went wrong.
+    """
+
+    def shown(what: list[Record] | Report | str, fragment: str = "", plots: Sequence[PagePlot] = ()) -> Chrome:
+        report = make_report(what) if isinstance(what, list) else what
+        page = to_html(report, plots=plots) if isinstance(report, Report) else report
+        open_page(chrome, page, tmp_path, fragment)
         return chrome
 
     resize(chrome, 1400)
@@ -581,7 +585,7 @@ def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> No
     seconds = time.perf_counter() - began
     size = len(page.encode())
     assert size <= 5_000_000
-    browser = show(report)
+    browser = show(page)
     sort = """const began = performance.now(); document.querySelectorAll('.board thead button')[8].click();
         document.body.offsetHeight; return performance.now() - began"""
     times = [browser.execute_script(sort) for _ in range(3)]
