@@ -151,7 +151,7 @@ def test_a_name_that_is_not_there_is_a_clear_error() -> None:
         trained(Mistaken(MethodParams(hidden=16, learning_rate=0.01)), [0])
 
 
-def test_an_average_of_whole_numbers_is_refused() -> None:
+def test_whole_numbers_are_no_weights_and_no_fraction_is_written_into_them() -> None:
     class Careless(DLLP):
         def build(self, encoder: Encoder, schema: Schema) -> Network:
             network = super().build(encoder, schema)
@@ -160,7 +160,8 @@ def test_an_average_of_whole_numbers_is_refused() -> None:
 
         def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
             del now
-            return {"codes": 0.9 * weights["codes"]}
+            assert "codes" not in weights
+            return {"codes": torch.tensor([0.3, 0.5])}
 
     with pytest.raises(ValueError, match=r"torch.float32 for buffer 'codes', which holds torch.int64"):
         trained(Careless(MethodParams(hidden=16, learning_rate=0.01)), [0])
