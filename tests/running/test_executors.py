@@ -182,8 +182,9 @@ class Strict(Diary):
 
 @pytest.fixture
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray's processes can import this file."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    """Ray's processes can import this file, and what it imports."""
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (here, here.parent))))
 
 
 @pytest.mark.slow
