@@ -41,7 +41,7 @@ from llpbench.running.display import Display
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import attempt
 from llpbench.running.runner import about, interruptible
-from llpbench.running.samples import Group, Part, draw, populations
+from llpbench.running.samples import Group, Part, draw, trained_together
 from llpbench.running.samples import parts as parts_of
 from llpbench.running.schedule import Job
 
@@ -85,7 +85,7 @@ def restamp(
     journal_path(str(out))
     for plugin in plugins:
         load_plugin(plugin)
-    known = read(reference).records if reference else {}
+    known = _reference(reference) if reference else {}
     with interruptible(), Journal(out) as journal:
         found = _Stale(journal)
         chosen = draw(found.groups, sample, seed)
@@ -115,6 +115,18 @@ def restamp(
         return Restamped(len(chosen), runs, len(renewed), left=tuple(left))
 
 
+def _reference(path: Path) -> dict[str, Record]:
+    """The runs of a reference. Raises `LLPBenchError` if today's code has made any: they would agree with anything."""
+    known, why = read(path).records, comparison()
+    for record in known.values():
+        if not why(record):
+            raise LLPBenchError(
+                f"run {record['run']} of the reference {str(path)!r} was made by today's code, and says nothing of the "
+                "code before. Let a checkout of that make the reference."
+            )
+    return known
+
+
 class _Stale:
     """The stale runs of a journal, and which of them can be made again."""
 
@@ -126,7 +138,7 @@ class _Stale:
         self._here = _devices()
         self.groups: dict[str, list[Group]] = {}
         """by cell: its populations that hold a run to be stamped and can be made again"""
-        for group in populations(contents.records.values()):
+        for group in trained_together(contents.records.values()):
             fit = any(self._may_be_stamped(record) for record in group.records if record["run"] in self._runs)
             if fit and group.records[0]["hardware"].get("device") in self._here:
                 self.groups.setdefault(group.cell.id, []).append(group)

@@ -26,7 +26,7 @@ class Group:
         return tuple(record["seed"] for record in self.records)
 
 
-def populations(records: Iterable[Record]) -> Iterator[Group]:
+def trained_together(records: Iterable[Record]) -> Iterator[Group]:
     """Which runs trained together: of a cell, as many as each says, in the order in which they were finished.
 
     Left out is what cannot be told: where some of them are missing, and specifications of another version.

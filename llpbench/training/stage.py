@@ -227,8 +227,8 @@ class _MemberView:
     """One member as `Method.prepare` sees it (`method.Member`)."""
 
     def __init__(self, run: StageRun, position: int, number: int) -> None:
-        self._run, self._number, self._theta = run, number, run.theta[position].detach()
-        self.network = run.cohort.stack.write_out(self._theta, run.state.buffers, number)
+        self._run, self._number = run, number
+        self.network = run.cohort.stack.write_out(run.theta[position].detach(), run.state.buffers, number)
         self.train: BaggedRows = run.cohort.members[number].task.train
         self.rng = run.state.rngs[number]
 

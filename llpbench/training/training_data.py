@@ -71,6 +71,8 @@ class TrainingData:
         self.device = device
         self.rows = stacked_rows([train.rows for train in trains], device)
         self._sizes = [train.sizes for train in trains]
+        self._bucketed: dict[int, list[list[IntArray]]] = {}
+        """by bags a step: the buckets of each member"""
         # bag by bag, so that however unequal bags are, no more is held than their rows
         self._row = stacked([train.index[train.index >= 0] for train in trains], device)
         self._first = stacked([np.cumsum(train.sizes) - train.sizes for train in trains], device)
@@ -94,7 +96,7 @@ class TrainingData:
 
     def steps(self, unit: Unit, per_step: int) -> int:
         """Steps of an epoch."""
-        return sum(math.ceil(len(bucket) / per_step) for bucket in self._buckets(unit, per_step, 0))
+        return len(self._widths(unit, per_step, 0))
 
     def plan_epoch(
         self,
@@ -109,18 +111,16 @@ class TrainingData:
         Every unit comes once, in random order; a last step that is not full takes units of earlier ones. Bags of
         unequal size share steps within `buckets`, whose steps are shuffled, in one order for all members.
         """
-        plans, keys, widths = [], [], np.empty(0, dtype=np.int64)
+        widths = self._widths(unit, per_step, next(iter(streams)))
+        steps = np.arange(len(widths))
+        if len(set(widths.tolist())) > 1:
+            steps = generator(epoch, "order of steps", len(widths)).permutation(len(widths))
+        plans, keys = [], []
         for slot, rng in streams.items():
             own = self._buckets(unit, per_step, slot)
-            drawn = np.concatenate([bucket[_draw(len(bucket), per_step, rng)] for bucket in own])
-            widths = np.concatenate([self._widths(unit, bucket, per_step, slot) for bucket in own])
-            order = slice(None)
-            if len(own) > 1:
-                order = generator(epoch, "order of steps", len(drawn)).permutation(len(drawn))  # type: ignore[assignment]
-            plans.append(drawn[order])
-            widths = widths[order]
-            keys.append(rng.integers(2**32, size=(len(drawn), phases)))
-        return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths.tolist()))
+            plans.append(np.concatenate([bucket[_draw(len(bucket), per_step, rng)] for bucket in own])[steps])
+            keys.append(rng.integers(2**32, size=(len(steps), phases)))
+        return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths[steps].tolist()))
 
     def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: Targets) -> Bags:
         """The bags, or the rows as bags of one with their own targets, `drawn` [members, units] by some members."""
@@ -137,12 +137,17 @@ class TrainingData:
         return Bags(self._rows(slots, drawn[..., None]), mask, values, values, known, prior)
 
     def _buckets(self, unit: Unit, per_step: int, slot: int) -> list[IntArray]:
-        return buckets(self._sizes[slot], per_step) if unit == "bags" else [np.arange(self.units("rows"))]
+        if unit == "rows":
+            return [np.arange(self.units(unit))]
+        if per_step not in self._bucketed:
+            self._bucketed[per_step] = [buckets(sizes, per_step) for sizes in self._sizes]
+        return self._bucketed[per_step][slot]
 
-    def _widths(self, unit: Unit, bucket: IntArray, per_step: int, slot: int) -> IntArray:
-        """[steps] the longest bag of the bucket, for each of its steps."""
-        longest = int(self._sizes[slot][bucket].max()) if unit == "bags" else 1
-        return np.full(math.ceil(len(bucket) / per_step), longest)
+    def _widths(self, unit: Unit, per_step: int, slot: int) -> IntArray:
+        """[steps] the longest bag of each step's bucket, bucket by bucket; of a row 1."""
+        own = self._buckets(unit, per_step, slot)
+        longest = [int(self._sizes[slot][bucket].max()) if unit == "bags" else 1 for bucket in own]
+        return np.repeat(longest, [math.ceil(len(bucket) / per_step) for bucket in own])
 
     def _rows(self, slots: Tensor, index: Tensor) -> Rows:
         return Rows(*(value[slots[..., None], index] for value in self.rows))

@@ -14,13 +14,14 @@ from test_runner import Silent
 
 from llpbench.core.cell import Cell, Environment
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.staleness import stale_runs
 from llpbench.running import restamp as module
 from llpbench.running import runner
 from llpbench.running.restamp import MEMORY, Restamped, difference, restamp
-from llpbench.running.samples import draw, populations
+from llpbench.running.samples import draw, trained_together
 from llpbench.training import cells as training
 
 
@@ -100,6 +101,37 @@ def test_another_number_refuses_and_touches_nothing(out: Path) -> None:
     assert (out / FILE).read_bytes() == before
 
 
+def test_a_reference_of_the_code_before_speaks_where_the_journal_is_of_another_machine(
+    out: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    reference = tmp_path_factory.mktemp("reference")
+    records = list(read(out / FILE).records.values())
+    with Journal(reference) as journal:
+        for record in records:
+            journal.append(record)
+    (out / FILE).unlink()
+    with Journal(out) as journal:
+        for record in records:
+            for result in record["results"].values():
+                result["test"]["auc"] += 1e-6  # type: ignore[operator]
+            journal.append(record)
+    assert "results.auc.test.auc was" in restamp(out, Silent(), sample=2).difference
+    verdict = restamp(out, Silent(), sample=2, reference=reference / FILE)
+    assert (verdict.renewed, verdict.difference) == (8, "")
+    stamps = [record["restamped"] for record in read(out / FILE).records.values() if "restamped" in record]
+    assert {stamp["reference"]["runs"] for stamp in stamps} == {4}
+    assert all(len(stamp["reference"]["commits"]) == 1 for stamp in stamps)
+
+
+def test_a_reference_of_todays_code_is_refused(out: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    reference = tmp_path_factory.mktemp("reference")
+    with Journal(reference) as journal:
+        for record in read(out / FILE).records.values():
+            journal.append({**record, "numerics": NUMERICS})
+    with pytest.raises(LLPBenchError, match="made by today's code"):
+        restamp(out, Silent(), reference=reference / FILE)
+
+
 def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> list[Record]:
         raise ValueError("no more")
@@ -170,7 +202,7 @@ def test_the_sample_is_spread_over_methods_then_datasets_then_sizes() -> None:
         for dataset in ("d", "e")
         for size in (1, 2, 3, 4)
     ]
-    groups = {group.cell.id: [group] for group in populations(records)}
+    groups = {group.cell.id: [group] for group in trained_together(records)}
     assert len(groups) == 24
 
     def drawn(number: int, seed: int = 0) -> list[tuple[str, str, int]]:
