@@ -223,3 +223,13 @@ def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message
         load_plugin(path)
     assert "There are: role, classes, reference." in str(error.value)
     assert "mine" not in METHODS.names()
+
+
+def test_a_plugin_finds_a_file_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "beside_the_plugin.py").write_text("NAME = 'with-helper'\n", encoding="utf-8")
+    path = plugin(tmp_path, "mine")
+    text = path.read_text(encoding="utf-8").replace('"mine"', "NAME").replace("'mine'", "NAME")
+    path.write_text(f"from beside_the_plugin import NAME\n{text}", encoding="utf-8")
+    load_plugin(path)
+    assert METHODS.names()[-1] == "with-helper"

@@ -487,3 +487,13 @@ def test_a_score_whose_every_run_failed_is_marked_too() -> None:
     records = [failed("a"), record("b")]
     board = tabulate(records, stale={records[0]["run"]: "old"}).boards[0]
     assert score_lines(next(row for row in board.rows if row.contender.method == "a").scores[0]) == ["failed", "stale"]
+
+
+def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_path: Path) -> None:
+    """Its record names no hardware."""
+    early = failed("llp-vat", "no such column", hardware={}, bags={}, data={}, times={}, members=0)
+    write_report(make_report([*runs("dllp", 0.8, 0.9), early]), tmp_path)
+    page = (tmp_path / "fine.md").read_text(encoding="utf-8")
+    assert "no such column" in page
+    assert "none (failed before)" in page
+    assert "85.00" in page
