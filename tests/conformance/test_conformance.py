@@ -427,6 +427,6 @@ def test_checks_leave_the_threads_of_torch_alone(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("written", "meant"), [("afterstep", "after_step"), ("prepares", "prepare"), ("los", "loss")])
 def test_a_hook_in_another_spelling_is_told(written: str, meant: str) -> None:
-    misspelt = type("Misspelt", (Fine,), {written: lambda self: None, "__doc__": "Misspelt."})
+    misspelt = type("Misspelt", (Fine,), {written: lambda _: None, "__doc__": "Misspelt."})
     said = fault("declaration", misspelt)
     assert f"'{written}' is no hook, and would never be called. Did you mean {meant}?" in said
