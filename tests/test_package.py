@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
     from llpbench.data.specs import dataset_specs
 
     data = {file.stem for file in committed() if file.suffix in {".parquet", ".arff", ".zip"}}
-    assert "adult" in data
+    assert data == {"adult", "diamonds", "flights_2013"}
     assert not data & {spec.name for spec in dataset_specs() if not spec.redistributable}
 
 
@@ -142,9 +143,15 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
     wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*wheel, "--wheel-dir", tmp_path, source], check=True, timeout=240)
     (built,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
-        names = set(archive.namelist())
-        archive.extractall(tmp_path / "site")
+    sdist = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", sdist, tmp_path], cwd=source, check=True, timeout=60, capture_output=True)
+    (packed,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        top = packed.name.removesuffix(".tar.gz")
+        assert {f"{top}/datasets/embedded/{file.name}" for file in embedded()} <= set(archive.getnames())
+    with zipfile.ZipFile(built) as wheel_file:
+        names = set(wheel_file.namelist())
+        wheel_file.extractall(tmp_path / "site")
     expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
     expected |= {"llpbench/py.typed", *(f"llpbench/datasets/embedded/{f.name}" for f in embedded())}
     report = folder("llpbench.report")
@@ -156,7 +163,7 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
     code = """
 import llpbench, llpbench.methods
 from llpbench.data.loading import load_table
-print(llpbench.__file__, len(load_table("adult")))
+print(llpbench.__file__, *(len(load_table(name)) for name in ("adult", "diamonds", "flights_2013")))
 from llpbench.results.journal import read
 from llpbench.results.merging import published
 from llpbench.report import make_report, write_report
@@ -169,4 +176,4 @@ write_report(make_report(list(read(published()).records.values())), Path("report
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report" / "index.html").is_file()
-    assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842"]
+    assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842", "53940", "327346"]

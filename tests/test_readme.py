@@ -18,6 +18,8 @@ from typing import NamedTuple
 import pytest
 from bench import LLPBench
 
+from llpbench.data.catalogue import catalogue
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -76,19 +78,21 @@ def test_python_blocks_run(block: Block, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", [b.file for b in BLOCKS if b.language == "python" and b.file])
-def test_plugin_files_register_something_and_their_methods_train(file: str, folder: Path) -> None:
+def test_plugin_files_register_something_and_their_methods_and_baggings_run(file: str, folder: Path) -> None:
     code = f"""
-from llpbench.core.registry import METHODS, REGISTRIES, load_plugin
+from llpbench.core.registry import REGISTRIES, load_plugin
 before = {{name for registry in REGISTRIES.values() for name in registry.names()}}
 load_plugin({file!r})
 added = [name for registry in REGISTRIES.values() for name in registry.names() if name not in before]
 assert added, "nothing was registered"
-print(",".join(name for name in added if name in METHODS.names()))
+for kind in ("method", "bagging"):
+    print(",".join(name for name in added if name in REGISTRIES[kind].names()))
 """
-    methods = run(folder, "-c", code).strip()
-    if methods:
+    methods, baggings = run(folder, "-c", code).splitlines()
+    if methods or baggings:
+        what = ["--methods", methods or "bag-mean-linear", "--baggings", baggings or "ordered"]
         quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=inline", "--out=out"]
-        run(folder, "-m", "llpbench", "run", "--plugin", file, "--methods", methods, *quick)
+        run(folder, "-m", "llpbench", "run", "--plugin", file, *what, *quick)
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.code[:40])
@@ -116,6 +120,18 @@ def test_every_kind_of_block_is_known() -> None:
     """A misspelt language would leave a block untested; blocks without one are output."""
     assert {block.language for block in BLOCKS} <= {"bash", "python", "toml", "text"}
     assert any(block.file for block in BLOCKS)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_the_table_of_datasets_says_what_is_declared() -> None:
+    declared = [
+        f"| {entry.name} | {entry.code} | {entry.rows:,} | {entry.numeric} + {entry.categorical} | {entry.classes} "
+        f"| {entry.licence} | {'embedded' if entry.found == 'embedded' else entry.source} |"
+        for entry in catalogue()
+        if entry.code
+    ]
+    table = README[README.index("| dataset | code |") :].partition("\n\n")[0]
+    assert table.splitlines()[2:] == declared
 
 
 def steps(environment: str, *, lines: list[str]) -> list[list[str]]:

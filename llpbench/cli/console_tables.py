@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from llpbench.data.catalogue import CatalogueEntry, Findings
     from llpbench.running.planning import Plan
 
-_FACTS = {"method": ("kind", "role"), "dataset": ("code", "rows", "licence"), "bagging": (), "encoder": ()}
+_FACTS = {
+    "method": ("kind", "role"),
+    "dataset": ("code", "rows", "natural_keys", "licence"),
+    "bagging": (),
+    "encoder": (),
+}
 """what each kind's decorator states, besides summary and reference"""
 
 _SENTENCES = ("question", "summary", "reference", "licence", "source", "problem", "check", "detail")
@@ -52,7 +57,8 @@ def registry_table(registry: Registry) -> Table:
         [entry.name, *(_fact(entry, fact) for fact in facts), entry.summary, _fact(entry, "reference")]
         for entry in entries
     ]
-    return _table([registry.kind, *facts, "summary", "reference"], rows)
+    headings = (fact.replace("_", " ") for fact in facts)
+    return _table([registry.kind, *headings, "summary", "reference"], rows)
 
 
 def studies_table(studies: Iterable[Study]) -> Table:
@@ -113,6 +119,8 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 def _fact(entry: Entry, name: str) -> str:
     value: Any = entry.facts.get(name, "")
+    if isinstance(value, tuple):
+        return ", ".join(value)
     return _number(value) if isinstance(value, int) else str(value)
 
 

@@ -3,7 +3,7 @@
 A dataset is a function under `@register_dataset(name, ...)` that takes the frame as its source, or a user's parquet
 file, gives it and returns features and target. It must give back unchanged what it once returned. The decorator's
 keywords are the fields of `DatasetSpec`; only `target` is needed, and `source` unless the data always stand in the data
-directory.
+directory or are embedded.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class DatasetSpec:
     target: str
     """column that holds the labels"""
     source: Source | Parquet | None = None
-    """where it is downloaded from, or one's own file; None: only the data directory holds it"""
+    """where it is downloaded from, or one's own file; None: only the data directory or the package holds it"""
     code: str = ""
-    """the paper's abbreviation"""
+    """an abbreviation: the paper's, of a dataset that it has"""
     positive: str | None = None
     """in binary data, the class with label 1; default: the later in string order"""
     rows: int | None = None
@@ -56,6 +56,8 @@ class DatasetSpec:
     """names of the features in dataset order, which decides ordered bags; a file may hold them in any order"""
     balance: Mapping[str, int] = field(default_factory=dict)
     """number of rows of each class"""
+    natural_keys: tuple[str, ...] = ()
+    """features that make bags of the dataset's own, as `natural:columns=` takes them: `date`, `carrier+dest`"""
     licence: str = "not stated"
     redistributable: bool = False
     """whether the package may ship the data"""
@@ -110,6 +112,13 @@ class DatasetSpec:
                 self._refuse(origin, fact, f"{expected:,}", f"{found:,}")
         if self.balance and dict(self.balance) != balance:
             self._refuse(origin, "rows of each class", _counts(self.balance), _counts(balance))
+        for key in self.natural_keys:
+            absent = set(key.split("+")) - {*table.numeric_names, *table.categorical_names}
+            if absent:
+                raise DataError(
+                    f"dataset {self.name!r} declares the natural key {key!r}, but has no feature {min(absent)!r}. "
+                    "Mend its declaration."
+                )
         return table
 
     @property

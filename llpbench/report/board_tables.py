@@ -198,4 +198,4 @@ def _details(board: Board) -> list[str]:
 
 def caption_of(board: Board, *explained: str) -> str:
     """Everything is labelled with protocol, encoder and hardware."""
-    return " ".join(filter(None, (words.sentence(words.setting(board)), *explained, words.sizes_text(board.columns))))
+    return " ".join(filter(None, (words.sentence(words.setting(board)), *explained, words.columns_text(board.columns))))

@@ -48,6 +48,8 @@ class Column(NamedTuple):
     """rows of a training bag over all seeds: least, median (of the seeds' medians), most; None if no run says"""
     validation: tuple[int, int] | None = None
     """number of validation bags: that of the seed with fewest, and with most; None if no run says"""
+    classes: int | None = None
+    """of the dataset; None if no run says"""
 
     @property
     def key(self) -> ColumnKey:

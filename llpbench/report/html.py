@@ -127,7 +127,7 @@ def _boards(report: Report) -> list[PageBoard]:
     found = []
     for board, name in zip(boards, names_of(boards), strict=True):
         counting = {column for column, _ in Standings(board).runs}
-        texts = (words.setting(board), words.sizes_text(board.columns), words.validation_text(board, board.columns))
+        texts = (words.setting(board), words.columns_text(board.columns), words.validation_text(board, board.columns))
         found.append(
             PageBoard(
                 board=board,

@@ -158,7 +158,8 @@ def _keys(cells: Iterable[_Cell]) -> set[ColumnKey]:
 
 def _column(key: ColumnKey, cells: Sequence[_Cell]) -> Column:
     """A column of some cells: their seeds, and what their bags are like. Runs that failed early know no bags."""
-    bags = [run["bags"] for cell in cells for run in cell.runs.values()]
+    runs = [run for cell in cells for run in cell.runs.values()]
+    bags = [run["bags"] for run in runs]
     sizes = [found["sizes"] for found in bags if "sizes" in found]
     validation = [found["validation"] for found in bags if "validation" in found]
     middle = float(median(size[1] for size in sizes)) if sizes else 0.0
@@ -167,6 +168,7 @@ def _column(key: ColumnKey, cells: Sequence[_Cell]) -> Column:
         seeds=tuple(sorted(_seeds(cells, key))),
         sizes=(min(size[0] for size in sizes), middle, max(size[2] for size in sizes)) if sizes else None,
         validation=(min(validation), max(validation)) if validation else None,
+        classes=next((n for run in runs if (n := run["dataset"].get("classes")) is not None), None),
     )
 
 

@@ -16,10 +16,10 @@ from llpbench.report.wording import (
     NOTHING,
     STALE_NOTE,
     clean,
+    columns_text,
     origin_text,
     score_lines,
     setting,
-    sizes_text,
     title,
 )
 
@@ -62,7 +62,7 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
     for line in _notes("Worth a look", (line for board in leaderboards.boards for line in board.surprises)):
         say(line, "yellow")
     say(
-        " ".join(filter(None, (_LEGEND, sizes_text([c for board in leaderboards.boards for c in board.columns])))),
+        " ".join(filter(None, (_LEGEND, columns_text([c for board in leaderboards.boards for c in board.columns])))),
         "dim",
     )
     say(origin_text(leaderboards.origin), "dim")

@@ -209,6 +209,20 @@ def sizes_text(columns: Sequence[Column]) -> str:
     return "" if unequal is None else f"Unequal bags: {unequal} are the least, median and most rows of a training bag."
 
 
+def classes_text(columns: Sequence[Column]) -> str:
+    """What AUC means where a dataset has more than two classes, as a sentence; "" where none has."""
+    several = {
+        column.dataset: column.classes for column in columns if column.classes is not None and column.classes > 2
+    }
+    named = ", ".join(f"{dataset} {classes:,}" for dataset, classes in several.items())
+    return f"More than two classes: {named}; AUC is the mean over them of each against the rest." if several else ""
+
+
+def columns_text(columns: Sequence[Column]) -> str:
+    """What is out of the ordinary in some columns: `classes_text` and `sizes_text`."""
+    return " ".join(filter(None, (classes_text(columns), sizes_text(columns))))
+
+
 def validation_text(board: Board, columns: Sequence[Column]) -> str:
     """How many bags a coarse criterion has to choose an epoch by, as a sentence; "" where labels choose or no run says.
 

@@ -85,6 +85,7 @@ def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> N
     assert "quick-b" in out
     assert "floor" in out
     assert "tiny" in llpbench("list", "datasets", "--plugin", str(plugin)).out
+    assert "date, carrier+dest" in llpbench("list", "datasets").out
     assert "ordered" in llpbench("list", "baggings").out
     assert "saint" in llpbench("list", "encoders").out
 

@@ -30,7 +30,8 @@ def test_everything_is_registered() -> None:
     assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
     assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row"}
     assert set(BAGGINGS.names()) == {"natural", "ordered", "random"}
-    assert [entry.facts["code"] for entry in DATASETS.entries()] == ["AD", "BA", "CA", "CR", "EL", "ML", "RO"]
+    codes = [entry.facts["code"] for entry in DATASETS.entries()]
+    assert codes == ["AD", "BA", "CA", "CR", "DI", "EL", "FL", "ML", "RO"]
 
 
 @pytest.mark.parametrize("kind", list(REGISTRIES))

@@ -67,22 +67,6 @@ def test_order_of_look_up(
     assert len(shop.visits) == 1
 
 
-def test_adult_is_embedded_and_whole() -> None:
-    table = load_table("adult", download=False)
-    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (48_842, 6, 8)
-    assert table.classes == ("<=50K", ">50K")
-    assert table.labels.sum() == 11_687
-    assert (table.categorical < 0).sum() == 2_799 + 2_809 + 857
-    assert load_table("AD") is table
-    attribution = Path(str(find_local("adult"))).parent / "ATTRIBUTION.md"
-    assert "CC BY 4.0" in attribution.read_text()
-
-
-def test_only_adult_is_shipped() -> None:
-    folder = Path(str(find_local("adult"))).parent
-    assert sorted(path.name for path in folder.iterdir()) == ["ATTRIBUTION.md", "adult.parquet"]
-
-
 def test_data_directory_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("absent", "file"):
         (tmp_path / "file").touch()

