@@ -30,6 +30,7 @@ from llpbench.training.device import (
     Machine,
     hardware_facts,
     is_out_of_memory,
+    keep_freed_memory,
     peak_memory_mb,
     pick_device,
     pick_precision,
@@ -53,6 +54,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     """
     for plugin in environment.plugins:
         load_plugin(plugin)
+    keep_freed_memory()
     device = pick_device(environment.device)
     machine = Machine(
         device=device,

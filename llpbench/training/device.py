@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ try:
 except ImportError:  # Windows has none
     resource = None  # type: ignore[assignment]
 
+_MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 64 * 2**20)}
+"""glibc's numbers and our values: no block is a mapping of its own, nothing is given back, the heap grows by 64 MB"""
 _CONTEXT_BYTES = 1.5 * 2**30
 """more than a process takes of a GPU beside its tensors"""
 
@@ -91,6 +94,17 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep the memory that it frees, where its C library is glibc; changes no result.
+
+    A training step needs the megabytes again that the last one has freed; given back to the system, every page of them
+    would be mapped and zeroed anew (a third of the time of a step of SAINT).
+    """
+    if platform.libc_ver()[0] == "glibc":
+        for option, value in _MALLOPT.values():
+            ctypes.CDLL(None).mallopt(option, value)
 
 
 def reset_peak_memory(device: torch.device) -> None:
