@@ -14,7 +14,8 @@ from llpbench.training.device import keep_freed_memory
 
 if sys.argv[1] == "kept":
     keep_freed_memory()
-torch.zeros(2**24) + 1
+for _ in range(8):  # until the heap is large enough
+    torch.zeros(2**24) + 1
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(4):
     torch.zeros(2**24) + 1
