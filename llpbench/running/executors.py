@@ -1,6 +1,6 @@
 """Executors: what computes the jobs of a schedule. `Inline` does so in this process; Ray: `ray_executor.py`.
 
-Both call `attempt`, with the same number of threads, so both give the same numbers.
+All call `attempt`, with the same number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations
@@ -52,11 +52,26 @@ class Inline:
         self._environment = environment
         self._run = run
 
-    def run(self, schedule: Schedule, listener: Listener) -> None:
-        while (job := schedule.next()) is not None:
+    def run(self, schedule: Schedule, listener: Listener, fits: Callable[[Job], bool] = lambda _: True) -> None:
+        while (job := schedule.next(fits)) is not None:
             listener.started(job)
             records = attempt(job, self._environment, partial(listener.progressed, job), self._run)
             listener.finished(job, records)
+
+
+class HeadStart:
+    """An executor that takes long to start, but direct methods that are cheap are done here before it does."""
+
+    def __init__(self, environment: Environment, executor: Executor, run: RunCell | None = None) -> None:
+        self.name = executor.name
+        self.slots = executor.slots
+        self._here = Inline(environment, run)
+        self._executor = executor
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        self._here.run(schedule, listener, lambda job: job.cell.protocol is None and schedule.is_cheap(job))
+        if schedule.waiting:
+            self._executor.run(schedule, listener)
 
 
 def attempt(

@@ -7,7 +7,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,6 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
+from llpbench.running.estimates import Basis
 from llpbench.running.executors import Inline
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Job
@@ -47,9 +48,9 @@ class Silent:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def begin(self, runs: int) -> None: ...
+    def begin(self, runs: int, known: Iterable[Record] = ()) -> None: ...
 
-    def estimate(self, seconds: float | None) -> None: ...
+    def estimate(self, seconds: float) -> None: ...
 
     def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
         assert "\n" not in text
@@ -89,7 +90,7 @@ def test_a_run_leaves_a_journal_and_nothing_else(tiny_bench: Path, tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
     assert outcome.contents.records == read(tmp_path / FILE).records
     assert len(display.jobs) == 4
-    assert display.said[0].startswith("8 runs to do in 4 cells; time unknown; inline, 1 at a time")
+    assert display.said == ["8 runs to do in 4 cells; less than a second; inline, 1 at a time"]
 
 
 def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
@@ -267,7 +268,7 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(tiny_bench: Pa
         with pytest.raises(LLPBenchError) as error:
             run(tiny_bench, tmp_path, **flags)
         with pytest.raises(LLPBenchError) as planned:
-            runner.preview(make_settings(tiny_bench, tmp_path, **flags))
+            runner.preview(make_settings(tiny_bench, tmp_path, **flags), pytest.fail)
         assert str(planned.value) == str(error.value)
         assert "\n" not in str(error.value)
         assert journal(tmp_path) == []
@@ -275,14 +276,14 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(tiny_bench: Pa
 
 def test_a_preview_touches_nothing(tiny_bench: Path, tmp_path: Path) -> None:
     settings = make_settings(tiny_bench, tmp_path / "none")
-    plan, seconds = runner.preview(settings)
+    plan, estimate = runner.preview(settings, pytest.fail)
     assert [planned.state for planned in plan.cells] == ["to run"] * 4
-    assert seconds is None
+    assert estimate.bases.keys() == {Basis.GUESS}
     assert not (tmp_path / "none").exists()
     run(tiny_bench, tmp_path / "some", methods="quick-a")
-    plan, seconds = runner.preview(make_settings(tiny_bench, tmp_path / "some"))
+    plan, estimate = runner.preview(make_settings(tiny_bench, tmp_path / "some"), pytest.fail)
     assert [planned.state for planned in plan.cells] == ["done", "to run"] * 2
-    assert seconds is not None
+    assert estimate.seconds > 0
     assert runner.counts(plan) == "4 runs to do in 2 cells, 4 done"
 
 
