@@ -186,7 +186,7 @@ class Estimator:
     @cached_property
     def _others(self) -> Timings:
         """The published timings."""
-        timings = Timings()
+        timings = Timings(pooled=True)
         for record in self._published():
             for each in timed(record, self._size_of):
                 timings.add(each)

@@ -78,7 +78,11 @@ class Timings:
     Times are taken to grow with rows, columns and epochs, and epochs with the patience, up to the most there may be.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, pooled: bool = False) -> None:
+        """`pooled`: epochs are those of a dataset, but its rates those of all. On machines that others use, too, one
+        dataset's few runs tell more of the load in that hour than of the dataset.
+        """
+        self._pooled = pooled
         self._rates: defaultdict[Key, list[float]] = defaultdict(list)
         self._lengths: defaultdict[Key, list[float]] = defaultdict(list)
         self._stages: defaultdict[Key, int] = defaultdict(lambda: 1)
@@ -95,7 +99,8 @@ class Timings:
 
     def find(self, work: Work) -> Timing | None:
         """That of the nearest work of the same method with the same encoder; None if there is none."""
-        return next((self._timing(key, work) for key in _keys(work) if key in self._rates), None)
+        found = [key for key in _keys(work) if key in self._rates]
+        return self._timing(found[0], work) if found else None
 
     def typical(self, work: Work) -> Timing | None:
         """That of any work of its kind."""
@@ -104,7 +109,8 @@ class Timings:
 
     def _timing(self, key: Key, work: Work) -> Timing:
         epochs = min(_median(self._lengths[key]) * work.patience, work.epochs * self._stages[key])
-        return Timing(_median(self._rates[key]), epochs, same=work in self._exact)
+        of_all = (*key[:4], None) if self._pooled else key
+        return Timing(_median(self._rates[of_all]), epochs, same=work in self._exact)
 
 
 def _keys(work: Work) -> Iterator[Key]:
@@ -117,7 +123,7 @@ def _keys(work: Work) -> Iterator[Key]:
 
 
 def _typical(work: Work) -> Key:
-    return (work.kind,)
+    return work.kind, None, None, None, None
 
 
 def _median(ordered: list[float]) -> float:
