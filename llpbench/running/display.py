@@ -215,8 +215,10 @@ def in_short(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """`8 s`, `3 min`, `2 h 05 min`."""
+    """`8 s`, `3 min`, `2 h 05 min`, `1,200 h`."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 600 else f"{round(seconds / 3600):,} h"

@@ -122,7 +122,8 @@ def test_an_outcome_is_the_first_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min")]
+    ("seconds", "text"),
+    [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min"), (4e6, "1,111 h")],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
