@@ -60,18 +60,21 @@ class Inline:
 
 
 class HeadStart:
-    """An executor that takes long to start, but direct methods that are cheap are done here before it does."""
+    """An executor that takes long to start; the direct methods that are cheap are done here before it does."""
 
-    def __init__(self, environment: Environment, executor: Executor, run: RunCell | None = None) -> None:
-        self.name = executor.name
-        self.slots = executor.slots
+    def __init__(
+        self, name: str, slots: int, start: Callable[[], Executor], environment: Environment, run: RunCell | None = None
+    ) -> None:
+        """`name` and `slots` are those of the executor that `start` gives."""
+        self.name = name
+        self.slots = slots
+        self._start = start
         self._here = Inline(environment, run)
-        self._executor = executor
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
         self._here.run(schedule, listener, lambda job: job.cell.protocol is None and schedule.is_cheap(job))
         if schedule.waiting:
-            self._executor.run(schedule, listener)
+            self._start().run(schedule, listener)
 
 
 def attempt(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -50,6 +51,7 @@ class Preliminary:
 
     def __init__(self) -> None:
         self._records: Mapping[str, Record] = {}
+        self._drawn: tuple[Any, RenderableType | None] = None, None
 
     def add(self, records: Iterable[Record]) -> None:
         """Take finished runs into account; one made again replaces what it was."""
@@ -58,20 +60,11 @@ class Preliminary:
 
     def draw(self, height: int, width: int) -> RenderableType | None:
         """The board, in at most so many lines and characters; None if nothing is finished or there is no room."""
-        found: defaultdict[str, defaultdict[_ColumnKey, list[Record]]] = defaultdict(lambda: defaultdict(list))
-        for record in self._records.values():
-            spec = record["spec"]
-            found[_name(record)][spec["dataset"], spec["bagging"], spec["bag_size"]].append(record)
-        columns = sorted({column for cells in found.values() for column in cells})
-        rows = sorted((_Row(name, columns, cells) for name, cells in found.items()), key=lambda row: row.place)
-        room = height - _LINES_AROUND
-        if not rows or room < 1:
-            return None
-        every = _CHARACTERS["name"] + _CHARACTERS["column"] * len(columns) + _CHARACTERS["seeds"] <= width
-        title = Text(TITLE, style="bold", no_wrap=True, overflow="ellipsis")
-        table = _table(rows[:room], columns if every else [], len(columns))
-        left_out = len(rows) - len(rows[:room])
-        return Group(title, table, *([Text(f"and {plural(left_out, 'more method')}", style="dim")] if left_out else []))
+        wanted = self._records, height, width  # asked for several times a second
+        drawn = self._drawn[0]
+        if drawn is None or drawn[0] is not wanted[0] or drawn[1:] != wanted[1:]:
+            self._drawn = wanted, _drawn(wanted[0].values(), height, width)
+        return self._drawn[1]
 
 
 @dataclass(frozen=True)
@@ -118,6 +111,23 @@ class _Row:
 
     def _scores(self, column: _ColumnKey) -> list[float]:
         return [value for record in self.cells.get(column, ()) if (value := score(record)) is not None]
+
+
+def _drawn(records: Iterable[Record], height: int, width: int) -> RenderableType | None:
+    found: defaultdict[str, defaultdict[_ColumnKey, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        spec = record["spec"]
+        found[_name(record)][spec["dataset"], spec["bagging"], spec["bag_size"]].append(record)
+    columns = sorted({column for cells in found.values() for column in cells})
+    rows = sorted((_Row(name, columns, cells) for name, cells in found.items()), key=lambda row: row.place)
+    room = height - _LINES_AROUND
+    if not rows or room < 1:
+        return None
+    every = _CHARACTERS["name"] + _CHARACTERS["column"] * len(columns) + _CHARACTERS["seeds"] <= width
+    title = Text(TITLE, style="bold", no_wrap=True, overflow="ellipsis")
+    table = _table(rows[:room], columns if every else [], len(columns))
+    left_out = len(rows) - len(rows[:room])
+    return Group(title, table, *([Text(f"and {plural(left_out, 'more method')}", style="dim")] if left_out else []))
 
 
 def _table(rows: Sequence[_Row], columns: Sequence[_ColumnKey], number: int) -> Table:

@@ -114,7 +114,12 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     resources = available(settings.device)
     estimator = _estimator(settings, journal.contents.records, resources, display.say)
     executor, note = choose(settings, jobs, resources, estimator)
-    schedule = Schedule(jobs, lambda job: estimator.estimate(job).seconds, deadline)
+    schedule = Schedule(
+        jobs,
+        lambda job: estimator.estimate(job).seconds,
+        deadline,
+        at_least=lambda job: estimator.estimate(job).low,
+    )
     work = _Work(journal, estimator, schedule, display, executor.slots)
     if note:
         display.say(note)
@@ -259,11 +264,16 @@ def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estima
     if settings.executor == "ray" and numbered:
         raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
     several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
+
+    def ray() -> Executor:
+        from llpbench.running.ray_executor import RayExecutor  # takes seconds
+
+        return RayExecutor(settings.environment, resources, estimator.megabytes)
+
     worth = several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
     if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
-        from llpbench.running.ray_executor import RayExecutor
-
-        several_at_once = RayExecutor(settings.environment, resources, estimator.megabytes)
-        return several_at_once if settings.executor == "ray" else HeadStart(settings.environment, several_at_once), ""
+        if settings.executor == "ray":
+            return ray(), ""
+        return HeadStart("ray", resources.slots(settings.threads), ray, settings.environment), ""
     missed = settings.executor == "auto" and worth
     return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

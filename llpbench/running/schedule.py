@@ -52,9 +52,18 @@ class Deadline:
 class Schedule:
     """A queue of jobs that an executor empties: `next`, and `put` for what must be run again."""
 
-    def __init__(self, jobs: Iterable[Job], seconds: Callable[[Job], float], deadline: Deadline | None = None) -> None:
-        """`seconds` estimates the length of a job; it is asked anew each time, so that it may learn as work is done."""
-        self._seconds = seconds
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        seconds: Callable[[Job], float],
+        deadline: Deadline | None = None,
+        at_least: Callable[[Job], float] | None = None,
+    ) -> None:
+        """`seconds` estimates the length of a job, and `at_least` (None: the same) what it will hardly be below.
+
+        The latter is asked anew each time, so that it may learn as work is done: what may end in time is started.
+        """
+        self._at_least = at_least or seconds
         self._deadline = deadline or Deadline()
         each = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
         jobs = [job for _, job in each]
@@ -83,7 +92,7 @@ class Schedule:
         for job in list(self._queue):
             if fits(job):
                 self._queue.remove(job)
-                if self._deadline.allows(self._seconds(job)):
+                if self._deadline.allows(self._at_least(job)):
                     return job
                 self.left.append(job)
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from statistics import median_high
 from typing import Any, Literal, NamedTuple
 
 from llpbench.core.errors import LLPBenchError
@@ -83,34 +83,47 @@ class Timings:
         dataset's few runs tell more of the load in that hour than of the dataset.
         """
         self._pooled = pooled
-        self._rates: defaultdict[Key, list[float]] = defaultdict(list)
-        self._lengths: defaultdict[Key, list[float]] = defaultdict(list)
-        self._stages: defaultdict[Key, int] = defaultdict(lambda: 1)
-        self._exact: set[Work] = set()
+        self._timed: defaultdict[Key, list[Timed]] = defaultdict(list)
+        self._medians: dict[Key, _Medians] = {}
 
     def add(self, timed: Timed) -> None:
         """Take the work of one more seed into account."""
-        work = timed.work
-        self._exact.add(work)
-        for key in (*_keys(work), _typical(work)):
-            insort(self._rates[key], timed.rate)
-            insort(self._lengths[key], timed.epochs / work.patience)
-            self._stages[key] = max(self._stages[key], math.ceil(timed.epochs / work.epochs))
+        for key in (*_keys(timed.work), _typical(timed.work)):
+            self._timed[key].append(timed)
+        self._medians.clear()
 
     def find(self, work: Work) -> Timing | None:
         """That of the nearest work of the same method with the same encoder; None if there is none."""
-        found = [key for key in _keys(work) if key in self._rates]
-        return self._timing(found[0], work) if found else None
+        return next((self._timing(key, work) for key in _keys(work) if key in self._timed), None)
 
     def typical(self, work: Work) -> Timing | None:
         """That of any work of its kind."""
         key = _typical(work)
-        return self._timing(key, work) if key in self._rates else None
+        return self._timing(key, work) if key in self._timed else None
 
     def _timing(self, key: Key, work: Work) -> Timing:
-        epochs = min(_median(self._lengths[key]) * work.patience, work.epochs * self._stages[key])
-        of_all = (*key[:4], None) if self._pooled else key
-        return Timing(_median(self._rates[of_all]), epochs, same=work in self._exact)
+        own = self._median(key)
+        rate = self._median((*key[:4], None)).rate if self._pooled else own.rate
+        epochs = min(own.length * work.patience, work.epochs * own.stages)
+        return Timing(rate, epochs, same=any(each.work == work for each in self._timed.get(next(_keys(work)), ())))
+
+    def _median(self, key: Key) -> _Medians:
+        if key not in self._medians:
+            timed = self._timed[key]
+            self._medians[key] = _Medians(
+                rate=median_high(each.rate for each in timed),
+                length=median_high(each.epochs / each.work.patience for each in timed),
+                stages=max(math.ceil(each.epochs / each.work.epochs) for each in timed),
+            )
+        return self._medians[key]
+
+
+class _Medians(NamedTuple):
+    rate: float
+    length: float
+    """epochs for each of patience"""
+    stages: int
+    """that are trained one after the other, as far as epochs tell"""
 
 
 def _keys(work: Work) -> Iterator[Key]:
@@ -124,10 +137,6 @@ def _keys(work: Work) -> Iterator[Key]:
 
 def _typical(work: Work) -> Key:
     return work.kind, None, None, None, None
-
-
-def _median(ordered: list[float]) -> float:
-    return ordered[len(ordered) // 2]
 
 
 def work_of(spec: Mapping[str, Any], values: float) -> Work:
@@ -192,7 +201,7 @@ def table_sizes(data_dir: str | None) -> SizeOf:
 def _values(record: Record, size_of: SizeOf) -> float:
     """Rows x columns, as the record has them or else as the dataset is today."""
     facts = record["dataset"]
-    rows, numeric, categorical = (facts.get(name) for name in ("rows", "numeric", "categorical"))
+    rows, numeric, categorical = facts.get("rows"), facts.get("numeric"), facts.get("categorical")
     if rows is None or numeric is None or categorical is None:
         return size_of(record["spec"]["dataset"])
     return float(rows * (numeric + categorical))

@@ -114,19 +114,17 @@ def test_cheap_direct_methods_are_done_before_what_takes_long_to_start() -> None
     here, there = Diary(), Diary()
 
     class Later(Inline):
-        name, slots = "later", 3
-
         def run(self, schedule: Schedule, listener: Any, *_: Any) -> None:
             assert listener is here
             super().run(schedule, there)
 
-    executor = HeadStart(Environment(), Later(Environment(), scripted), scripted)
-    assert (executor.name, executor.slots) == ("later", 3)
+    executor = HeadStart("later", 3, lambda: Later(Environment(), scripted), Environment(), scripted)
     executor.run(schedule, here)
     assert [line for line in here.lines if line.startswith("started")] == ["started 7", "started 9"]
     assert [line for line in there.lines if line.startswith("started")] == ["started 10", "started 8"]
-    executor.run(Schedule(direct[:1], lambda _: 1.0), here)
-    assert here.lines.count("started 7") == 2, "nothing is left to start anything for"
+    idle = HeadStart("never", 1, lambda: pytest.fail("nothing is left to start it for"), Environment(), scripted)
+    idle.run(Schedule(direct[:1], lambda _: 1.0), here)
+    assert here.lines.count("started 7") == 2
 
 
 # Choice

@@ -289,6 +289,14 @@ def test_jobs_that_would_end_too_late_are_left() -> None:
     assert [job.cell.bag_size for job in schedule.left] == [10_000]
 
 
+def test_a_job_that_may_end_in_time_is_started() -> None:
+    schedule = Schedule(
+        jobs(500, 900), lambda job: job.cell.bag_size, Deadline.after(200), lambda job: job.cell.bag_size / 4
+    )
+    assert drain(schedule) == [500]
+    assert [job.cell.bag_size for job in schedule.left] == [900]
+
+
 def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
     known = {"seconds": 1.0}
     schedule = Schedule(jobs(1, 2, 3), lambda _: known["seconds"], Deadline.after(200))
