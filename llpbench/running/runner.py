@@ -63,8 +63,10 @@ class RunSummary:
 
 
 def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
-    """The plan of a run, and how long its work takes. Downloads nothing, and writes and computes nothing but, in the
-    user's cache, how fast this machine is, if nothing else tells; `say` is told of that.
+    """The plan of a run, and how long its work takes, one job after the other.
+
+    Downloads, writes and computes nothing; only where nothing else tells how fast this machine is, that is measured and
+    kept in the user's cache, and `say` is told.
 
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
@@ -202,9 +204,8 @@ def about(estimate: Estimate) -> str:
     """`about 12 min (8 min to 18 min, from this journal)`: how long, how sure, and why."""
     if estimate.high < 1.0:
         return "less than a second"
-    most = [
-        source for source in Basis if estimate.bases.get(source, 0.0) >= _WORTH_NAMING * sum(estimate.bases.values())
-    ]
+    least = _WORTH_NAMING * sum(estimate.bases.values())
+    most = [basis for basis in Basis if estimate.bases.get(basis, 0.0) >= least]
     origin = " and ".join(basis.value for basis in most)
     return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
@@ -271,9 +272,9 @@ def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estima
         return RayExecutor(settings.environment, resources, estimator.megabytes)
 
     worth = several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
-    if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
-        if settings.executor == "ray":
-            return ray(), ""
+    if settings.executor == "ray":
+        return ray(), ""
+    if settings.executor == "auto" and worth and installed:
         return HeadStart("ray", resources.slots(settings.threads), ray, settings.environment), ""
     missed = settings.executor == "auto" and worth
     return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

@@ -40,6 +40,7 @@ class Silent:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.jobs: list[str] = []
+        self.known: list[str] = []
 
     def __enter__(self) -> Silent:
         return self
@@ -48,7 +49,8 @@ class Silent:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def begin(self, runs: int, known: Iterable[Record] = ()) -> None: ...
+    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:  # noqa: ARG002
+        self.known = sorted(record["run"] for record in known)
 
     def estimate(self, seconds: float) -> None: ...
 
@@ -94,12 +96,15 @@ def test_a_run_leaves_a_journal_and_nothing_else(tiny_bench: Path, tmp_path: Pat
 
 
 def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
-    run(tiny_bench, tmp_path)
+    _, display = run(tiny_bench, tmp_path)
+    assert display.known == []
     before = (tmp_path / FILE).read_bytes()
     _, display = run(tiny_bench, tmp_path)
     assert display.said == ["nothing to run: 0 runs to do in 0 cells, 8 done"]
     assert (tmp_path / FILE).read_bytes() == before
+    of_16 = sorted(record["run"] for record in journal(tmp_path) if record["spec"]["bag_size"] == 16)
     _, display = run(tiny_bench, tmp_path, seeds="4", bag_sizes="16,32")
+    assert display.known == of_16, "of the same plan: they stand on the board from the start"
     assert (tmp_path / FILE).read_bytes().startswith(before)
     assert sorted(display.jobs) == [
         f"quick-{x} on tiny ordered {size}" for x in "ab" for size in ("16 (2 seeds)", "32 (4 seeds)")
