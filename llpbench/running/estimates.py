@@ -135,7 +135,7 @@ class Estimator:
     def learn(self, record: Record) -> None:
         """Take one more record into account; failed ones say nothing, they may have ended early."""
         spec = record["spec"]
-        on_gpu = str(record["hardware"].get("device", "cpu")).startswith("cuda")
+        on_gpu = _on_gpu(record)
         if record["status"] != "ok":
             return
         if record["times"].get("pretraining") is not None:
@@ -151,11 +151,11 @@ class Estimator:
 
     def estimate(self, job: Job) -> Estimate:
         """How long a job takes, with the pretraining that it starts from unless that was computed before."""
-        return Estimate.sum(self._parts(job, set(self._pretrained)))
+        return Estimate.sum(self._parts(job, set()))
 
     def total(self, jobs: Iterable[Job]) -> Estimate:
         """How long all jobs take, one after the other; what they share is pretrained once."""
-        paid = set(self._pretrained)
+        paid: set[Any] = set()
         return Estimate.sum(part for job in jobs for part in self._parts(job, paid))
 
     def megabytes(self, job: Job) -> float | None:
@@ -164,16 +164,18 @@ class Estimator:
         return None if each is None else each * len(job.seeds)
 
     def _parts(self, job: Job, paid: set[Any]) -> Iterator[Estimate]:
-        """Training, and the pretraining of those seeds that are not `paid` for, which then are."""
+        """Training, and the pretraining of those seeds that have none yet and are not `paid` for; they then are."""
         spec = job.cell.spec
         values = self._size_of(spec["dataset"])
         yield self._of(work_of(spec, values), len(job.seeds))
         pretraining = pretraining_of(spec, values)
         if pretraining is not None:
             weights = _shared(spec, NUMERICS, entry_hash(ENCODERS.entry(spec["encoder"])))
-            new = {(weights, seed) for seed in job.seeds} - paid
+            each = ((weights, seed) for seed in job.seeds)
+            new = {one for one in each if one not in paid and one not in self._pretrained}
             paid |= new
-            yield self._of(pretraining, len(new))
+            if new:
+                yield self._of(pretraining, len(new))
 
     def _of(self, work: Work, seeds: int) -> Estimate:
         if own := self._own.find(work):
@@ -185,11 +187,12 @@ class Estimator:
 
     @cached_property
     def _others(self) -> Timings:
-        """The published timings."""
+        """The published timings, of CPUs alone."""
         timings = Timings(pooled=True)
         for record in self._published():
-            for each in timed(record, self._size_of):
-                timings.add(each)
+            if not _on_gpu(record):
+                for each in timed(record, self._size_of):
+                    timings.add(each)
         return timings
 
     def _reference(self, work: Work) -> tuple[Timing, bool]:
@@ -241,6 +244,10 @@ def make_estimator(
         gpu=gpu,
         kept=kept,
     )
+
+
+def _on_gpu(record: Record) -> bool:
+    return str(record["hardware"].get("device", "cpu")).startswith("cuda")
 
 
 def _yardstick(encoder: str) -> Work:

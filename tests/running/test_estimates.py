@@ -160,6 +160,26 @@ def test_published_runs_are_as_long_as_those_of_other_datasets_let_expect() -> N
     assert abs(median(misses)) < 0.3
 
 
+def of_others(*records: Record) -> Estimator:
+    """That of a machine as fast as another, which made these records."""
+    return Estimator((), lambda: records, lambda _: None, table_sizes(None))
+
+
+def test_published_rates_are_those_of_all_datasets_and_epochs_those_of_one() -> None:
+    cells = [make_cell_of(dataset=dataset) for dataset in ("adult", "bank-marketing", "bank-marketing")]
+    loaded, *quiet = (make_record(cell, seed, seconds=40.0) for seed, cell in enumerate(cells))
+    in_load = make_record(cells[0], seconds=4000.0, epochs=20)
+    values = (48842 * 14) / (45211 * 16)
+    assert seconds_of(of_others(loaded, *quiet), cells[0]) == pytest.approx(40.0, rel=0.1)
+    assert seconds_of(of_others(in_load, *quiet), cells[0]) == pytest.approx(20.0 * values), "half as many epochs"
+
+
+def test_published_runs_of_gpus_tell_nothing_of_cpus() -> None:
+    cell = make_cell_of()
+    on_gpu = make_record(cell, seconds=0.1, hardware={"device": "cuda"})
+    assert seconds_of(of_others(make_record(cell, seconds=40.0), on_gpu, on_gpu), cell) == pytest.approx(40.0)
+
+
 # Guesses
 
 
