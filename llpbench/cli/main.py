@@ -218,13 +218,13 @@ def _show_plan(settings: Settings) -> int:
     from llpbench.cli.console_tables import plan_table, show
     from llpbench.running import runner
 
-    found, seconds = runner.preview(settings)
+    found, estimate = runner.preview(settings, lambda text: click.echo(text, err=True))
     show(plan_table(found))
     for change in found.changes:
         click.echo(f"stale: {change}")
     for reason in found.reasons:
         click.echo(f"impossible: {reason}")
-    click.echo(f"{runner.counts(found)}; {runner.about(seconds)} one after the other")
+    click.echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
     return 0
 
 

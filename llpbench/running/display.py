@@ -1,4 +1,4 @@
-"""What a run shows while it works: a live display in a terminal, a few plain lines anywhere else.
+"""What a run shows while it works: in a terminal a live display with a board that fills, elsewhere a few plain lines.
 
 It goes to standard error; standard output is for the leaderboards.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol
@@ -22,10 +22,13 @@ from rich.text import Text
 from llpbench.core.cell import Epoch
 from llpbench.core.record import Record
 from llpbench.core.text import plural
+from llpbench.running.preliminary import Preliminary, figure
 from llpbench.running.schedule import Job
 
 _MOST_RUNNING = 12
 """lines of running cells"""
+_LINES_AROUND = 4
+"""besides running cells and board: the overall bar, how many more cells run, an empty line, the cursor's"""
 
 
 class Display(Protocol):
@@ -37,12 +40,12 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def begin(self, runs: int) -> None:
-        """So many runs are to do."""
+    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:
+        """So many runs are to do; of the same plan are those that are `known`."""
         ...
 
-    def estimate(self, seconds: float | None) -> None:
-        """They will still take about so long; None: unknown."""
+    def estimate(self, seconds: float) -> None:
+        """They will still take about so long."""
         ...
 
     def say(self, text: str, *, warning: bool = False) -> None:
@@ -79,10 +82,10 @@ class PlainDisplay:
     ) -> None:
         pass
 
-    def begin(self, runs: int) -> None:
+    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:  # noqa: ARG002
         self._runs = runs
 
-    def estimate(self, seconds: float | None) -> None:
+    def estimate(self, seconds: float) -> None:
         """Nothing: plain lines do not change."""
 
     def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
@@ -99,7 +102,8 @@ class PlainDisplay:
         self._finished += len(records)
         took = duration(time.monotonic() - self._since.pop(job.cell.id))
         verdict, reason = in_short(records)
-        self.say(f"{verdict} {job} in {took}, {self._finished}/{self._runs} runs{reason and f': {reason}'}")
+        told = "; ".join(filter(None, (figure(records), reason)))
+        self.say(f"{verdict} {job} in {took}, {self._finished}/{self._runs} runs{told and f': {told}'}")
 
 
 @dataclass
@@ -112,7 +116,10 @@ class _Running:
 
 
 class LiveDisplay:
-    """An overall bar with the time that remains, the running cells with epoch and criterion, failures as they come."""
+    """An overall bar with the time that remains, the running cells with epoch and criterion, what is finished so far.
+
+    Failures stay above it as they come.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -121,6 +128,7 @@ class LiveDisplay:
         self._failed = 0
         self._end: float | None = None
         self._running: dict[str, _Running] = {}
+        self._board = Preliminary()
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> LiveDisplay:
@@ -132,11 +140,12 @@ class LiveDisplay:
     ) -> None:
         self._live.stop()
 
-    def begin(self, runs: int) -> None:
+    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:
         self._runs = runs
+        self._board.add(known)
 
-    def estimate(self, seconds: float | None) -> None:
-        self._end = None if seconds is None else time.monotonic() + seconds
+    def estimate(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
 
     def say(self, text: str, *, warning: bool = False) -> None:
         self._console.print(escape(text), style="yellow" if warning else "")
@@ -150,6 +159,7 @@ class LiveDisplay:
     def finished(self, job: Job, records: Sequence[Record]) -> None:
         self._running.pop(job.cell.id)
         self._finished += len(records)
+        self._board.add(records)
         verdict, reason = in_short(records)
         if reason:
             self._failed += sum(record["status"] != "ok" for record in records)
@@ -160,7 +170,13 @@ class LiveDisplay:
             return Text("")
         # The display's thread draws while the run goes on: it must work on a copy.
         running = list(self._running.values())
-        return Group(self._overall(), self._table(running[:_MOST_RUNNING]), _more(len(running) - _MOST_RUNNING))
+        more = len(running) - _MOST_RUNNING
+        parts: list[RenderableType] = [self._overall(), self._table(running[:_MOST_RUNNING])]
+        if more > 0:
+            parts.append(Text(f"and {more} more", style="dim"))
+        size = self._console.size
+        board = self._board.draw(size.height - min(len(running), _MOST_RUNNING) - _LINES_AROUND, size.width)
+        return Group(*parts, *(() if board is None else ("", board)))
 
     def _overall(self) -> Table:
         end = self._end
@@ -199,12 +215,10 @@ def in_short(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """`8 s`, `3 min`, `2 h 05 min`."""
+    """`8 s`, `3 min`, `2 h 05 min`, `1,200 h`."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def _more(number: int) -> Text:
-    return Text(f"and {number} more" if number > 0 else "", style="dim")
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 600 else f"{round(seconds / 3600):,} h"

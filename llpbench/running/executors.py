@@ -1,6 +1,6 @@
 """Executors: what computes the jobs of a schedule. `Inline` does so in this process; Ray: `ray_executor.py`.
 
-Both call `attempt`, with the same number of threads, so both give the same numbers.
+All call `attempt`, with the same number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations
@@ -52,11 +52,29 @@ class Inline:
         self._environment = environment
         self._run = run
 
-    def run(self, schedule: Schedule, listener: Listener) -> None:
-        while (job := schedule.next()) is not None:
+    def run(self, schedule: Schedule, listener: Listener, fits: Callable[[Job], bool] = lambda _: True) -> None:
+        while (job := schedule.next(fits)) is not None:
             listener.started(job)
             records = attempt(job, self._environment, partial(listener.progressed, job), self._run)
             listener.finished(job, records)
+
+
+class HeadStart:
+    """An executor that takes long to start; the direct methods that are cheap are done here before it does."""
+
+    def __init__(
+        self, name: str, slots: int, start: Callable[[], Executor], environment: Environment, run: RunCell | None = None
+    ) -> None:
+        """`name` and `slots` are those of the executor that `start` gives."""
+        self.name = name
+        self.slots = slots
+        self._start = start
+        self._here = Inline(environment, run)
+
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        self._here.run(schedule, listener, lambda job: job.cell.protocol is None and schedule.is_cheap(job))
+        if schedule.waiting:
+            self._start().run(schedule, listener)
 
 
 def attempt(

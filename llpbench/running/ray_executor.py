@@ -69,7 +69,7 @@ class RayExecutor:
         self._resources = resources
         self._megabytes = megabytes
         self._run = run
-        self.slots = max(resources.cpus // environment.threads, 1)
+        self.slots = resources.slots(environment.threads)
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
         room = _Room(self.slots * self._environment.threads, self._resources.gpus)

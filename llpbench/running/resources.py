@@ -19,6 +19,10 @@ class Resources:
     gpu_megabytes: float = 0.0
     """memory of the smallest GPU"""
 
+    def slots(self, threads: int) -> int:
+        """Jobs of so many threads that run at a time."""
+        return max(self.cpus // threads, 1)
+
     def gpu_share(self, megabytes: float | None) -> float:
         """The part of a GPU, in steps of 1/8, 1/4, 1/2 and 1, that holds so many megabytes (None: unknown)."""
         wanted = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / self.gpu_megabytes

@@ -38,7 +38,7 @@ from llpbench.results.journal import Journal, read, record_in, to_line
 from llpbench.results.merging import journal_path
 from llpbench.results.staleness import changed_parts, comparison
 from llpbench.running.display import Display
-from llpbench.running.estimates import Estimator
+from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import attempt
 from llpbench.running.runner import about, interruptible
 from llpbench.running.samples import Group, Part, draw, trained_together
@@ -94,11 +94,12 @@ def restamp(
         groups = [group for groups in chosen for group in groups]
         jobs = [Job(group.cell, group.seeds) for group in groups]
         runs = sum(len(job.seeds) for job in jobs)
-        seconds = Estimator(journal.contents.records.values()).total(jobs)
+        environment = Environment(device="cpu", data_dir=data_dir, plugins=tuple(plugins))
+        estimator = make_estimator(journal.contents.records.values(), environment, display.say, gpu=False, kept=False)
         with display:
             display.say(
                 f"{len(chosen)} of {plural(len(found.groups), 'cell')} with stale runs, drawn with seed {seed}: "
-                f"{plural(runs, 'run')} to make again, {about(seconds)}"
+                f"{plural(runs, 'run')} to make again, {about(estimator.total(jobs))}"
             )
             display.begin(runs)
             difference = _make_again(groups, known, out / MEMORY, display, data_dir, tuple(plugins))

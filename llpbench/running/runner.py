@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib.util
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 
 from llpbench.core.cell import Cell, Epoch
@@ -21,8 +22,8 @@ from llpbench.core.text import plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.staleness import comparison
 from llpbench.running.display import Display, duration
-from llpbench.running.estimates import Estimator
-from llpbench.running.executors import Executor, Inline
+from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
+from llpbench.running.executors import Executor, HeadStart, Inline
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, expand, make_plan
 from llpbench.running.resources import Resources, available
@@ -31,6 +32,8 @@ from llpbench.running.settings import PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""
+_WORTH_NAMING = 0.05
+"""of an estimate: the least share of a basis that is named"""
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,11 @@ class RunSummary:
         return unlucky or bool(self.failed)
 
 
-def preview(settings: Settings) -> tuple[Plan, float | None]:
-    """The plan of a run, and the seconds of work in it (None: unknown). Computes, downloads and writes nothing.
+def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
+    """The plan of a run, and how long its work takes, one job after the other.
+
+    Downloads, writes and computes nothing; only where nothing else tells how fast this machine is, that is measured and
+    kept in the user's cache, and `say` is told.
 
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
@@ -69,8 +75,7 @@ def preview(settings: Settings) -> tuple[Plan, float | None]:
     plan = _plan(settings, cells, records).facing(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
-    gpu = available(settings.device).gpus > 0
-    return plan, Estimator(records.values(), gpu=gpu).total(plan.jobs)
+    return plan, _estimator(settings, records, available(settings.device), say).total(plan.jobs)
 
 
 def run(settings: Settings, display: Display) -> RunSummary:
@@ -109,17 +114,22 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
 
         require_folder(settings.out / PRETRAINED)
     resources = available(settings.device)
-    estimator = Estimator(journal.contents.records.values(), gpu=resources.gpus > 0)
+    estimator = _estimator(settings, journal.contents.records, resources, display.say)
     executor, note = choose(settings, jobs, resources, estimator)
-    schedule = Schedule(jobs, estimator.seconds, deadline)
+    schedule = Schedule(
+        jobs,
+        lambda job: estimator.estimate(job).seconds,
+        deadline,
+        at_least=lambda job: estimator.estimate(job).low,
+    )
     work = _Work(journal, estimator, schedule, display, executor.slots)
     if note:
         display.say(note)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
     for change in plan.changes:
         display.say(f"stale: {change}")
-    display.begin(sum(len(job.seeds) for job in jobs))
-    display.estimate(work.remaining)
+    display.begin(sum(len(job.seeds) for job in jobs), _kept(plan, journal.contents))
+    display.estimate(work.remaining.seconds)
     executor.run(schedule, work)
     left = sum(len(job.seeds) for job in schedule.left)
     if left:
@@ -138,17 +148,22 @@ class _Work:
         self._schedule = schedule
         self._display = display
         self._slots = slots
-        self._running: dict[str, Job] = {}
+        self._running: dict[str, tuple[Job, float]] = {}
 
     @property
-    def remaining(self) -> float | None:
-        """Estimated seconds until all is done, None if unknown."""
-        jobs = [*self._running.values(), *self._schedule.waiting]
+    def remaining(self) -> Estimate:
+        """How long it takes until all is done: what is left for each slot, and no less than the longest job."""
+        now = time.monotonic()
+        jobs = [*(job for job, _ in self._running.values()), *self._schedule.waiting]
+        spent = [now - since for _, since in self._running.values()] + [0.0] * len(self._schedule.waiting)
         total = self._estimator.total(jobs)
-        return None if total is None else total / min(self._slots, max(len(jobs), 1))
+        each = [self._estimator.estimate(job).seconds for job in jobs]
+        done = sum(map(min, spent, each))
+        longest = max((max(seconds - gone, 0.0) for seconds, gone in zip(each, spent, strict=True)), default=0.0)
+        return replace(total, seconds=max((total.seconds - done) / self._slots, longest))
 
     def started(self, job: Job) -> None:
-        self._running[job.cell.id] = job
+        self._running[job.cell.id] = job, time.monotonic()
         self._display.started(job)
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
@@ -165,7 +180,7 @@ class _Work:
             self._schedule.put(Job(job.cell, again, alone=True))
             self._display.say(f"{job}: out of memory beside others, will be tried alone", warning=True)
         self._display.finished(job, [record for record in records if record["seed"] not in again])
-        self._display.estimate(self.remaining)
+        self._display.estimate(self.remaining.seconds)
 
 
 def counts(plan: Plan) -> str:
@@ -185,13 +200,30 @@ def counts(plan: Plan) -> str:
     return ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
 
 
-def about(seconds: float | None) -> str:
-    """`about 3 min`, or that the time is unknown."""
-    return "time unknown" if seconds is None else f"about {duration(seconds)}"
+def about(estimate: Estimate) -> str:
+    """`about 12 min (8 min to 18 min, from this journal)`: how long, how sure, and why."""
+    if estimate.high < 1.0:
+        return "less than a second"
+    least = _WORTH_NAMING * sum(estimate.bases.values())
+    most = [basis for basis in Basis if estimate.bases.get(basis, 0.0) >= least]
+    origin = " and ".join(basis.value for basis in most)
+    return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
 
 def _plan(settings: Settings, cells: list[Cell], records: Mapping[str, Record]) -> Plan:
     return make_plan(cells, settings.seeds, records, again=settings.again, why_stale=comparison())
+
+
+def _estimator(
+    settings: Settings, records: Mapping[str, Record], resources: Resources, say: Callable[[str], None]
+) -> Estimator:
+    kept = (settings.out / PRETRAINED).is_dir()
+    return make_estimator(records.values(), settings.environment, say, gpu=resources.gpus > 0, kept=kept)
+
+
+def _kept(plan: Plan, contents: Contents) -> list[Record]:
+    """The records of a plan that stay as they are."""
+    return [contents.records[each.cell.run_id(seed)] for each in plan.cells for seed in each.kept]
 
 
 def _require_device(settings: Settings) -> None:
@@ -222,7 +254,8 @@ def interruptible() -> Iterator[None]:
 def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:
     """The executor that the settings ask for, and a line to show ("" mostly).
 
-    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start. Raises
+    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start, during which
+    nothing would be shown: so what is cheap is done before. Raises
     `LLPBenchError` if Ray is asked for but cannot be had.
     """
     installed = importlib.util.find_spec("ray") is not None
@@ -232,11 +265,16 @@ def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estima
     if settings.executor == "ray" and numbered:
         raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
     several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
-    seconds = estimator.total(jobs)
-    worth = several and (seconds is None or seconds > _SECONDS_WORTH_RAY)
-    if settings.executor == "ray" or (settings.executor == "auto" and worth and installed):
-        from llpbench.running.ray_executor import RayExecutor
 
-        return RayExecutor(settings.environment, resources, estimator.megabytes), ""
+    def ray() -> Executor:
+        from llpbench.running.ray_executor import RayExecutor  # takes seconds
+
+        return RayExecutor(settings.environment, resources, estimator.megabytes)
+
+    worth = several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
+    if settings.executor == "ray":
+        return ray(), ""
+    if settings.executor == "auto" and worth and installed:
+        return HeadStart("ray", resources.slots(settings.threads), ray, settings.environment), ""
     missed = settings.executor == "auto" and worth
     return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""

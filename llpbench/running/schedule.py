@@ -1,4 +1,8 @@
-"""The work of a run, in the order in which it is started: the slowest cells first, none that would end too late."""
+"""The work of a run, in the order in which it is started: a few cheap cells, then the slowest first.
+
+The cheap ones, so that something stands on the board at once; then the slowest, so that none of them is left alone at
+the end. What would end too late is not started.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,13 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from llpbench.core.cell import Cell
 from llpbench.core.text import plural
+
+_SOON = 20.0
+"""seconds that the cheap jobs take together, at most"""
 
 
 @dataclass(frozen=True)
@@ -36,22 +44,33 @@ class Deadline:
         """The moment so many seconds from now; none if None."""
         return Deadline() if seconds is None else Deadline(time.monotonic() + seconds)
 
-    def allows(self, seconds: float | None) -> bool:
-        """Whether work of so many seconds, or of an unknown length, may still be started."""
-        return time.monotonic() + (seconds or 0.0) < self.at
+    def allows(self, seconds: float) -> bool:
+        """Whether work of so many seconds may still be started."""
+        return time.monotonic() + seconds < self.at
 
 
 class Schedule:
     """A queue of jobs that an executor empties: `next`, and `put` for what must be run again."""
 
     def __init__(
-        self, jobs: Iterable[Job], seconds: Callable[[Job], float | None], deadline: Deadline | None = None
+        self,
+        jobs: Iterable[Job],
+        seconds: Callable[[Job], float],
+        deadline: Deadline | None = None,
+        at_least: Callable[[Job], float] | None = None,
     ) -> None:
-        """`seconds` estimates the length of a job; it is asked anew each time, so that it may learn as work is done."""
-        self._seconds = seconds
+        """`seconds` estimates the length of a job, and `at_least` (None: the same) what it will hardly be below.
+
+        The latter is asked anew each time, so that it may learn as work is done: what may end in time is started.
+        """
+        self._at_least = at_least or seconds
         self._deadline = deadline or Deadline()
-        # Unknown lengths first: what surprises should do so early. Neural methods are slower than direct ones.
-        self._queue = sorted(jobs, key=lambda job: (-(seconds(job) or math.inf), job.cell.protocol is None))
+        each = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
+        jobs = [job for _, job in each]
+        number = sum(end <= _SOON for end in accumulate(length for length, _ in each))
+        self._cheap = {job.cell.id for job in jobs[:number]}
+        first = max(number, 1)  # even if it is not cheap: the board is not to stay empty for long
+        self._queue = [*jobs[:first], *reversed(jobs[first:])]
         self.left: list[Job] = []
         """jobs that were not started because they would end too late"""
 
@@ -59,6 +78,10 @@ class Schedule:
     def waiting(self) -> list[Job]:
         """Jobs not yet started."""
         return list(self._queue)
+
+    def is_cheap(self, job: Job) -> bool:
+        """Whether it is one of those that take no longer than seconds together."""
+        return job.cell.id in self._cheap
 
     def put(self, job: Job) -> None:
         """Add a job at the end."""
@@ -69,7 +92,7 @@ class Schedule:
         for job in list(self._queue):
             if fits(job):
                 self._queue.remove(job)
-                if self._deadline.allows(self._seconds(job)):
+                if self._deadline.allows(self._at_least(job)):
                     return job
                 self.left.append(job)
         return None

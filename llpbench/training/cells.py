@@ -55,20 +55,25 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     for plugin in environment.plugins:
         load_plugin(plugin)
     keep_freed_memory()
+    machine = pick_machine(cell, environment)
+    declared = METHODS.get(cell.method)
+    method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+    with limit_threads(environment.threads):
+        return _compute(cell, seeds, environment, method, machine, on_epoch)
+
+
+def pick_machine(cell: Cell, environment: Environment) -> Machine:
+    """Where a cell's populations train. Raises `LLPBenchError` for a device or precision that is not to be had."""
     device = pick_device(environment.device)
-    machine = Machine(
+    return Machine(
         device=device,
         compiled=device.type == "cuda" if environment.compile is None else environment.compile,
         precision=pick_precision(cell.precision, device),
     )
-    declared = METHODS.get(cell.method)
-    method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-    with _threads(environment.threads):
-        return _compute(cell, seeds, environment, method, machine, on_epoch)
 
 
 @contextmanager
-def _threads(number: int) -> Iterator[None]:
+def limit_threads(number: int) -> Iterator[None]:
     """Limit torch and the libraries under numpy and scikit-learn to some threads, so that executors agree."""
     import sklearn.ensemble  # noqa: F401  (only what is loaded can be limited)
     from threadpoolctl import threadpool_limits

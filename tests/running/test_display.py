@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import make_settings
-from factory import make_cell_of, make_record
+from factory import make_cell_of, make_record, runs
 from rich.console import Console
 
 from llpbench.core.cell import Epoch
@@ -20,8 +20,8 @@ from llpbench.running.schedule import Job
 JOB = Job(make_cell_of(), (0, 1))
 
 
-def terminal() -> Console:
-    return Console(file=io.StringIO(), force_terminal=True, width=120)
+def terminal(height: int = 40) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=120, height=height)
 
 
 def shown(console: Console) -> str:
@@ -81,8 +81,35 @@ def test_plain_lines_are_few_and_take_markup_as_it_is() -> None:
     assert shown(console).splitlines() == [
         "[bold]a line that is longer than the width of the terminal[/]",
         "started dllp mlp on adult ordered 256 (2 seeds)",
-        "failed dllp mlp on adult ordered 256 (2 seeds) in 0 s, 2/2 runs: bad luck (1 seed of 2)",
+        "failed dllp mlp on adult ordered 256 (2 seeds) in 0 s, 2/2 runs: AUC 90.0; bad luck (1 seed of 2)",
     ]
+
+
+def test_a_line_of_a_finished_cell_carries_its_figure() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    with PlainDisplay(console) as display:
+        display.begin(2)
+        display.started(JOB)
+        display.finished(JOB, runs("dllp", 0.881, 0.883))
+    assert shown(console).splitlines()[-1] == f"ok {JOB} in 0 s, 2/2 runs: AUC 88.2 ± 0.1"
+
+
+def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> None:
+    display = LiveDisplay(terminal(height=14))
+    display.begin(80, runs("done-before", 0.7))
+    for number in range(20):
+        job = Job(make_cell_of(f"method-{number}"), (0,))
+        display.started(job)
+        display.finished(job, runs(f"method-{number}", 0.5 + number / 100))
+    display.started(JOB)
+    console = terminal(height=14)
+    console.print(display._render())
+    lines = shown(console).splitlines()
+    assert len(lines) < 14
+    assert "preliminary" in shown(console)
+    assert "done-before" in next(line for line in lines if "70.0" in line)
+    assert lines.index(next(line for line in lines if "method-19" in line)) < len(lines) - 1
+    assert "and 15 more methods" in lines[-1]
 
 
 def test_an_outcome_is_the_first_failure() -> None:
@@ -95,7 +122,8 @@ def test_an_outcome_is_the_first_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min")]
+    ("seconds", "text"),
+    [(0.2, "0 s"), (99.4, "99 s"), (100, "2 min"), (5400, "90 min"), (7500, "2 h 05 min"), (4e6, "1,111 h")],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -16,8 +16,8 @@ from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.source import cell_sources
-from llpbench.running.estimates import Estimator
-from llpbench.running.executors import Inline, attempt
+from llpbench.running.estimates import make_estimator
+from llpbench.running.executors import HeadStart, Inline, attempt
 from llpbench.running.resources import Resources
 from llpbench.running.runner import choose
 from llpbench.running.schedule import Job, Schedule
@@ -75,7 +75,7 @@ def reasons(records: Sequence[Record]) -> dict[str, str]:
 
 
 def test_inline_computes_one_job_after_the_other(tmp_path: Path) -> None:
-    schedule = Schedule(scripted_jobs(2, 3, 4, 5), lambda _: None)
+    schedule = Schedule(scripted_jobs(2, 3, 4, 5), lambda _: 1.0)
     diary = Diary(schedule)
     Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
     assert diary.lines == [
@@ -108,12 +108,34 @@ def test_an_interrupt_passes() -> None:
         attempt(JOB, Environment(), lambda _: None, interrupted)
 
 
+def test_cheap_direct_methods_are_done_before_what_takes_long_to_start() -> None:
+    direct, neural = scripted_jobs(7, 8, 9), [Job(make_cell_of(size=10), (0,))]
+    schedule = Schedule([*direct, *neural], lambda job: 99.0 if job.cell.bag_size == 8 else 1.0)
+    here, there = Diary(), Diary()
+
+    class Later(Inline):
+        def run(self, schedule: Schedule, listener: Any, *_: Any) -> None:
+            assert listener is here
+            super().run(schedule, there)
+
+    executor = HeadStart("later", 3, lambda: Later(Environment(), scripted), Environment(), scripted)
+    executor.run(schedule, here)
+    assert [line for line in here.lines if line.startswith("started")] == ["started 7", "started 9"]
+    assert [line for line in there.lines if line.startswith("started")] == ["started 10", "started 8"]
+    idle = HeadStart("never", 1, lambda: pytest.fail("nothing is left to start it for"), Environment(), scripted)
+    idle.run(Schedule(direct[:1], lambda _: 1.0), here)
+    assert here.lines.count("started 7") == 2
+
+
 # Choice
 
 
-def chosen(resources: Resources, jobs: Sequence[Job], records: Sequence[Record] = (), **flags: Any) -> tuple[str, str]:
+def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **flags: Any) -> tuple[str, str]:
+    """The choice for jobs of so many seconds a seed."""
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
-    executor, note = choose(settings, jobs, resources, Estimator(records))
+    records = [make_record(jobs[0].cell, seconds=seconds)]
+    estimator = make_estimator(records, settings.environment, pytest.fail, gpu=False, kept=False)
+    executor, note = choose(settings, jobs, resources, estimator)
     return executor.name, note
 
 
@@ -131,8 +153,8 @@ def test_auto_is_ray_where_several_jobs_can_run_at_a_time() -> None:
 
 def test_auto_does_not_start_ray_for_a_few_seconds_of_work() -> None:
     jobs = scripted_jobs(5, 6)
-    assert chosen(Resources(2), jobs, [make_record(jobs[0].cell, seconds=1)]) == ("inline", "")
-    assert chosen(Resources(2), jobs, [make_record(jobs[0].cell, seconds=60)]) == ("ray", "")
+    assert chosen(Resources(2), jobs, seconds=1) == ("inline", "")
+    assert chosen(Resources(2), jobs, seconds=60) == ("ray", "")
 
 
 def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +215,7 @@ def test_ray_goes_on_whatever_happens_to_its_processes(tmp_path: Path, capfd: py
     from llpbench.running.ray_executor import RayExecutor
 
     jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
-    schedule = Schedule(jobs, lambda _: None)
+    schedule = Schedule(jobs, lambda _: 1.0)
     diary = Strict(schedule, most=7)
     with pytest.raises(LLPBenchError, match=r"^the disk is full$"):
         RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted).run(schedule, diary)

@@ -1,4 +1,4 @@
-"""The plan, the estimates it rests on, and the order in which work is started."""
+"""The plan, and the order in which work is started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bench import make_settings
 from factory import make_cell_of, make_record
 
 from llpbench.cli.console_tables import plan_table
-from llpbench.core.cell import Cell
+from llpbench.core.cell import Cell, Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, read, to_line
-from llpbench.running.estimates import Estimator
+from llpbench.running.estimates import make_estimator
 from llpbench.running.obstacles import Obstacle, obstacles
 from llpbench.running.planning import Plan, expand, make_plan
 from llpbench.running.resources import Resources
@@ -231,56 +231,12 @@ def test_ten_thousand_lines_are_planned_over(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines))
     records = read(path).records
     plan = make_plan(cells, tuple(range(11)), records)
-    seconds = Estimator(records.values()).total(plan.jobs)
+    estimate = make_estimator(records.values(), Environment(), pytest.fail, gpu=False, kept=True).total(plan.jobs)
     assert len(plan.jobs) == 1000
-    assert seconds == 1000.0
+    assert estimate.seconds == pytest.approx(1000.0)
 
 
-# Estimates
-
-
-def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float | None:
-    return estimator.seconds(Job(cell, tuple(range(seeds))))
-
-
-def test_an_estimate_is_the_median_of_the_nearest_runs() -> None:
-    cell = make_cell_of("dllp", 256)
-    other_size, other_method = make_cell_of("dllp", 64), make_cell_of("supervised", 64)
-    other_data, other_encoder = make_cell_of("vat", 64, "credit"), make_cell_of("dllp", 256, encoder="saint")
-    estimator = Estimator()
-    assert seconds_of(estimator, cell) is None
-    estimator.learn(make_record(other_data, seconds=90))
-    assert seconds_of(estimator, cell) == 90
-    estimator.learn(make_record(other_method, seconds=50))
-    assert seconds_of(estimator, cell) == 50
-    estimator.learn(make_record(other_size, seconds=20))
-    assert seconds_of(estimator, cell) == 20
-    for seconds in (1, 30, 4):
-        estimator.learn(make_record(cell, seconds=seconds))
-    assert seconds_of(estimator, cell) == 4
-    assert seconds_of(estimator, cell, seeds=10) == 40
-    assert seconds_of(estimator, other_encoder) is None
-    assert estimator.total([Job(cell, (0,)), Job(cell, (1, 2))]) == 12
-    assert estimator.total([Job(cell, (0,)), Job(other_encoder, (0,))]) is None
-    assert estimator.total([]) == 0
-
-
-def test_failures_and_other_hardware_say_nothing_about_time() -> None:
-    cell, direct = make_cell_of(), make_cell_of("ridge", encoder=None)
-    gpu = {"device": "cuda"}
-    assert seconds_of(Estimator([make_record(cell, status="failed")]), cell) is None
-    assert seconds_of(Estimator([make_record(cell)], gpu=True), cell) is None
-    assert seconds_of(Estimator([make_record(cell, hardware=gpu)]), cell) is None
-    assert seconds_of(Estimator([make_record(cell, hardware=gpu)], gpu=True), cell) == 1
-    assert seconds_of(Estimator([make_record(direct)], gpu=True), direct) == 1
-
-
-def test_memory_is_known_from_gpu_runs_of_the_same_shape() -> None:
-    cell = make_cell_of()
-    record = make_record(cell, hardware={"device": "cuda"}, memory_mb=1000.0, members=5)
-    estimator = Estimator([make_record(cell, memory_mb=99_999.0), record])
-    assert estimator.megabytes(Job(cell, (0, 1))) == 400
-    assert estimator.megabytes(Job(make_cell_of(size=64), (0, 1))) is None
+# Resources
 
 
 @pytest.mark.parametrize(
@@ -311,28 +267,35 @@ def drain(schedule: Schedule) -> list[int]:
     return [job.cell.bag_size for job in iter(schedule.next, None)]
 
 
-def test_the_slowest_start_first_and_the_unknown_before_them() -> None:
-    seconds = {1: 5.0, 2: 50.0, 3: None, 4: 20.0}
-    direct = Job(make_cell_of("ridge", 3, encoder=None), (0,))
-    schedule = Schedule([direct, *jobs(1, 2, 3, 4)], lambda job: seconds[job.cell.bag_size])
-    assert [(job.cell.bag_size, job.cell.encoder) for job in iter(schedule.next, None)] == [
-        (3, "mlp"),
-        (3, None),
-        (2, "mlp"),
-        (4, "mlp"),
-        (1, "mlp"),
-    ]
+def test_a_few_cheap_ones_start_first_and_then_the_slowest() -> None:
+    schedule = Schedule(jobs(30, 3, 500, 40, 4, 12, 70), lambda job: float(job.cell.bag_size))
+    assert [job.cell.bag_size for job in schedule.waiting if schedule.is_cheap(job)] == [3, 4, 12]
+    assert drain(schedule) == [3, 4, 12, 500, 70, 40, 30]
+
+
+def test_the_cheapest_starts_first_even_if_it_is_not_cheap() -> None:
+    schedule = Schedule(jobs(70, 500, 30, 40), lambda job: float(job.cell.bag_size))
+    assert not any(map(schedule.is_cheap, schedule.waiting))
+    assert drain(schedule) == [30, 500, 70, 40]
 
 
 def test_jobs_that_would_end_too_late_are_left() -> None:
     schedule = Schedule(jobs(1, 100, 10_000), lambda job: float(job.cell.bag_size), Deadline.after(200))
-    assert drain(schedule) == [100, 1]
+    assert drain(schedule) == [1, 100]
     assert [job.cell.bag_size for job in schedule.left] == [10_000]
 
 
+def test_a_job_that_may_end_in_time_is_started() -> None:
+    schedule = Schedule(
+        jobs(500, 900), lambda job: job.cell.bag_size, Deadline.after(200), lambda job: job.cell.bag_size / 4
+    )
+    assert drain(schedule) == [500]
+    assert [job.cell.bag_size for job in schedule.left] == [900]
+
+
 def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
-    known: dict[str, float] = {}
-    schedule = Schedule(jobs(1, 2, 3), lambda _: known.get("seconds"), Deadline.after(200))
+    known = {"seconds": 1.0}
+    schedule = Schedule(jobs(1, 2, 3), lambda _: known["seconds"], Deadline.after(200))
     assert schedule.next() is not None
     known["seconds"] = 1000.0
     assert drain(schedule) == []
@@ -340,13 +303,13 @@ def test_an_estimate_that_is_learnt_meanwhile_counts() -> None:
 
 
 def test_nothing_starts_when_time_is_over() -> None:
-    schedule = Schedule(jobs(1, 2), lambda _: None, Deadline.after(1e-9))
+    schedule = Schedule(jobs(1, 2), lambda _: 1.0, Deadline.after(1e-9))
     assert drain(schedule) == []
     assert len(schedule.left) == 2
 
 
 def test_a_job_waits_for_room_and_lets_smaller_ones_pass() -> None:
-    schedule = Schedule(jobs(1, 2, 3), lambda _: None)
+    schedule = Schedule(jobs(1, 2, 3), lambda _: 1.0)
     taken = schedule.next(lambda job: job.cell.bag_size == 2)
     assert taken is not None
     assert taken.cell.bag_size == 2

@@ -7,7 +7,7 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,6 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
+from llpbench.running.estimates import Basis
 from llpbench.running.executors import Inline
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Job
@@ -39,6 +40,7 @@ class Silent:
     def __init__(self) -> None:
         self.said: list[str] = []
         self.jobs: list[str] = []
+        self.known: list[str] = []
 
     def __enter__(self) -> Silent:
         return self
@@ -47,9 +49,10 @@ class Silent:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def begin(self, runs: int) -> None: ...
+    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:  # noqa: ARG002
+        self.known = sorted(record["run"] for record in known)
 
-    def estimate(self, seconds: float | None) -> None: ...
+    def estimate(self, seconds: float) -> None: ...
 
     def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
         assert "\n" not in text
@@ -89,16 +92,19 @@ def test_a_run_leaves_a_journal_and_nothing_else(tiny_bench: Path, tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
     assert outcome.contents.records == read(tmp_path / FILE).records
     assert len(display.jobs) == 4
-    assert display.said[0].startswith("8 runs to do in 4 cells; time unknown; inline, 1 at a time")
+    assert display.said == ["8 runs to do in 4 cells; less than a second; inline, 1 at a time"]
 
 
 def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:
-    run(tiny_bench, tmp_path)
+    _, display = run(tiny_bench, tmp_path)
+    assert display.known == []
     before = (tmp_path / FILE).read_bytes()
     _, display = run(tiny_bench, tmp_path)
     assert display.said == ["nothing to run: 0 runs to do in 0 cells, 8 done"]
     assert (tmp_path / FILE).read_bytes() == before
+    of_16 = sorted(record["run"] for record in journal(tmp_path) if record["spec"]["bag_size"] == 16)
     _, display = run(tiny_bench, tmp_path, seeds="4", bag_sizes="16,32")
+    assert display.known == of_16, "of the same plan: they stand on the board from the start"
     assert (tmp_path / FILE).read_bytes().startswith(before)
     assert sorted(display.jobs) == [
         f"quick-{x} on tiny ordered {size}" for x in "ab" for size in ("16 (2 seeds)", "32 (4 seeds)")
@@ -267,7 +273,7 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(tiny_bench: Pa
         with pytest.raises(LLPBenchError) as error:
             run(tiny_bench, tmp_path, **flags)
         with pytest.raises(LLPBenchError) as planned:
-            runner.preview(make_settings(tiny_bench, tmp_path, **flags))
+            runner.preview(make_settings(tiny_bench, tmp_path, **flags), pytest.fail)
         assert str(planned.value) == str(error.value)
         assert "\n" not in str(error.value)
         assert journal(tmp_path) == []
@@ -275,14 +281,14 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(tiny_bench: Pa
 
 def test_a_preview_touches_nothing(tiny_bench: Path, tmp_path: Path) -> None:
     settings = make_settings(tiny_bench, tmp_path / "none")
-    plan, seconds = runner.preview(settings)
+    plan, estimate = runner.preview(settings, pytest.fail)
     assert [planned.state for planned in plan.cells] == ["to run"] * 4
-    assert seconds is None
+    assert estimate.bases.keys() == {Basis.GUESS}
     assert not (tmp_path / "none").exists()
     run(tiny_bench, tmp_path / "some", methods="quick-a")
-    plan, seconds = runner.preview(make_settings(tiny_bench, tmp_path / "some"))
+    plan, estimate = runner.preview(make_settings(tiny_bench, tmp_path / "some"), pytest.fail)
     assert [planned.state for planned in plan.cells] == ["done", "to run"] * 2
-    assert seconds is not None
+    assert estimate.seconds > 0
     assert runner.counts(plan) == "4 runs to do in 2 cells, 4 done"
 
 

@@ -80,7 +80,7 @@ def test_fewer_members_at_once_give_the_same_results() -> None:
 
 def test_torch_and_libraries_keep_to_the_threads_of_the_environment() -> None:
     for threads in (2, 1):
-        with compute._threads(threads):
+        with compute.limit_threads(threads):
             assert torch.get_num_threads() == threads
             assert {pool["num_threads"] for pool in threadpool_info()} == {threads}
 

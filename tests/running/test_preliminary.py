@@ -1,0 +1,97 @@
+"""The board of a run that goes on: true, also where methods have unequal columns."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from factory import failed, record, runs
+from rich.console import Console
+
+from llpbench.core.record import Record
+from llpbench.running.preliminary import TITLE, Preliminary, figure
+
+
+def board(records: Sequence[Record], height: int = 40, width: int = 120) -> list[list[str]]:
+    """The words of each line below the title."""
+    preliminary = Preliminary()
+    preliminary.add(records)
+    drawn = preliminary.draw(height, width)
+    if drawn is None:
+        return []
+    console = Console(file=io.StringIO(), width=width)
+    console.print(drawn)
+    assert isinstance(console.file, io.StringIO)
+    title, *lines = console.file.getvalue().splitlines()
+    assert title.strip() == TITLE
+    assert len(lines) < height
+    return [line.split() for line in lines]
+
+
+def test_best_first_with_the_number_of_seeds() -> None:
+    found = board([*runs("dllp", 0.8, 0.82), *runs("bag-mean-linear", 0.9, encoder=None), *runs("floor", 0.7, 0.7)])
+    assert found == [
+        ["method", "adult", "64", "seeds"],
+        ["bag-mean-linear", "90.0", "1"],
+        ["dllp", "mlp", "81.0", "2"],
+        ["floor", "mlp", "70.0", "2"],
+    ]
+
+
+def test_a_method_that_lacks_a_column_has_a_gap_and_no_mean() -> None:
+    both = [*runs("whole", 0.7, 0.7, bag_size=64), *runs("whole", 0.6, bag_size=256)]
+    found = board([*runs("easy-only", 0.99, bag_size=64), *both])
+    assert found == [
+        *[["method", "adult", "64", "adult", "256", "mean", "of", "2", "columns", "seeds"]],
+        *[["whole", "mlp", "70.0", "60.0", "65.0", "1–2"]],
+        *[["easy-only", "mlp", "99.0", "–", "–", "1"]],
+    ]
+
+
+def test_what_failed_is_shown_as_failed() -> None:
+    lines = board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
+    assert lines[1:] == [["dllp", "mlp", "80.0", "1"], ["broken", "mlp", "failed", "0"]]
+
+
+def test_without_labels_of_validation_rows_there_is_no_figure() -> None:
+    coarse = record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})
+    assert board([coarse])[1] == ["dllp", "mlp", "–", "0"]
+    assert figure([coarse]) == figure([failed()]) == figure([]) == ""
+    assert figure([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
+    assert figure(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
+
+
+def test_rows_are_told_apart_by_all_that_makes_them_differ() -> None:
+    names = [
+        line[:-2]
+        for line in board(
+            [
+                record("dllp", 0.9, role="ceiling"),
+                record("dllp", 0.8, pretraining="self+bag"),
+                record("dllp", 0.7, params={"hidden": 128}),
+                record("dllp", 0.6, encoder="saint"),
+            ]
+        )[1:]
+    ]
+    assert names == [
+        ["dllp", "mlp", "(ceiling)"],
+        ["dllp", "mlp", "self+bag"],
+        ["dllp", "mlp", "hidden=128"],
+        ["dllp", "saint"],
+    ]
+
+
+def test_a_run_made_again_replaces_what_it_was() -> None:
+    assert board([*runs("dllp", 0.6), *runs("dllp", 0.9)])[1] == ["dllp", "mlp", "90.0", "1"]
+
+
+def test_it_keeps_to_the_room_there_is() -> None:
+    many = [
+        each for size in range(1, 13) for name in "abcdefgh" for each in runs(name, 0.5 + size / 100, bag_size=size)
+    ]
+    assert board(many)[1] == ["a", "mlp", "56.5", "12/12", "1"], "too many columns: their mean"
+    assert board(many, width=400)[0].count("adult") == 12
+    assert board(many, height=6)[-1] == ["and", "5", "more", "methods"]
+    assert len(board(many, height=6)) == 5
+    assert board(many, height=3) == []
+    assert board([]) == []
