@@ -2,6 +2,7 @@
 
     python benchmarks/population.py                       # every encoder, 1, 2, 5 and 10 members
     python benchmarks/population.py --encoders saint --members 1,10 --device cuda
+    python benchmarks/population.py --encoders saint --members 1,3 --ways stacked,compiled,compiled-bfloat16 --threads 1
 
 The job is DLLP on data of Adult's size (39,073 training rows, 6 numbers, 8 categories, ordered bags of 256, 2 bags a
 step). The baseline is what a careful author would write: one `nn.Module`, `torch.optim.AdamW`, data on the device,
@@ -70,8 +71,17 @@ class Measurement:
         return self.members / self.seconds
 
 
+WAYS = {
+    "stacked": (False, torch.float32),
+    "compiled": (True, torch.float32),
+    "stacked-bfloat16": (False, torch.bfloat16),
+    "compiled-bfloat16": (True, torch.bfloat16),
+}
+"""of training a population: compiled or not, and the precision of products"""
+
+
 class Job:
-    """DLLP with one encoder, ready to be trained in either way."""
+    """DLLP with one encoder, ready to be trained in any way."""
 
     def __init__(self, encoder: str, machine: Machine) -> None:
         cell = make_cell("dllp", "adult", bag_size=256, encoder=encoder)
@@ -109,10 +119,11 @@ def time_epochs(run_steps: Callable[[int], None], steps: int, epoch_steps: int, 
     return best / steps * epoch_steps, first
 
 
-def time_population(job: Job, members: int, steps: int, repeats: int) -> Measurement:
+def time_population(job: Job, way: str, members: int, steps: int, repeats: int) -> Measurement:
     """The population as the engine runs it."""
     reset_peak_memory(job.machine.device)
-    population = job.population(members)
+    compiled, precision = WAYS[way]
+    population = job.population(members, Machine(job.machine.device, compiled, precision))
     run = StageRun(population, job.method.stages[0], population.state)
     plan, progress = run.plan(0), torch.zeros(4, device=job.machine.device)
 
@@ -123,7 +134,6 @@ def time_population(job: Job, members: int, steps: int, repeats: int) -> Measure
 
     epoch_steps = plan.drawn.shape[1]
     seconds, first = time_epochs(run_steps, min(steps, epoch_steps), epoch_steps, repeats)
-    way = "compiled population" if job.machine.compiled else "population"
     return Measurement(job.name, way, members, seconds, first, peak_memory_mb(job.machine.device))
 
 
@@ -153,14 +163,15 @@ def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
 
 
 def as_table(rows: list[Measurement], title: str) -> Table:
-    """Ratios to the first row, the baseline, and to the population of one member."""
+    """Ratios to the first row, the baseline, and to the population of one member that is trained in the same way."""
     table = Table(title=title)
     numbers = ("members", "s/epoch", "seed-epochs/s", "vs eager", "vs 1 member", "memory MB", "first step s")
     for heading in ("encoder", "way", *numbers):
         table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
     baseline, *populations = rows
-    alone = next((row.seconds for row in populations if row.members == 1), float("nan"))
     for row in rows:
+        same = (other for other in populations if other.way == row.way)
+        alone = next((other.seconds for other in same if other.members == 1), float("nan"))
         table.add_row(
             row.encoder,
             row.way,
@@ -182,8 +193,7 @@ def as_table(rows: list[Measurement], title: str) -> Table:
 @click.option("--threads", default=2, help="CPU threads")
 @click.option("--steps", default=20, help="training steps a repeat")
 @click.option("--repeats", default=3)
-@click.option("--compile/--no-compile", "compiled", default=None, help="default: on a GPU")
-@click.option("--precision", default="float32")
+@click.option("--ways", default=None, help=f"of {', '.join(WAYS)}; default: stacked, on a GPU compiled")
 @click.option("--json", "target", type=click.Path(path_type=Path), help="write the measurements here too")
 def main(
     encoders: str,
@@ -192,26 +202,29 @@ def main(
     threads: int,
     steps: int,
     repeats: int,
-    compiled: bool | None,
-    precision: str,
+    ways: str | None,
     target: Path | None,
 ) -> None:
     """Measure and print ratios."""
     torch.set_num_threads(threads)
     where = pick_device(device)
-    machine = Machine(where, where.type == "cuda" if compiled is None else compiled, pick_precision(precision, where))
+    chosen = (ways or ("compiled" if where.type == "cuda" else "stacked")).split(",")
+    for way in chosen:
+        if way not in WAYS:
+            raise click.BadParameter(f"{way!r} is none of {', '.join(WAYS)}", param_hint="--ways")
+        pick_precision(str(WAYS[way][1]).removeprefix("torch."), where)
     console = Console(width=130)
     measured: list[Measurement] = []
     for encoder in ENCODERS.select(encoders):
-        job = Job(encoder, machine)
+        job = Job(encoder, Machine(where))
         rows = [time_sequential(job, steps, repeats)]
-        rows += [time_population(job, int(number), steps, repeats) for number in members.split(",")]
-        console.print(
-            as_table(rows, f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads, {precision}")
-        )
+        rows += [
+            time_population(job, way, int(number), steps, repeats) for way in chosen for number in members.split(",")
+        ]
+        console.print(as_table(rows, f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads"))
         measured += rows
     if target is not None:
-        facts = {**software_facts(), "hardware": hardware_facts(where, threads, machine.compiled, precision)}
+        facts = {**software_facts(), "hardware": hardware_facts(where, threads, compiled=False, precision="float32")}
         target.write_text(json.dumps({**facts, "measurements": [vars(row) for row in measured]}, indent=1) + "\n")
 
 

@@ -1,4 +1,11 @@
-"""Attention and feed-forward blocks, as SAINT has them (Somepalli et al. 2021)."""
+"""Attention and feed-forward blocks, as SAINT has them (Somepalli et al. 2021).
+
+Each is written in two layouts, with the same weights and the same result up to rounding. `forward` takes
+[..., tokens, dim] and is the reference. `lanes` takes [blocks, dim, tokens, `LANES`]: rows are innermost, a few beside
+each other in a block that fits a CPU's cache. Attention over a row's few tokens is then element-wise work, which a
+compiler turns into vector instructions across rows, instead of thousands of tiny matrix products; nothing is
+transposed in between.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +14,36 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench.core.model import Random
+
+LANES = 32
+"""rows beside each other in a block"""
+
+
+def to_lanes(x: Tensor) -> Tensor:
+    """[rows, tokens, dim] to [blocks, dim, tokens, `LANES`]; the last block is filled with zeros."""
+    rows, tokens, dim = x.shape
+    padded = F.pad(x, (0, 0, 0, 0, 0, -rows % LANES))
+    return padded.view(-1, LANES, tokens, dim).permute(0, 3, 2, 1)
+
+
+def from_lanes(x: Tensor, rows: int) -> Tensor:
+    """What `to_lanes` was given, [rows, tokens, dim]."""
+    return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
+
+
+def linear_lanes(layer: nn.Linear, x: Tensor) -> Tensor:
+    """`layer` along the second of [blocks, dim, tokens, lanes]."""
+    blocks, _, tokens, lanes = x.shape
+    weight = layer.weight.expand(blocks, -1, -1)
+    y: Tensor = torch.bmm(weight, x.flatten(2)).unflatten(2, (tokens, lanes))
+    return y if layer.bias is None else y + layer.bias[:, None, None]
+
+
+def norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
+    """`layer` along the second of [blocks, dim, tokens, lanes], in float32."""
+    centred = x.float() - x.float().mean(dim=1, keepdim=True)
+    scale = (centred.square().mean(dim=1, keepdim=True) + layer.eps).rsqrt()
+    return centred * scale * layer.weight[:, None, None] + layer.bias[:, None, None]
 
 
 class Attention(nn.Module):
@@ -33,6 +70,14 @@ class Attention(nn.Module):
         out: Tensor = self.out(mixed.transpose(-3, -2).flatten(-2))
         return out
 
+    def lanes(self, x: Tensor) -> Tensor:
+        """`x` [blocks, dim, tokens, lanes]"""
+        q, k, v = linear_lanes(self.qkv, x).unflatten(1, (3, self.heads, -1)).unbind(1)  # [blocks, heads, dim, ...]
+        scores = ((q * self.scale).unsqueeze(4) * k.unsqueeze(3)).sum(dim=2)  # [blocks, heads, tokens, tokens, lanes]
+        weights = scores.float().softmax(dim=3).to(v.dtype)
+        mixed = (weights.unsqueeze(2) * v.unsqueeze(3)).sum(dim=4)
+        return linear_lanes(self.out, mixed.flatten(1, 2))
+
 
 class FeedForward(nn.Module):
     """Linear to eight times the width, GEGLU, dropout, linear back."""
@@ -50,6 +95,14 @@ class FeedForward(nn.Module):
             hidden = random.dropout(hidden, self.dropout)
         narrowed: Tensor = self.narrow(hidden)
         return narrowed
+
+    def lanes(self, x: Tensor, random: Random | None) -> Tensor:
+        """`x` [blocks, dim, tokens, lanes]"""
+        value, gate = linear_lanes(self.widen, x).chunk(2, dim=1)
+        hidden = value * F.gelu(gate)
+        if random is not None:
+            hidden = random.dropout(hidden, self.dropout)
+        return linear_lanes(self.narrow, hidden)
 
 
 class Block(nn.Module):
@@ -69,3 +122,10 @@ class Block(nn.Module):
         u = self.norm_feed_forward(x)
         out: Tensor = self.feed_forward(u, random) + (x if self.prenorm else u)
         return out
+
+    def lanes(self, x: Tensor, random: Random | None) -> Tensor:
+        """`x` [blocks, dim, tokens, lanes]"""
+        u = norm_lanes(self.norm_attention, x)
+        x = self.attention.lanes(u) + (x if self.prenorm else u)
+        u = norm_lanes(self.norm_feed_forward, x)
+        return self.feed_forward.lanes(u, random) + (x if self.prenorm else u)

@@ -45,7 +45,7 @@ class Cell:
     protocol: Protocol | None = Protocol()
     """None for direct methods, which have no epochs"""
     precision: str = "float32"
-    """of the networks: `float32`, or `bfloat16` for autocast on a GPU; direct methods have but float32"""
+    """of the networks: `float32`, or `bfloat16` for autocast; direct methods have but float32"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Environment:
     threads: int = 1
     """CPU threads of one cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
-    """`torch.compile`; None: on a GPU only"""
+    """`torch.compile`; None: on a GPU, and on a CPU where an encoder declares it and long training repays it"""
     members: int | None = None
     """most members trained together; None: all seeds of a cell"""
     data_dir: str | None = None

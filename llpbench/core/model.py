@@ -56,7 +56,9 @@ class Random:
             return x
         # a word serves four elements, a byte each: on a CPU this is three times as fast as torch's own dropout
         words = self.bits(math.ceil(x.numel() / 4)).int()
-        keep = words.view(torch.uint8)[: x.numel()].reshape(x.shape) >= dropped
+        drawn = words.view(torch.uint8)[: x.numel()].reshape(x.shape)
+        # 1.0 where `drawn >= dropped`, else 0.0: in floats, since what compilers make of stored booleans is slow
+        keep = (drawn.float() - (dropped - 1)).clamp(0.0, 1.0)
         return x * (keep * (256 / (256 - dropped)))
 
 
@@ -99,6 +101,8 @@ class Encoder(nn.Module):
     """whether a row's encoding depends on the other rows it is given with"""
     contextual: ClassVar[bool] = True
     """whether the tokens know of one another; where not, only `z` has seen the whole row"""
+    compiles: ClassVar[bool] = False
+    """whether long trainings on a CPU gain from compiled steps: so for deep encoders"""
 
     def embed(self, rows: Rows) -> Tensor:
         """[..., features, dim] embeddings of the single features, before they meet."""

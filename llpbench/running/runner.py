@@ -18,6 +18,7 @@ from types import FrameType
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.core.registry import ENCODERS
 from llpbench.core.text import plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.staleness import comparison
@@ -123,8 +124,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         at_least=lambda job: estimator.estimate(job).low,
     )
     work = _Work(journal, estimator, schedule, display, executor.slots)
-    if note:
-        display.say(note)
+    for line in filter(None, (note, _compiling(settings, jobs, resources))):
+        display.say(line)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
     for change in plan.changes:
         display.say(f"stale: {change}")
@@ -224,6 +225,18 @@ def _estimator(
 def _kept(plan: Plan, contents: Contents) -> list[Record]:
     """The records of a plan that stay as they are."""
     return [contents.records[each.cell.run_id(seed)] for each in plan.cells for seed in each.kept]
+
+
+def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) -> str:
+    """A line on compiled steps on a CPU, which take their time before the first epoch; "" where there are none."""
+    deep = [job.cell.encoder for job in jobs if job.cell.encoder and ENCODERS.get(job.cell.encoder).compiles]
+    if not deep or resources.gpus or settings.compile is not None:
+        return ""
+    from llpbench.training.compilation import compiler_exists  # torch
+
+    if not compiler_exists():
+        return f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
+    return f"long trainings of {deep[0]} begin with a minute or two of compiling, which later runs are spared"
 
 
 def _require_device(settings: Settings) -> None:

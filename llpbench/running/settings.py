@@ -156,8 +156,18 @@ OPTIONS: dict[str, Option] = {
         Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
         Option("device", reading.device, "auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
         Option("threads", reading.count, "CPU threads of one cell.", metavar="N"),
-        Option("compile", reading.switch, "Compile training steps (default: on a GPU only).", form="switch"),
-        Option("precision", reading.one_of("float32", "bfloat16"), "float32, or bfloat16 on a GPU.", metavar="TYPE"),
+        Option(
+            "compile",
+            reading.switch,
+            "Compile training steps (default: on a GPU; on a CPU for long trainings of SAINT).",
+            form="switch",
+        ),
+        Option(
+            "precision",
+            reading.one_of("float32", "bfloat16"),
+            "float32, or bfloat16 where it is quick.",
+            metavar="TYPE",
+        ),
         Option("executor", reading.one_of("auto", "inline", "ray"), "auto, inline or ray.", metavar="NAME"),
         Option(
             "retry",

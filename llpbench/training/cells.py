@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
+from llpbench.training.compilation import keep_compiled_code, remove_damaged, repays
 from llpbench.training.device import (
     Machine,
     hardware_facts,
@@ -55,6 +57,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     for plugin in environment.plugins:
         load_plugin(plugin)
     keep_freed_memory()
+    keep_compiled_code()
     machine = pick_machine(cell, environment)
     declared = METHODS.get(cell.method)
     method = declared(read_params(declared.Params, cell.params, owner=cell.method))
@@ -104,6 +107,8 @@ def _compute(
     else:
         results = []
         most = environment.members if method.stackable else 1
+        if environment.compile is None and machine.device.type == "cpu":
+            machine = replace(machine, compiled=repays(cell, method, tasks))
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
         for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
             results += train_population(cell, method, group, machine, on_epoch, pretrain)
@@ -160,8 +165,8 @@ def train_population(
 ) -> list[SeedResult]:
     """Train some seeds together and judge each.
 
-    Out of memory: the same with half as many at once, down to one. Any other error: each alone, so that it costs only
-    the seed that caused it.
+    Out of memory: the same with half as many at once, down to one. A damaged library among those kept: the same without
+    it. Any other error: each alone, so that it costs only the seed that caused it.
     """
     try:
         return _train_together(cell, method, tasks, machine, on_epoch, pretrain)
@@ -169,7 +174,8 @@ def train_population(
         raise
     except Exception as error:
         memory = is_out_of_memory(error)
-        if len(tasks) == 1:
+        damaged = machine.compiled and remove_damaged(error)
+        if len(tasks) == 1 and not damaged:
             status: Status = "out-of-memory" if memory else "failed"
             reason = f"out of memory with one member alone: {fault(error)}" if memory else fault(error)
             return [SeedResult(seed, status, reason) for seed in tasks]
@@ -177,8 +183,9 @@ def train_population(
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
     assert cell.protocol is not None
-    smaller = populations(tasks, (len(tasks) + 1) // 2 if memory else 1, cell.protocol.bags_per_step)
-    return [result for part in smaller for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
+    most = len(tasks) if damaged else (len(tasks) + 1) // 2 if memory else 1
+    parts = populations(tasks, most, cell.protocol.bags_per_step)
+    return [result for part in parts for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
 
 
 def _train_together(

@@ -13,9 +13,10 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now, Stage
 from llpbench.core.ranges import continuous
 from llpbench.core.seeding import generator
+from llpbench.training.compilation import compiled
 from llpbench.training.device import Machine
 from llpbench.training.members import EncoderFactory, Outcome, Trainee, build_network, shape_of
-from llpbench.training.objective import MemberMap, Weights, compiled, loss_at
+from llpbench.training.objective import MemberMap, Weights, loss_at
 from llpbench.training.prediction import Prediction, Validation
 from llpbench.training.stack import Stack
 from llpbench.training.state import State

@@ -17,9 +17,6 @@ from llpbench.core.method import Method, Now, Reports
 from llpbench.core.model import Model, Network, Random
 from llpbench.core.text import one_line
 
-RECOMPILES = 64
-"""of a step; beyond it torch silently stops compiling"""
-
 OfMember = Callable[..., Any]
 """takes a member's network, its method, and what else is mapped"""
 
@@ -122,11 +119,3 @@ def explained() -> Iterator[None]:
                 f"In detail: {one_line(error, 160)}"
             )
         raise UnmappableError(told) from error
-
-
-def compiled(losses: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Compiled for every combination of phase, stage and number of members that a training meets."""
-    torch.compiler.reset()  # what was compiled for other populations is of no use to this one, but counts
-    torch._dynamo.config.recompile_limit = RECOMPILES
-    # sizes that torch would take for dynamic, since another population had others, cannot be mapped over members
-    return torch.compile(losses, dynamic=False)

@@ -25,6 +25,7 @@ from llpbench.running.estimates import Basis
 from llpbench.running.executors import Inline
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Job
+from llpbench.training import device
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "2"))
 """how often the test of SIGKILL kills"""
@@ -268,7 +269,10 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 
 
-def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(tiny_bench: Path, tmp_path: Path) -> None:
+def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
+    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: False)
     for flags in ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}):
         with pytest.raises(LLPBenchError) as error:
             run(tiny_bench, tmp_path, **flags)

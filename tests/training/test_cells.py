@@ -22,7 +22,7 @@ from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
-from llpbench.training import judging
+from llpbench.training import device, judging
 from llpbench.training.cells import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.population import Population
@@ -213,13 +213,16 @@ def test_devices_that_are_not_there(device: str) -> None:
         pick_device(device)
 
 
-def test_precision_is_checked() -> None:
+def test_precision_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: False)
     cpu = torch.device("cpu")
     assert pick_precision("float32", cpu) is torch.float32
     assert pick_precision("bfloat16", torch.device("cuda")) is torch.bfloat16
     for precision in ("bfloat16", "float16"):
         with pytest.raises(LLPBenchError, match="precision"):
             pick_precision(precision, cpu)
+    monkeypatch.setattr(device, "multiplies_bfloat16", lambda: True)
+    assert pick_precision("bfloat16", cpu) is torch.bfloat16
 
 
 def test_predictions_that_are_no_probabilities_are_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:

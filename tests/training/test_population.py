@@ -23,6 +23,7 @@ from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintParams, SaintRow, SaintRowParams
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
+from llpbench.methods.llp_vat import LLPVAT, VATParams
 from llpbench.methods.supervised import Supervised
 from llpbench.training.device import Machine
 from llpbench.training.members import Outcome, Trainee
@@ -233,6 +234,19 @@ def test_tasks_of_different_shape_are_refused() -> None:
     members = [Trainee(0, DLLP(SMALL), toy_task(0)), Trainee(1, DLLP(SMALL), toy_task(1, size=8))]
     with pytest.raises(LLPBenchError, match="same shape"):
         Population(members, mlp, Protocol(), Machine())
+
+
+@pytest.mark.parametrize("method", [DLLP(SMALL), Supervised(SMALL), LLPVAT(VATParams(hidden=16, learning_rate=0.01))])
+def test_the_layout_of_saint_for_compilers_trains_as_its_reference(
+    method: Method, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def saint(task: Task) -> Encoder:
+        return Saint(task.schema, SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), dropout=0.0)
+
+    reference = trained(method, [0, 1], encoder=saint, epochs=2)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    for one, other in zip(reference, trained(method, [0, 1], encoder=saint, epochs=2), strict=True):
+        assert torch.allclose(weights(one), weights(other), atol=1e-4)
 
 
 @pytest.mark.slow

@@ -1,0 +1,110 @@
+"""SAINT's blocks: the layout that is quick on a CPU gives what the reference gives, and so do its derivatives."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from llpbench.blocks.attention import LANES, Block, from_lanes, to_lanes
+from llpbench.core.model import Random
+
+DIM, TOKENS = 12, 5
+
+
+def make_block(prenorm: bool = False, dropout: float = 0.0) -> Block:
+    torch.manual_seed(0)
+    block = Block(DIM, heads=3, head_dim=4, dropout=dropout, prenorm=prenorm)
+    for norm in (block.norm_attention, block.norm_feed_forward):  # nothing that an exchange of weights would hide
+        torch.nn.init.normal_(norm.weight)
+        torch.nn.init.normal_(norm.bias)
+    return block
+
+
+def make_rows(rows: int) -> Tensor:
+    return torch.randn(rows, TOKENS, DIM, generator=torch.Generator().manual_seed(rows))
+
+
+def by_lanes(block: Block, x: Tensor, random: Random | None = None) -> Tensor:
+    return from_lanes(block.lanes(to_lanes(x), random), len(x))
+
+
+@pytest.mark.parametrize("rows", [1, LANES - 1, LANES, 2 * LANES + 3])
+def test_a_layout_is_left_as_it_was_entered(rows: int) -> None:
+    x = make_rows(rows)
+    assert to_lanes(x).shape == (-(-rows // LANES), DIM, TOKENS, LANES)
+    assert torch.equal(from_lanes(to_lanes(x), rows), x)
+
+
+@pytest.mark.parametrize("rows", [1, LANES, LANES + 7])
+@pytest.mark.parametrize("prenorm", [False, True])
+def test_both_layouts_give_the_same(rows: int, prenorm: bool) -> None:
+    block, x = make_block(prenorm), make_rows(rows)
+    torch.testing.assert_close(by_lanes(block, x), block(x, None), atol=1e-5, rtol=1e-5)
+
+
+def test_both_layouts_have_the_same_first_and_second_derivatives() -> None:
+    block, x = make_block(), make_rows(LANES + 7)
+    found = []
+    for apply in (lambda x: block(x, None), lambda x: by_lanes(block, x)):
+        start = x.clone().requires_grad_()
+        (first,) = torch.autograd.grad(apply(start).square().sum(), start, create_graph=True)
+        second = torch.autograd.grad(first.square().sum(), [start, *block.parameters()])
+        found.append((first, *second))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+def test_members_are_mapped_over_the_layout() -> None:
+    blocks = [make_block(), copy.deepcopy(make_block())]
+    with torch.no_grad():
+        for parameter in blocks[1].parameters():
+            parameter.mul_(0.5)
+    stacked = {
+        name: torch.stack([dict(block.named_parameters())[name] for block in blocks])
+        for name, _ in blocks[0].named_parameters()
+    }
+    x = make_rows(LANES + 1)
+
+    class Caller(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = blocks[0]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return by_lanes(self.block, x)
+
+    def of_member(weights: dict[str, Tensor]) -> Tensor:
+        named = {f"block.{name}": value for name, value in weights.items()}
+        called: Tensor = functional_call(Caller(), named, (x,))
+        return called
+
+    together = vmap(of_member)(stacked)
+    for number, block in enumerate(blocks):
+        torch.testing.assert_close(together[number], block(x, None), atol=1e-5, rtol=1e-5)
+
+
+def test_dropout_of_the_layout_leaves_as_many_in_expectation() -> None:
+    block, x = make_block(dropout=0.5), make_rows(4 * LANES)
+    keys = torch.arange(300)
+    drawn = torch.stack([by_lanes(block, x, Random(key)).detach() for key in keys])
+    without = by_lanes(block, x).detach()
+    spread = drawn.std(dim=0) / len(keys) ** 0.5
+    assert ((drawn.mean(dim=0) - without).abs() < 6 * spread + 1e-6).all()
+    assert (drawn.std(dim=0) > 0).all()
+
+
+def test_a_step_of_bfloat16_is_near_that_of_float32() -> None:
+    block, x = make_block(), make_rows(LANES)
+
+    def loss(x: Tensor) -> Tensor:
+        return by_lanes(block, x).float().square().mean()
+
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = grad(loss)(x)
+    exact = grad(loss)(x)
+    assert rough.dtype == torch.float32
+    assert (rough - exact).norm() < 0.03 * exact.norm()

@@ -1,0 +1,67 @@
+"""Where steps are compiled, and what is done with a damaged library among those kept."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+import pytest
+
+from llpbench.core.cell import Protocol
+from llpbench.core.registry import METHODS
+from llpbench.data.toy import toy_task
+from llpbench.training import compilation
+from llpbench.training.compilation import keep_compiled_code, planned_steps, remove_damaged, repays
+from llpbench.training.specification import make_cell
+
+
+@pytest.mark.parametrize(
+    ("encoder", "epochs", "compiler", "compiled"),
+    [
+        ("saint", 10_000, True, True),
+        ("saint", 10, True, False),
+        ("saint", 10_000, False, False),
+        ("saint-row", 10_000, True, False),
+        ("mlp", 10_000, True, False),
+    ],
+)
+def test_only_long_trainings_of_deep_encoders_are_compiled_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, encoder: str, epochs: int, compiler: bool, compiled: bool
+) -> None:
+    monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
+    cell = make_cell("dllp", "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
+    assert repays(cell, METHODS.get("dllp")(), {0: toy_task(0)}) is compiled
+
+
+def test_steps_are_those_of_the_longest_stage() -> None:
+    task = toy_task(0)
+    bags, rows = len(task.train.sizes), int(task.train.sizes.sum())
+    assert planned_steps(METHODS.get("dllp")(), task, Protocol(7)) == 7 * -(-bags // 2)
+    assert planned_steps(METHODS.get("dllp")(), task, Protocol(7, bags_per_step=1)) == 7 * bags
+    supervised = planned_steps(METHODS.get("supervised")(), task, Protocol(7))
+    assert supervised == 7 * -(-rows // task.schema.rows_per_step)
+
+
+def test_a_damaged_library_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, foreign = tmp_path / "kept", tmp_path / "foreign"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(kept))
+    for folder, removed in ((kept, True), (foreign, False)):
+        folder.mkdir()
+        library = folder / "half.main.so"
+        library.touch()
+        with pytest.raises(OSError, match="file too short") as told:
+            ctypes.CDLL(str(library))
+        assert remove_damaged(RuntimeError(f"ImportError: {told.value}")) is removed
+        assert library.exists() is not removed
+    assert not remove_damaged(RuntimeError("something else"))
+
+
+def test_a_folder_of_ones_own_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "mine")
+    keep_compiled_code()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "mine"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    keep_compiled_code()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
