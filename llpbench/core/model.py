@@ -31,14 +31,21 @@ class Random:
 
     def bits(self, *shape: int) -> Tensor:
         """Uniform 32-bit words, in an int64 tensor."""
+        return self._words(*shape).long() & _MASK
+
+    def _words(self, *shape: int) -> Tensor:
+        """The same words, in tensors of int32 where overflow is known to wrap around: twice as fast on a CPU."""
         self._draws += 1
         start = _mix(self._key ^ (self._draws * 0x9E3779B9 & _MASK))
         positions = torch.arange(math.prod(shape), device=self._key.device)
-        return _mix(_mix(start ^ positions) ^ start).reshape(shape)
+        if torch.compiler.is_compiling():
+            return _mix(_mix(start ^ positions) ^ start).reshape(shape)
+        start = start.int()
+        return _mix_int32(_mix_int32(start ^ positions.int()) ^ start).reshape(shape)
 
     def uniform(self, *shape: int) -> Tensor:
         """Uniform numbers in (0, 1), float32: of 23 bits, so that none is rounded to 1."""
-        return ((self.bits(*shape) >> 9).float() + 0.5) * 2.0**-23
+        return ((self._words(*shape) >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers (Box-Muller), float32."""
@@ -55,7 +62,7 @@ class Random:
         if dropped == 0:
             return x
         # a word serves four elements, a byte each: on a CPU this is three times as fast as torch's own dropout
-        words = self.bits(math.ceil(x.numel() / 4)).int()
+        words = self._words(math.ceil(x.numel() / 4)).int()
         drawn = words.view(torch.uint8)[: x.numel()].reshape(x.shape)
         # 1.0 where `drawn >= dropped`, else 0.0: in floats, since what compilers make of stored booleans is slow
         keep = (drawn.float() - (dropped - 1)).clamp(0.0, 1.0)
@@ -74,6 +81,22 @@ def _mix(x: Tensor) -> Tensor:
     x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _MASK
     x = ((x ^ (x >> 15)) * 0x735A2D97) & _MASK
     return x ^ (x >> 15)
+
+
+def _mix_int32(x: Tensor) -> Tensor:
+    """`_mix` of words held in int32: products wrap around, shifts bring in ones, which are masked."""
+    y = x >> 16
+    y &= 0xFFFF
+    y ^= x
+    y *= 0x21F0AAAD
+    x = y >> 15
+    x &= 0x1FFFF
+    x ^= y
+    x *= 0x735A2D97
+    y = x >> 15
+    y &= 0x1FFFF
+    y ^= x
+    return y
 
 
 class Encoding(NamedTuple):

@@ -24,7 +24,7 @@ def test_uniform_numbers_are_uniform() -> None:
 
 def test_the_extreme_words_give_numbers_strictly_between_0_and_1() -> None:
     class Extreme(Random):
-        def bits(self, *shape: int) -> torch.Tensor:
+        def _words(self, *shape: int) -> torch.Tensor:
             return torch.tensor([0, 2**32 - 1]).expand(*shape)
 
     low, high = Extreme(torch.tensor(0)).uniform(2).tolist()
@@ -45,6 +45,16 @@ def test_streams_differ_between_keys_and_draws_and_repeat_for_the_same() -> None
     assert (a == b).float().mean() < 0.01
     assert (a == stream(2).bits(1000)).float().mean() < 0.01
     assert torch.equal(a, stream(1).bits(1000))
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000, 70_000])
+def test_compiled_and_eager_words_are_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = torch.tensor([0, 1, 2**31, 2**32 - 1])
+    eager = vmap(lambda key: Random(key).bits(size))(keys)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert torch.equal(eager, vmap(lambda key: Random(key).bits(size))(keys))
+    assert eager.dtype == torch.int64
+    assert 0 <= int(eager.min()) <= int(eager.max()) < 2**32
 
 
 def test_neighbouring_keys_and_positions_are_uncorrelated() -> None:
