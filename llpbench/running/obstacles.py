@@ -1,4 +1,6 @@
-"""What stands in the way of cells: data that cannot be had, bags larger than the split, too many classes."""
+"""What stands in the way of cells: data that cannot be had, key columns that are not there, bags larger than the split,
+too many classes.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from typing import NamedTuple
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
+from llpbench.core.text import hint
+from llpbench.data.baggings import parse_bagging
 from llpbench.data.loading import load_table, locate
 from llpbench.data.sources import Parquet
 from llpbench.data.specs import DatasetSpec, dataset_spec
@@ -44,6 +48,11 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
         found = size(cell.dataset)
         if isinstance(found, Obstacle):
             return found
+        for name in parse_bagging(cell.bagging)[1].get("columns", ()):  # so named in every bagging that goes by some
+            if found.columns and name not in found.columns:
+                reason = f"dataset {cell.dataset!r} has no column {name!r}, by which {cell.bagging!r} makes bags. "
+                told = f"{hint(name, found.columns)}It has: {', '.join(found.columns)}."
+                return Obstacle(reason + told, lasting=True)
         largest = largest_bag_size(found.rows)
         if cell.bag_size > largest:
             reason = (
@@ -63,14 +72,16 @@ class _Size(NamedTuple):
     rows: int
     classes: int | None
     """None if a declaration does not say"""
+    columns: tuple[str, ...]
+    """names of the features; empty if a declaration does not say"""
 
 
 def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
     spec = dataset_spec(dataset)
     if spec.rows is not None and not load and (can_download(spec) or locate(spec, data_dir) is not None):
-        return _Size(spec.rows, spec.classes)
+        return _Size(spec.rows, spec.classes, spec.columns)
     table = load_table(dataset, data_dir, download=load)
-    return _Size(len(table), len(table.classes))
+    return _Size(len(table), len(table.classes), (*table.categorical_names, *table.numeric_names))
 
 
 def downloads(datasets: Iterable[str], data_dir: str | None) -> Iterator[str]:

@@ -23,6 +23,7 @@ from llpbench.running.resources import Resources
 from llpbench.running.runner import counts
 from llpbench.running.schedule import Deadline, Job, Schedule
 from llpbench.running.settings import resolve
+from llpbench.training.specification import make_cell
 
 
 def by_run(*records: Record) -> dict[str, Record]:
@@ -185,6 +186,17 @@ def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept()
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
+def test_a_key_column_that_a_dataset_lacks_is_told_before_anything_runs() -> None:
+    find = obstacles(None, load=False)
+    for columns, lacking in (("occupation", None), ("occupation+ocupation", "ocupation")):
+        found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"natural:columns={columns}"))
+        assert (found is not None) is (lacking is not None)
+        if found is not None:
+            assert f"dataset 'adult' has no column {lacking!r}" in found.reason
+            assert "Did you mean occupation" in found.reason
+            assert found.lasting
+
+
 def test_bags_larger_than_the_split_are_impossible() -> None:
     find = obstacles(None, load=False)
     assert find(make_cell_of(size=4884)) is None
@@ -209,7 +221,7 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
     from llpbench.running import obstacles as module
 
     assert tiny_bench
-    monkeypatch.setattr(module, "_size", lambda *_, **__: module._Size(400, 3))
+    monkeypatch.setattr(module, "_size", lambda *_, **__: module._Size(400, 3, ()))
     find = obstacles(None, load=True)
     assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
     found = find(make_cell_of("quick-b", 8, "tiny", None))
