@@ -24,6 +24,7 @@ from ray import tune
 from ray.exceptions import RayActorError
 from ray.tune.search import Searcher
 
+import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
@@ -74,7 +75,7 @@ class RayExecutor:
     def run(self, schedule: Schedule, listener: Listener) -> None:
         room = _Room(self.slots * self._environment.threads, self._resources.gpus)
         trial = tune.with_resources(
-            tune.with_parameters(_trial, environment=self._environment, run=self._run),
+            tune.with_parameters(_trial, environment=self._environment, folder=Path.cwd(), run=self._run),
             lambda config: tune.PlacementGroupFactory([config["bundle"]]),
         )
         events = _Events(listener)
@@ -174,8 +175,9 @@ class _Events(tune.Callback):  # type: ignore[misc]
         return {}
 
 
-def _trial(config: dict[str, Any], environment: Environment, run: RunCell | None) -> dict[str, str]:
-    """One job, in a worker. Texts, because Tune would make metrics of anything else."""
+def _trial(config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None) -> dict[str, str]:
+    """One job, in a worker; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
+    os.chdir(folder)
     reported = time.monotonic()
 
     def report(epoch: Epoch) -> None:
@@ -213,16 +215,20 @@ def _cluster(room: _Room, slots: int) -> Iterator[None]:
 
 
 def _start(room: _Room) -> None:
+    # Ray puts the folder in which it is started first on its workers' path: there they must find this very package
+    # rather than, say, a checkout of another version in which somebody stands
+    package = Path(llpbench.__file__).resolve().parent.parent
     try:
-        ray.init(
-            address="local",
-            num_cpus=int(room.cpus),
-            num_gpus=int(room.gpus),
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            object_store_memory=_OBJECT_STORE_BYTES,
-        )
+        with contextlib.chdir(package):
+            ray.init(
+                address="local",
+                num_cpus=int(room.cpus),
+                num_gpus=int(room.gpus),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                object_store_memory=_OBJECT_STORE_BYTES,
+            )
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise LLPBenchError(f"Ray could not be started ({reason}). Choose --executor inline.") from error
