@@ -30,8 +30,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "pretraining": "none",
         "bag-sizes": 256,
         "seeds": 3,
-        "epochs": 30,
-        "patience": 5,
+        "epochs": 10,
+        "patience": 3,
     },
     "paper": {
         "methods": "all",

@@ -74,10 +74,15 @@ class Cohort:
             if name not in ("learning_rate", "weight_decay")  # the optimiser's
         }
 
-    def weights(self, theta: Tensor, slots: Tensor, buffers: dict[str, Tensor]) -> Weights:
-        """`theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters."""
+    def weights(
+        self, theta: Tensor, slots: Tensor, buffers: dict[str, Tensor], modules: tuple[str, ...] = ("",)
+    ) -> Weights:
+        """`theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters.
+
+        `modules`: prefixes of the names of those parameters of which a gradient is wanted.
+        """
         return Weights(
-            self.stack.parameters(theta),
+            self.stack.parameters(theta, modules),
             {name: value[slots] for name, value in buffers.items()},
             {name: value[slots] for name, value in self._values.items()},
         )
@@ -112,6 +117,7 @@ class Cohort:
     ) -> Tensor:
         """The loss of every member [n], in the stage and phase `names`."""
         now, precision = Now(*names, *progress.unbind()), self.machine.precision
+        modules = next(phase.modules for phase in self.method.phases if phase.name == names[1])
         with torch.autocast(theta.device.type, precision, enabled=precision != torch.float32):
-            losses: Tensor = self.map(loss_at(now), self.weights(theta, slots, buffers), bags, keys)
+            losses: Tensor = self.map(loss_at(now), self.weights(theta, slots, buffers, modules), bags, keys)
         return losses

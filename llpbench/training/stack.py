@@ -31,11 +31,17 @@ class Stack:
         self.buffers = {name: torch.stack([b[name].to(device) for b in buffers]) for name in buffers[0]}
         """[members, ...] by name, likewise"""
 
-    def parameters(self, theta: Tensor) -> dict[str, Tensor]:
-        """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members]."""
+    def parameters(self, theta: Tensor, prefixes: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
+        """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members].
+
+        Those whose name begins with none of the prefixes are constants: nobody wants their gradient.
+        """
         parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward is one concatenation
         named = zip(self.names, parts, self.shapes, strict=True)
-        return {name: part.reshape(len(theta), *shape) for name, part, shape in named}
+        return {
+            name: (part if name.startswith(prefixes) else part.detach()).reshape(len(theta), *shape)
+            for name, part, shape in named
+        }
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:
         """[parameters] bool: which belong to modules with one of the prefixes. Raises if a prefix has none."""

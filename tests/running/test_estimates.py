@@ -25,7 +25,7 @@ from llpbench.running.schedule import Job
 from llpbench.running.timings import table_sizes
 from llpbench.training.specification import make_cell
 
-QUICK = Protocol(epochs=30, patience=5)
+QUICK = Protocol(epochs=10, patience=3)
 
 
 @cache

@@ -230,6 +230,15 @@ def test_an_epoch_draws_every_unit_once_and_fills_its_last_step_with_earlier_one
     assert not torch.equal(plan.drawn[0], plan.drawn[1])
 
 
+def test_only_what_a_phase_updates_is_differentiated() -> None:
+    stack = population(DLLP(SMALL), [0, 1]).stack
+    theta = stack.theta.clone().requires_grad_()
+    for prefixes in (("",), ("head.",), ("head.", "encoder.features.")):
+        parameters = stack.parameters(theta, prefixes)
+        wanted = {name for name, value in parameters.items() if value.requires_grad}
+        assert wanted == {name for name in stack.names if name.startswith(prefixes)} != set()
+
+
 def test_tasks_of_different_shape_are_refused() -> None:
     members = [Trainee(0, DLLP(SMALL), toy_task(0)), Trainee(1, DLLP(SMALL), toy_task(1, size=8))]
     with pytest.raises(LLPBenchError, match="same shape"):
