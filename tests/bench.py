@@ -129,8 +129,8 @@ def arguments(plugin: Path, out: Path, *more: str) -> list[str]:
 
 
 def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
-    """`llpbench` in a process of its own."""
-    command = [sys.executable, "-m", "llpbench", *arguments]
+    """`llpbench` in a process of its own, which does not import from where it is started."""
+    command = [sys.executable, "-P", "-m", "llpbench", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 

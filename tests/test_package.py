@@ -178,14 +178,7 @@ write_report(make_report(list(read(published()).records.values())), Path("report
     assert (tmp_path / "report" / "index.html").is_file()
     assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842", "53940", "327346"]
 
-    # standing in a checkout: it works by itself, and is not what Ray's processes of the installed package import
+    # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
     alone = [sys.executable, "-c", bare + "import llpbench.methods.dllp, llpbench.datasets.adult"]
-    environment |= {"PYTHONPATH": ""}
-    subprocess.run(alone, cwd=source, env=environment, check=True, timeout=60)
-    (source / "llpbench" / "__init__.py").write_text("raise RuntimeError('the checkout was imported')\n")
-    flags = ["--methods", "dllp", "--seeds", "1", "--epochs", "1", "--executor", "ray", "--out", str(tmp_path / "out")]
-    run = [sys.executable, "-P", "-c", "from llpbench.cli.main import main; main()", "run", *flags]
-    environment |= {"PYTHONPATH": str(tmp_path / "site"), "PYTHONSAFEPATH": ""}
-    done = subprocess.run(run, cwd=source, env=environment, capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
+    subprocess.run(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True, timeout=60)

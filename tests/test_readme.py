@@ -77,22 +77,25 @@ def test_python_blocks_run(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", [b.file for b in BLOCKS if b.language == "python" and b.file])
-def test_plugin_files_register_something_and_their_methods_and_baggings_run(file: str, folder: Path) -> None:
+def test_plugin_files_register_something_and_their_methods_and_baggings_run(folder: Path) -> None:
+    files = [b.file for b in BLOCKS if b.language == "python" and b.file]
     code = f"""
 from llpbench.core.registry import REGISTRIES, load_plugin
-before = {{name for registry in REGISTRIES.values() for name in registry.names()}}
-load_plugin({file!r})
-added = [name for registry in REGISTRIES.values() for name in registry.names() if name not in before]
-assert added, "nothing was registered"
+known = lambda: {{name for registry in REGISTRIES.values() for name in registry.names()}}
+first = known()
+for file in {files!r}:
+    before = known()
+    load_plugin(file)
+    assert known() - before, f"{{file}} registers nothing"
 for kind in ("method", "bagging"):
-    print(",".join(name for name in added if name in REGISTRIES[kind].names()))
+    print(",".join(sorted((known() - first).intersection(REGISTRIES[kind].names()))))
 """
     methods, baggings = run(folder, "-c", code).splitlines()
-    if methods or baggings:
-        what = ["--methods", methods or "bag-mean-linear", "--baggings", baggings or "ordered"]
-        quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=inline", "--out=out"]
-        run(folder, "-m", "llpbench", "run", "--plugin", file, *what, *quick)
+    assert methods
+    assert baggings
+    plugins = [part for file in files for part in ("--plugin", file)]
+    quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=inline", "--out=out"]
+    run(folder, "-m", "llpbench", "run", *plugins, "--methods", methods, "--baggings", f"ordered,{baggings}", *quick)
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.code[:40])

@@ -301,9 +301,13 @@ def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
     plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
 ) -> None:
     out = tmp_path / "ray"
+    elsewhere = tmp_path / "checkout" / "llpbench"  # of another version, say: not what Ray's processes may import
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "__init__.py").write_text("raise RuntimeError('imported from where the run was started')\n")
     command = [*arguments(plugin, out, *SLOWLY), "--executor", "ray"]
     with tempfile.TemporaryDirectory(dir="/tmp") as temporary:  # Ray's sockets need a short path
-        process = start(command, env={**os.environ, "TMPDIR": temporary}, start_new_session=True)
+        environment = {**os.environ, "TMPDIR": temporary}
+        process = start(command, env=environment, cwd=elsewhere.parent, start_new_session=True)
         while process.poll() is None and not journal(out):
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to Ray's processes too

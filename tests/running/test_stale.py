@@ -147,9 +147,3 @@ def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path,
     assert process.returncode == 0
     assert "stale" in (out / "fine.md").read_text()
     assert llpbench("report", "--no-plots", "--out", str(out)).code == 0
-
-
-@pytest.mark.slow
-def test_workers_stamp_what_the_driver_plans(again) -> None:  # type: ignore[no-untyped-def]
-    again("--executor", "ray")
-    assert again()[0] == DONE
