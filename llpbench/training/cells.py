@@ -108,7 +108,7 @@ def _compute(
         results = []
         most = environment.members if method.stackable else 1
         if environment.compile is None and machine.device.type == "cpu":
-            machine = replace(machine, compiled=repays(cell, method, tasks))
+            machine = replace(machine, compiled=repays(cell, tasks))
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
         for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
             results += train_population(cell, method, group, machine, on_epoch, pretrain)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from llpbench.core.cell import Protocol
-from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import compilation
-from llpbench.training.compilation import keep_compiled_code, planned_steps, remove_damaged, repays
+from llpbench.training.compilation import REPAID_AFTER, keep_compiled_code, remove_damaged, repays
 from llpbench.training.specification import make_cell
 
 
@@ -31,16 +30,16 @@ def test_only_long_trainings_of_deep_encoders_are_compiled_on_a_cpu(
 ) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
     cell = make_cell("dllp", "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
-    assert repays(cell, METHODS.get("dllp")(), {0: toy_task(0)}) is compiled
+    assert repays(cell, {0: toy_task(0)}) is compiled
 
 
-def test_steps_are_those_of_the_longest_stage() -> None:
-    task = toy_task(0)
-    bags, rows = len(task.train.sizes), int(task.train.sizes.sum())
-    assert planned_steps(METHODS.get("dllp")(), task, Protocol(7)) == 7 * -(-bags // 2)
-    assert planned_steps(METHODS.get("dllp")(), task, Protocol(7, bags_per_step=1)) == 7 * bags
-    supervised = planned_steps(METHODS.get("supervised")(), task, Protocol(7))
-    assert supervised == 7 * -(-rows // task.schema.rows_per_step)
+def test_how_many_seeds_are_asked_for_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "compiler_exists", lambda: True)
+    tasks = {seed: toy_task(seed) for seed in range(4)}
+    rows = int(tasks[0].train.sizes.sum())
+    for epochs, compiled in ((REPAID_AFTER // rows, False), (REPAID_AFTER // rows + 1, True)):
+        cell = make_cell("dllp", "adult", bag_size=16, encoder="saint", protocol=Protocol(epochs))
+        assert {repays(cell, {0: tasks[0]}), repays(cell, tasks)} == {compiled or epochs * rows == REPAID_AFTER}
 
 
 def test_a_damaged_library_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
