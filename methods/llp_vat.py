@@ -48,6 +48,7 @@ class LLPVAT(Method, Reports):
 
     Params = VATParams
     params: VATParams
+    compiles = False  # compiling its second derivatives takes minutes
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Proportion loss + w(t) * consistency."""

@@ -18,7 +18,7 @@ from types import FrameType
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.core.registry import ENCODERS
+from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import plural
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.staleness import comparison
@@ -229,7 +229,8 @@ def _kept(plan: Plan, contents: Contents) -> list[Record]:
 
 def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) -> str:
     """A line on compiled steps on a CPU, which take their time before the first epoch; "" where there are none."""
-    deep = [job.cell.encoder for job in jobs if job.cell.encoder and ENCODERS.get(job.cell.encoder).compiles]
+    named = [(METHODS.get(job.cell.method), job.cell.encoder) for job in jobs]
+    deep = [name for method, name in named if name and method.compiles and ENCODERS.get(name).compiles]
     if not deep or resources.gpus or settings.compile is not None:
         return ""
     from llpbench.training.compilation import compiler_exists  # torch

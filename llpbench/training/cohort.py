@@ -24,6 +24,8 @@ from llpbench.training.training_data import TrainingData
 
 PREDICT_ROWS = 2048
 """rows predicted at once"""
+PREDICT_ROWS_COMPILED = 512
+"""likewise by code compiled for a CPU: what is padded is little"""
 
 
 class Cohort:
@@ -53,12 +55,16 @@ class Cohort:
         self.outcomes = [Outcome() for _ in members]
         self.data = TrainingData([task.train for task in tasks], device)
         interaction = self.method.takes_encoder and networks[0].encoder.row_interaction
-        self.prediction = Prediction(
-            self.map, self.data.prior, self.schema.rows_per_step if interaction else PREDICT_ROWS
-        )
+        together = self.schema.rows_per_step if interaction else None
+        self.prediction = Prediction(self.map, self.data.prior, together or PREDICT_ROWS)
         self.validation = Validation([task.validation for task in tasks], device)
         self.losses = compiled(self._losses) if machine.compiled else self._losses
         """as `_losses`"""
+        self.judging = self.prediction
+        """of the validation rows, once an epoch"""
+        if machine.compiled and device.type == "cpu":
+            mapped = torch.compile(self.map, dynamic=False)
+            self.judging = Prediction(mapped, self.data.prior, together or PREDICT_ROWS_COMPILED, filled=True)
         self.state = State(
             self.stack.theta.clone(),
             self.stack.buffers,

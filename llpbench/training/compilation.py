@@ -1,9 +1,10 @@
 """Compiled training steps: where they repay their compilation, and code that is kept between runs.
 
 On a GPU steps are always compiled. On a CPU that takes a minute or two, and only a deep encoder gains from it: so those
-that declare it (`Encoder.compiles`) are compiled there if enough training is planned and there is a compiler. Neither
-what is measured nor how many seeds are asked for decides: compiled for a CPU, SAINT's dropout falls on other elements,
-and a seed is to get the same numbers alone as among others. A record's `hardware` says which it was.
+that declare it (`Encoder.compiles`) are compiled there, unless their method forbids it (`Method.compiles`), if enough
+training is planned and there is a compiler. Neither what is measured nor how many seeds are asked for decides: compiled
+for a CPU, SAINT's dropout falls on other elements, and a seed is to get the same numbers alone as among others. A
+record's `hardware` says which it was.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Protocol
-from llpbench.core.registry import ENCODERS
+from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.loading import cache_directory
 
 REPAID_AFTER = 1_000_000
@@ -42,7 +43,9 @@ def compiled(losses: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def repays(cell: Cell, tasks: Mapping[int, Task]) -> bool:
     """Whether a cell's steps are compiled on a CPU, unless somebody says otherwise."""
-    if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not compiler_exists():
+    if cell.encoder is None or not METHODS.get(cell.method).compiles or not ENCODERS.get(cell.encoder).compiles:
+        return False
+    if not compiler_exists():
         return False
     rows = {int(task.train.sizes.sum()) for task in tasks.values()}  # of all seeds as many, but for odd baggings
     return (cell.protocol or Protocol()).epochs * min(rows) >= REPAID_AFTER

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,30 +11,35 @@ from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Holdout, Rows
 from llpbench.core.metrics import validation_criteria
-from llpbench.training.objective import MemberMap, OfMember, Weights, explained, log_proba
+from llpbench.training.objective import OfMember, Weights, explained, log_proba
 from llpbench.training.training_data import stacked, stacked_rows
 
 
 class Prediction:
     """Functions of rows, a chunk at a time, without gradients and without randomness."""
 
-    def __init__(self, members: MemberMap, prior: Tensor, rows_at_once: int) -> None:
-        """`prior` [members, classes]; `rows_at_once`: an encoder whose rows see each other is always given as many as
-        it was trained on."""
-        self._members, self._prior, self._rows_at_once = members, prior, rows_at_once
+    def __init__(self, members: Callable[..., Any], prior: Tensor, rows_at_once: int, filled: bool = False) -> None:
+        """`members` maps a function over members (`MemberMap`); `prior` [members, classes].
+
+        `rows_at_once`: an encoder whose rows see each other is always given as many as it was trained on. `filled`:
+        every chunk has as many rows, as compiled code wants it; what the last one lacks is masked.
+        """
+        self._members, self._prior, self._rows_at_once, self._filled = members, prior, rows_at_once, filled
 
     def __call__(self, function: OfMember, weights: Weights, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
         """[n, rows, ...]: `function` of members `slots` [n] with `weights` [n] on the rows `where` [n] of `rows`."""
         with torch.no_grad(), explained():
             chunks = [self._members(function, weights, bags) for bags in self.chunks(rows, slots, where)]
-        return torch.cat(chunks, dim=-2).squeeze(1)
+        return torch.cat(chunks, dim=-2).squeeze(1)[:, : rows.numeric.shape[1]]
 
     def chunks(self, rows: Rows, slots: Tensor, where: Tensor) -> Iterator[Bags]:
         """Rows of each member, some at a time, as one bag [n, 1, size] of which nothing is known."""
-        prior = self._prior[slots]
-        for start in range(0, rows.numeric.shape[1], self._rows_at_once):
-            part = Rows(*(value[where, None, start : start + self._rows_at_once] for value in rows))
-            mask = torch.ones(part.numeric.shape[:-1], dtype=torch.bool, device=prior.device)
+        prior, number = self._prior[slots], rows.numeric.shape[1]
+        for start in range(0, number, self._rows_at_once):
+            end = start + self._rows_at_once
+            at = torch.arange(start, end if self._filled else min(end, number), device=prior.device)
+            part = Rows(*(value[where[:, None], at.clamp(max=number - 1)].unsqueeze(1) for value in rows))
+            mask = (at < number).expand(part.numeric.shape[:-1])
             known = torch.zeros(mask.shape[:-1], dtype=torch.bool, device=prior.device)
             yield Bags(part, mask, torch.zeros_like(prior[:, None]), prior[:, None], known, prior)
 

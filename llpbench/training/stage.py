@@ -160,7 +160,7 @@ class StageRun:
     def _judge(self, epoch: int) -> tuple[str, FloatArray]:
         """Let every criterion see an epoch; the one to show, and its values [n]."""
         clock = time.perf_counter()
-        criteria = self.cohort.validation.criteria(self.cohort.prediction, self.weights, self.slots)
+        criteria = self.cohort.validation.criteria(self.cohort.judging, self.weights, self.slots)
         self._spent("evaluate", clock)
         self.selection.observe(epoch, criteria, self.theta)
         shown = next(iter(criteria))

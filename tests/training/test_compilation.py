@@ -16,20 +16,21 @@ from llpbench.training.specification import make_cell
 
 
 @pytest.mark.parametrize(
-    ("encoder", "epochs", "compiler", "compiled"),
+    ("method", "encoder", "epochs", "compiler", "compiled"),
     [
-        ("saint", 10_000, True, True),
-        ("saint", 10, True, False),
-        ("saint", 10_000, False, False),
-        ("saint-row", 10_000, True, False),
-        ("mlp", 10_000, True, False),
+        ("dllp", "saint", 10_000, True, True),
+        ("dllp", "saint", 10, True, False),
+        ("dllp", "saint", 10_000, False, False),
+        ("dllp", "saint-row", 10_000, True, False),
+        ("dllp", "mlp", 10_000, True, False),
+        ("llp-vat", "saint", 10_000, True, False),
     ],
 )
 def test_only_long_trainings_of_deep_encoders_are_compiled_on_a_cpu(
-    monkeypatch: pytest.MonkeyPatch, encoder: str, epochs: int, compiler: bool, compiled: bool
+    monkeypatch: pytest.MonkeyPatch, method: str, encoder: str, epochs: int, compiler: bool, compiled: bool
 ) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
-    cell = make_cell("dllp", "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
+    cell = make_cell(method, "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
     assert repays(cell, {0: toy_task(0)}) is compiled
 
 
