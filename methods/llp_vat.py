@@ -23,7 +23,7 @@ from llpbench.blocks.losses import masked_mean, proportion_loss, ramp_up
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, MethodParams, Now, Reports
 from llpbench.core.model import Model
-from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.ranges import AtLeast, Choice, LogUniform
 from llpbench.core.registry import register_method
 
 
@@ -31,7 +31,7 @@ from llpbench.core.registry import register_method
 class VATParams(MethodParams):
     """Hyperparameters of the consistency term."""
 
-    weight: Annotated[float, LogUniform(0.01, 5.0)] = 0.05
+    weight: Annotated[float, LogUniform(0.01, 5.0), AtLeast(0.0)] = 0.05
     """of the consistency term, once it is ramped up"""
     epsilon: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """length of the perturbation of a row's embeddings"""

@@ -23,7 +23,7 @@ from llpbench.blocks.sampling import at, some_rows
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import MLP, Encoder, Model, Network, Random
-from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.ranges import AtLeast, Choice, LogUniform, When
 from llpbench.core.registry import register_method
 
 
@@ -35,13 +35,13 @@ class SelfCLRParams(MethodParams):
     """what is compared: cosines of row vectors, or dot products of the published head"""
     scope: Annotated[str, Choice("step", "bag")] = "step"
     """where negatives come from: all rows of a step, as published, or those of the same bag"""
-    weight: Annotated[float | None, LogUniform(1e-3, 1.0)] = None
+    weight: Annotated[float | None, LogUniform(1e-3, 1.0), AtLeast(0.0)] = None
     """of the contrastive term; None: 0.1 for `cos`, the published 0.5 for `dot`"""
-    temperature: Annotated[float, LogUniform(0.05, 1.0)] = 0.5
+    temperature: Annotated[float, LogUniform(0.05, 1.0), When("mode", "cos")] = 0.5
     """of the cosines"""
-    groups: Annotated[int, Choice(1, 8, 64, 500)] = 64
+    groups: Annotated[int, Choice(1, 8, 64, 500), When("mode", "dot")] = 64
     """vectors a class in the head of `dot`"""
-    sparsity: Annotated[float, LogUniform(1e-4, 0.1)] = 0.01
+    sparsity: Annotated[float, LogUniform(1e-4, 0.1), When("mode", "dot"), AtLeast(0.0)] = 0.01
     """of the penalty on the largest activation in `dot`"""
 
     def __post_init__(self) -> None:

@@ -33,37 +33,39 @@ from llpbench.blocks.views import Projectors, mixed_view, self_contrast
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.method import Method, MethodParams, Now, Pairs, Reports
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
-from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.ranges import AtLeast, Choice, LogUniform, When
 from llpbench.core.registry import register_method
+
+_OF_PAIRS = When("objective", "sup-info-nce", "cosine-embedding")
 
 
 @dataclass(frozen=True)
 class BDCParams(MethodParams):
     """The components of the paper's table, and their hyperparameters."""
 
-    generator: Annotated[str, Choice("linear", "greedy")] = "linear"
+    generator: Annotated[str, Choice("linear", "greedy"), _OF_PAIRS] = "linear"
     """of pseudo-pairs: linear sum assignment, or the most similar pair first"""
     objective: Annotated[str, Choice("sup-info-nce", "cosine-embedding", "self-contrastive")] = "sup-info-nce"
     """the difference-contrastive loss"""
-    representation: Annotated[str, Choice("cls", "tokens")] = "cls"
+    representation: Annotated[str, Choice("cls", "tokens"), _OF_PAIRS] = "cls"
     """what is compared: the row vector, or the mean of the feature tokens"""
-    direction: Annotated[str, Choice("both", "forward")] = "both"
+    direction: Annotated[str, Choice("both", "forward"), When("objective", "sup-info-nce")] = "both"
     """of InfoNCE"""
-    temperature: Annotated[float, LogUniform(0.05, 1.0)] = 0.1
+    temperature: Annotated[float, LogUniform(0.05, 1.0), When("objective", "sup-info-nce")] = 0.1
     """of InfoNCE between bags"""
-    margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5)] = 0.0
+    margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5), When("objective", "cosine-embedding")] = 0.0
     """of the cosine embedding loss"""
-    weight: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
+    weight: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
     """of the difference-contrastive loss, beside its ramp"""
     ramp: Annotated[int | None, Choice(None, 100, 200, 300)] = None
     """epochs until lambda is 1; None: the most epochs there can be"""
     gamma_floor: Annotated[float, Choice(0.0, 0.05, 0.1)] = 0.0
     """least weight of the proportion loss"""
-    self_temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
+    self_temperature: Annotated[float, Choice(0.1, 0.3, 0.7), When("objective", "self-contrastive")] = 0.7
     """of the self-contrastive objective"""
-    cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
+    cutmix: Annotated[float, Choice(0.1, 0.2, 0.3), When("objective", "self-contrastive")] = 0.1
     """of the self-contrastive objective: probability of a cell to be another row's"""
-    mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
+    mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9), When("objective", "self-contrastive")] = 0.3
     """of the self-contrastive objective: share of the row's own embeddings"""
 
 

@@ -27,7 +27,8 @@ LAYERS: dict[str, set[str]] = {
     "training": {"encoders", "blocks", "data", "core"},
     "results": {"core"},
     "report": {"results", "core"},
-    "running": {"training", "encoders", "blocks", "data", "results", "core"},
+    "tuning": {"training", "encoders", "blocks", "data", "core"},
+    "running": {"tuning", "training", "encoders", "blocks", "data", "results", "core"},
     "conformance": {"training", "encoders", "blocks", "data", "core"},
 }
 """the rooms that each room may import from, besides itself"""

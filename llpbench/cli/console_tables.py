@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from llpbench.core.cell import Cell
 from llpbench.core.entries import Entry
 from llpbench.core.registry import Registry
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
-    from llpbench.core.cell import Cell
+    from llpbench.core.record import TuningRecord
     from llpbench.core.studies import Study
     from llpbench.data.catalogue import CatalogueEntry, Findings
     from llpbench.running.planning import Plan
@@ -28,7 +30,10 @@ _FACTS = {
 }
 """what each kind's decorator states, besides summary and reference"""
 
-_SENTENCES = ("question", "summary", "reference", "licence", "source", "problem", "check", "detail")
+_SENTENCES = (
+    *("question", "summary", "reference", "licence", "source", "problem", "check", "detail"),
+    *("meaning", "changed", "only where"),
+)
 """columns that may be broken into lines; names stay in one piece"""
 _WIDTH_OF_FILES = 160
 _STYLES = {
@@ -87,10 +92,46 @@ def findings_table(findings: Iterable[Findings]) -> Table:
 def plan_table(plan: Plan) -> Table:
     """Each cell, how it stands, and its seeds."""
     table = _table(["cell", "state", "done", "failed", "stale", "missing"], ())
+    for each in plan.tunings:
+        state = Text(each.state, style=_STYLES[each.state])
+        table.add_row(Text(str(each.tuning)), state, "", "", "", str(each.tuning.seed) if each.wanted else "")
     for planned in plan.cells:
         seeds = (_seeds(part) for part in (planned.done, planned.failed, [*planned.stale], planned.missing))
         table.add_row(Text(_cell(planned.cell)), Text(planned.state, style=_STYLES[planned.state]), *seeds)
     return table
+
+
+def tunings_table(records: Iterable[TuningRecord]) -> Table:
+    """What each search has found by each criterion."""
+    headings = ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"]
+    table = _table(headings, ())
+    for record in records:
+        start = record["spec"]["cell"]
+        states = Counter(trial["status"] for trial in record["trials"])
+        numbers = [str(len(record["trials"])), str(states["stopped"]), str(states["failed"] + states["out-of-memory"])]
+        for name, choice in record["best"].items():
+            values = ["" if value is None else f"{value:.4f}" for value in (choice["default"], choice["value"])]
+            differs = {key: value for key, value in choice["params"].items() if value != start["params"].get(key)}
+            changed = ", ".join(f"{key}={value}" for key, value in differs.items())
+            table.add_row(str(Cell.of(start)), name, *numbers, *values, changed or "nothing")
+        if not record["best"]:
+            table.add_row(str(Cell.of(start)), "", *numbers, "", "", record["reason"])
+    return table
+
+
+def params_table(method: str) -> Table:
+    """Every hyperparameter of a method: default, search range, when it is searched, meaning."""
+    from llpbench.core.ranges import conditions, declarations, ranges
+    from llpbench.core.registry import METHODS
+
+    declared = METHODS.get(method).Params
+    searched, when = ranges(declared), conditions(declared)
+    rows = []
+    for name, (value, meaning) in declarations(declared).items():
+        condition = when.get(name)
+        only = "" if condition is None else f"{condition.name} = {' or '.join(map(str, condition.values))}"
+        rows.append([name, str(value), str(searched.get(name, "")), only, meaning])
+    return _table(["hyperparameter", "default", "searched", "only where", "meaning"], rows)
 
 
 def _cell(cell: Cell) -> str:

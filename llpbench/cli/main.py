@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,17 @@ from llpbench.cli.fetching import data
 from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
     from llpbench.results.merging import Merged
+
+
+TRIALS = 50
+"""of a tuning, unless somebody says otherwise: the paper's"""
 
 
 def main() -> None:
@@ -68,6 +74,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     if dry_run:
         return _show_plan(settings)
     from llpbench.report import make_report, write_report
+    from llpbench.report.tuned import write_configurations
     from llpbench.results.merging import disputes
     from llpbench.results.staleness import stale_runs
     from llpbench.running import runner
@@ -77,7 +84,9 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     summary = runner.run(settings, make_display())
     found, records = summary.contents, list(summary.contents.records.values())
     warnings = [*found.warnings, *disputes(found.disputed.values())]
-    made = make_report(records, warnings=warnings, stale=stale_runs(records))
+    tunings = list(found.tunings.values())
+    made = make_report(records, warnings=warnings, stale=stale_runs(records), tunings=tunings)
+    write_configurations(tunings, settings.out)
     # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
     write_report(made, settings.out, plots=settings.out / PLOTS if chosen else None)
     if chosen:
@@ -90,23 +99,54 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
 
 @cli.command()
 @run_options
+def tune(preset: str | None, config: str | None, **flags: Any) -> int:
+    """Search the hyperparameters of each cell; llpbench run --tune N then runs what was chosen."""
+    from llpbench.cli.console_tables import show, tunings_table
+    from llpbench.report.tuned import FOLDER, write_configurations
+    from llpbench.running import runner
+    from llpbench.running.display import make_display
+
+    settings = replace(_settings(preset, config, {"tune": str(TRIALS), **_given(flags)}), tune_only=True)
+    summary = runner.run(settings, make_display())
+    made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]
+    found = [record for record in made if record is not None]
+    show(tunings_table(found))
+    files = write_configurations(found, settings.out)
+    click.echo(
+        f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
+        err=True,
+    )
+    return FAILED if summary.incomplete else 0
+
+
+@cli.command()
+@run_options
 def plan(preset: str | None, config: str | None, **flags: Any) -> int:
     """Show what a run would do, and about how long it would take."""
     return _show_plan(_settings(preset, config, flags))
 
 
 @cli.command("list")
-@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders", "studies"]))
+@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders", "studies", "params"]))
+@click.argument("method", required=False)
 @plugin_option
-def list_(what: str, plugin: tuple[str, ...]) -> int:
-    """Show what there is: methods, datasets, baggings, encoders, or studies of the paper."""
-    from llpbench.cli.console_tables import registry_table, show, studies_table
+def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
+    """Show what there is: methods, datasets, baggings, encoders, studies of the paper, or params METHOD.
+
+    The latter are its hyperparameters, with their defaults and search ranges.
+    """
+    from llpbench.cli.console_tables import params_table, registry_table, show, studies_table
     from llpbench.core.registry import REGISTRIES
 
     if what == "studies":
         show(studies_table(_select_studies("paper")))
         return 0
     load_plugins(plugin)
+    if (what == "params") != (method is not None):
+        raise LLPBenchError("list params needs the name of a method, and nothing else takes one: list params dllp.")
+    if method is not None:
+        show(params_table(method))
+        return 0
     show(registry_table(REGISTRIES[what.removesuffix("s")]))
     return 0
 
@@ -158,7 +198,8 @@ def report(
     merged = _merge(journals or (out,))
     records = list(merged.records.values())
     warnings = [*merged.warnings, *merged.disputed]
-    made = make_report(records, warnings=warnings, common=common, stale=stale_runs(records))
+    tunings = list(merged.tunings.values())
+    made = make_report(records, warnings=warnings, common=common, stale=stale_runs(records), tunings=tunings)
     folder = Path(out)
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
     write_report(made, folder, plots=pictures, formats=wanted)
@@ -210,8 +251,12 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
 
 
 def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> Settings:
-    given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None and value != ()}
+    given = {name.replace("_", "-"): value for name, value in _given(flags).items()}
     return resolve(given, preset=preset, config=None if config is None else Path(config))
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value is not None and value != ()}
 
 
 def _show_plan(settings: Settings) -> int:

@@ -15,6 +15,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def run_options(command: Command) -> Command:
     """The flags that `settings.OPTIONS` declares, with --preset and --config."""
     for name, option in reversed(OPTIONS.items()):
+        if option.form == "file":
+            continue
         given = default(name)
         text = option.help if given is None else f"{option.help} [default: {given}]"
         if option.form == "switch":

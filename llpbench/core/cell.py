@@ -94,6 +94,8 @@ class Environment:
     data_dir: str | None = None
     pretrained: str | None = None
     """folder where pretrained encoders are kept; None: they are computed for each cell and forgotten"""
+    tuning: str | None = None
+    """folder where searches for hyperparameters are kept; None: they are forgotten when they end"""
     plugins: tuple[str, ...] = ()
 
 

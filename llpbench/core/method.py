@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Supervision
-from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +48,7 @@ class MethodParams:
 
     learning_rate: Annotated[float | None, LogUniform(3e-5, 3e-3)] = None
     """of AdamW; None: the encoder's own"""
-    weight_decay: Annotated[float, LogUniform(1e-6, 1e-2)] = 1e-2
+    weight_decay: Annotated[float, LogUniform(1e-6, 1e-2), AtLeast(0.0)] = 1e-2
     """of AdamW"""
     dropout: Annotated[float, Choice(0.0, 0.1, 0.2, 0.3)] = 0.1
     """inside the encoder's feed-forward layers"""

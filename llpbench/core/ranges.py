@@ -5,14 +5,22 @@ meaning stand in one place::
 
     weight: Annotated[float, LogUniform(0.01, 5.0)] = 0.05
     \"\"\"largest weight of the smoothness term\"\"\"
+    margin: Annotated[float, Choice(0.0, 0.1, 0.3), When("objective", "cosine-embedding")] = 0.0
+    \"\"\"of the cosine embedding loss, and of no other: it is searched only beside that objective\"\"\"
+
+What is searched on a logarithmic scale must be above 0, unless `AtLeast(0.0)` allows that too.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from llpbench.core.errors import LLPBenchError
@@ -27,10 +35,16 @@ class Uniform:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
+
 
 @dataclass(frozen=True)
 class LogUniform(Uniform):
     """Any number between two, on a logarithmic scale."""
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}, logarithmic"
 
 
 @dataclass(frozen=True, init=False)
@@ -42,14 +56,62 @@ class Choice:
     def __init__(self, *values: Any) -> None:
         object.__setattr__(self, "values", values)
 
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
+
 
 Range = Uniform | Choice
 
 
+@dataclass(frozen=True, init=False)
+class When:
+    """The hyperparameter means something only where another has one of some values."""
+
+    name: str
+    values: tuple[Any, ...]
+
+    def __init__(self, name: str, *values: Any) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "values", values)
+
+    def holds(self, values: Mapping[str, Any]) -> bool:
+        """Whether it does beside these values."""
+        return values.get(self.name) in self.values
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """The least value that a number may have, wherever it is searched."""
+
+    least: float
+
+
 def ranges(params: type) -> dict[str, Range]:
     """The search range of every hyperparameter that declares one."""
+    return _declared(params, Range)
+
+
+def conditions(params: type) -> dict[str, When]:
+    """Under what condition a hyperparameter means something, for those that declare one."""
+    return _declared(params, When)
+
+
+def declarations(params: type) -> dict[str, tuple[Any, str]]:
+    """Default and meaning (the text under the field) of every hyperparameter, in the order of declaration."""
+    meanings: dict[str, str] = {}
+    for cls in reversed(params.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+        for line, following in pairwise(body):
+            told = following.value if isinstance(following, ast.Expr) else None
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                text = told.value if isinstance(told, ast.Constant) else ""
+                meanings[line.target.id] = " ".join(str(text).split())
+    return {field.name: (field.default, meanings.get(field.name, "")) for field in fields(params)}
+
+
+def _declared(params: type, kind: Any) -> dict[str, Any]:
     hints = get_type_hints(params, include_extras=True)
-    found = {name: [extra for extra in get_args(hint)[1:] if isinstance(extra, Range)] for name, hint in hints.items()}
+    found = {name: [extra for extra in get_args(hint)[1:] if isinstance(extra, kind)] for name, hint in hints.items()}
     return {name: extras[0] for name, extras in found.items() if extras}
 
 
@@ -61,7 +123,8 @@ def continuous(params: type) -> list[str]:
 def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
     """A `params` dataclass from values or texts; unknown names and impossible values are errors that say what is.
 
-    A choice must be one of its values; a number may lie outside its search range, but must be finite.
+    A choice must be one of its values. A number may lie outside its search range, but must be finite and, where that
+    range is logarithmic, above 0, or as `AtLeast` says.
     """
     known = {field.name: field for field in fields(params)}  # type: ignore[arg-type]
     hints = get_type_hints(params, include_extras=True)
@@ -111,8 +174,20 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
             except ValueError:
                 continue
             if math.isfinite(number):
+                _require_possible(name, number, extras)
                 return number
     if str in types:
         return str(value)
     expected = " or ".join("a number" if t is float else "a whole number" if t is int else "none" for t in types)
     raise LLPBenchError(f"{name} must be {expected}, however: {value}")
+
+
+def _require_possible(name: str, number: float, extras: Sequence[Any]) -> None:
+    """Raise for a number that is below what `extras` of its annotation allow."""
+    search = next((extra for extra in extras if isinstance(extra, Uniform)), None)
+    searched = "" if search is None else f" (searched from {search.low:g} to {search.high:g})"
+    bound = next((extra for extra in extras if isinstance(extra, AtLeast)), None)
+    if bound is not None and number < bound.least:
+        raise LLPBenchError(f"{name} must be at least {bound.least:g}{searched}, however: {number:g}")
+    if bound is None and isinstance(search, LogUniform) and number <= 0:
+        raise LLPBenchError(f"{name} must be above 0{searched}, however: {number:g}")

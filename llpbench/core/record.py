@@ -91,3 +91,51 @@ class Record(TypedDict):
     if that is unknown"""
     finished: str
     """UTC, ISO 8601"""
+
+
+class Chosen(TypedDict):
+    """What one validation criterion chose of the trials of a tuning."""
+
+    trial: int
+    """its number; 0 is the configuration that the search started from"""
+    cell: str
+    """id of the cell with this configuration: its runs are the tuned results, under this criterion alone"""
+    params: dict[str, Any]
+    """every hyperparameter of the method"""
+    value: float
+    """the criterion on the validation rows of the tuning's own split"""
+    default: float | None
+    """the same of trial 0"""
+
+
+class TuningRecord(TypedDict):
+    """One line of the journal: what a search for hyperparameters found (`core/tuning.py`)."""
+
+    schema: int
+    tuning: str
+    """hash of `spec`"""
+    spec: dict[str, Any]
+    """the search, canonical: cell, regime, trials, space, sampler, seed, together, eta"""
+    method: dict[str, Any]
+    dataset: dict[str, Any]
+    """these as in a run's record"""
+    status: Status
+    """failed only if no trial could be chosen"""
+    reason: str
+    best: dict[str, Chosen]
+    """by criterion of the regime"""
+    trials: list[dict[str, Any]]
+    """number, params (those that were searched), status (ok, stopped, failed, out-of-memory), reason, values (by
+    criterion), epochs, rungs ([epochs, best value of the guide so far]), seconds"""
+    times: dict[str, float]
+    """seconds: total, of all trials"""
+    epochs: int
+    """trained by all trials"""
+    memory_mb: float | None
+    sources: dict[str, str | None]
+    numerics: int
+    code: dict[str, Any]
+    libraries: dict[str, str]
+    hardware: dict[str, Any]
+    finished: str
+    """these as in a run's record"""

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, Criterion
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 
 Role = Literal["ceiling", "", "floor"]
 
@@ -83,10 +83,12 @@ class Contender(NamedTuple):
     """None for direct methods"""
     pretraining: str
     configuration: str
-    """the hyperparameters in which this row differs from others of the same name; usually empty"""
+    """the hyperparameters in which this row differs from others of the same name, or how it was tuned; usually empty"""
     kind: str
     role: Role
     reference: str
+    tuned: bool = False
+    """whether its configuration was chosen by the board's criterion, for each column, among the trials of a search"""
 
     @property
     def label(self) -> str:
@@ -150,8 +152,14 @@ class Row:
 
     @property
     def is_default(self) -> bool:
-        """Whether its hyperparameters are the method's defaults."""
-        return not any(run["method"]["changed"] for score in self.scores for run in score.runs.values())
+        """Whether its hyperparameters are the method's defaults, and not because a search has chosen them."""
+        changed = (run["method"]["changed"] for score in self.scores for run in score.runs.values())
+        return not self.contender.tuned and not any(changed)
+
+    @property
+    def origin(self) -> Literal["default", "tuned", "changed"]:
+        """Where its hyperparameters come from."""
+        return "tuned" if self.contender.tuned else "default" if self.is_default else "changed"
 
 
 @dataclass(frozen=True)
@@ -206,6 +214,8 @@ class Leaderboards:
 
     boards: tuple[Board, ...]
     origin: Origin
+    tunings: tuple[TuningRecord, ...] = ()
+    """the searches whose choices are among the rows"""
 
     def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
         """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""

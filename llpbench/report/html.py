@@ -184,7 +184,7 @@ def _facets(leaderboards: Leaderboards) -> dict[str, list[str]]:
     return {
         "bagging": distinct(board.bagging for board in boards),
         "protocol": distinct(words.protocol_text(board.protocol) for board in boards),
-        "configuration": distinct("default" if row.is_default else "changed" for b in boards for row in b.rows),
+        "configuration": distinct(row.origin for b in boards for row in b.rows),
         "dataset": distinct(column.dataset for column in columns),
         "size": distinct(column.bags for column in sorted(columns, key=lambda column: column.bag_size)),
         "encoder": sorted({contender.encoder or "" for contender in contenders}),

@@ -12,6 +12,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import study_tables, what_to_run
+from llpbench.report.tuning_tables import tuning_gains
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,9 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             [table for board, name in (*fine, *coarse) for table in further_tables.statistics_tables(board, name)],
         ),
     }
+    if leaderboards.tunings:
+        gains = [tuning_gains(board, leaderboards.tunings, name) for board, name in (*fine, *coarse)]
+        others["tuning"] = ("Tuning", [table for table in gains if table is not None])
     return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]
 
 

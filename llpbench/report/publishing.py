@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.studies import STUDIES
 from llpbench.core.text import hint, plural
 from llpbench.report import wording as words
@@ -36,14 +36,15 @@ def make_report(
     warnings: Sequence[str] = (),
     common: bool = False,
     stale: Mapping[str, str] = NOTHING_STALE,
+    tunings: Sequence[TuningRecord] = (),
 ) -> Report:
     """Everything that `records` have to say.
 
     It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts). With
     `common`, boards show only the runs that all their rows have completed. `stale`: by run id, what has changed in the
-    code since the run was made, for which it is marked.
+    code since the run was made, for which it is marked. `tunings`: whose choices are rows of their own.
     """
-    leaderboards = tabulate(records, common=common, stale=stale)
+    leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings)
     latest = list({record["run"]: record for record in records}.values())
     made = (*pages(leaderboards), study_page(STUDIES.values(), latest, stale=stale))
     if warnings:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from llpbench.core.cell import Cell
 from llpbench.core.criteria import METRICS, Criterion
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line
 from llpbench.report.boards import (
     NOTHING_STALE,
@@ -27,6 +28,7 @@ from llpbench.report.boards import (
 from llpbench.report.notes import failure_notes, stale_notes, surprise_notes
 from llpbench.report.origin import origin_of
 from llpbench.report.ranking import completed, leaders, ranked
+from llpbench.report.wording import trials_text
 
 _NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "protocol"}
 """what the rows, columns and headings of a board say; all else in a spec is a row's configuration"""
@@ -56,23 +58,31 @@ class _Cell:
 
 
 def tabulate(
-    records: Sequence[Record], *, common: bool = False, stale: Mapping[str, str] = NOTHING_STALE
+    records: Sequence[Record],
+    *,
+    common: bool = False,
+    stale: Mapping[str, str] = NOTHING_STALE,
+    tunings: Sequence[TuningRecord] = (),
 ) -> Leaderboards:
     """Every board that `records` have something to say on. Of two records of the same run the last one counts.
+
+    What a search has chosen by a criterion is a row of the boards of that criterion, and of no other; a configuration
+    that only a search has chosen is no row of its own.
 
     With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
     completed none. `stale`: by run id, what has changed in the code since the run was made.
     """
     runs = {record["run"]: record for record in records}
+    found = [tuning for tuning in tunings if tuning["status"] == "ok"]
     groups = _comparable(_cells(runs.values()))
     order = sorted(groups, key=lambda group: (group[0], group[1] == _NO_PROTOCOL, group[1]))
     boards = [
-        _board(criterion, groups[group], common, stale)
+        _board(criterion, groups[group], common, stale, found)
         for criterion in board_criteria()
         for group in order
         if _is_judged(groups[group], criterion)
     ]
-    return Leaderboards(tuple(boards), origin_of(list(runs.values())))
+    return Leaderboards(tuple(boards), origin_of(list(runs.values())), tuple(found))
 
 
 def _is_judged(cells: Iterable[_Cell], criterion: Criterion) -> bool:
@@ -121,10 +131,17 @@ def _seeds(cells: Iterable[_Cell], column: ColumnKey) -> set[int]:
     return {seed for cell in cells if cell.column == column for seed in cell.runs}
 
 
-def _board(criterion: Criterion, cells: list[_Cell], common: bool, stale: Mapping[str, str]) -> Board:
+def _board(
+    criterion: Criterion,
+    cells: list[_Cell],
+    common: bool,
+    stale: Mapping[str, str],
+    tunings: Sequence[TuningRecord],
+) -> Board:
     columns = tuple(_column(key, [cell for cell in cells if cell.column == key]) for key in sorted(_keys(cells)))
     by_contender: dict[Contender, dict[ColumnKey, _Cell]] = defaultdict(dict)
-    for contender, cell in zip(_contenders(cells), cells, strict=True):
+    own = _without_chosen(cells, tunings)
+    for contender, cell in (*zip(_contenders(own), own, strict=True), *_tuned(criterion, cells, tunings)):
         by_contender[contender][cell.column] = cell
 
     def rows() -> list[Row]:
@@ -206,6 +223,40 @@ def _contenders(cells: Sequence[_Cell]) -> list[Contender]:
         )
         for cell, changed, own in zip(cells, changes, items, strict=True)
     ]
+
+
+def _without_chosen(cells: Sequence[_Cell], tunings: Iterable[TuningRecord]) -> list[_Cell]:
+    """The cells but for those that are there because a search has chosen them."""
+    starts = {Cell.of(tuning["spec"]["cell"]).id for tuning in tunings}
+    chosen = {choice["cell"] for tuning in tunings for choice in tuning["best"].values()} - starts
+    return [cell for cell in cells if cell.id not in chosen or not cell.method["changed"]]
+
+
+def _tuned(
+    criterion: Criterion, cells: Iterable[_Cell], tunings: Iterable[TuningRecord]
+) -> Iterator[tuple[Contender, _Cell]]:
+    """What searches have chosen by a criterion, as far as it has run."""
+    by_id = {cell.id: cell for cell in cells}
+    for tuning in sorted(tunings, key=lambda tuning: tuning["finished"]):  # of equal ones the last counts
+        choice = tuning["best"].get(criterion.name)
+        if choice is None or choice["cell"] not in by_id:
+            continue
+        spec, method = tuning["spec"], tuning["method"]
+        how = f"tuned, {trials_text(spec)}"
+        start = sorted(_items({**method["changed"], **_precision(spec["cell"])}))
+        yield (
+            Contender(
+                spec["cell"]["method"],
+                spec["cell"]["encoder"],
+                spec["cell"]["pretraining"],
+                configuration=", ".join([*start, how]),
+                kind=method["kind"],
+                role=method["role"],
+                reference=method["reference"] or "",
+                tuned=True,
+            ),
+            by_id[choice["cell"]],
+        )
 
 
 def _precision(spec: Mapping[str, Any]) -> dict[str, Any]:

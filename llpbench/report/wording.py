@@ -71,6 +71,14 @@ SELECTION_GAP = (
     "of AUC, run by run: mean ± standard deviation over seeds (number of seeds)."
 )
 
+TUNING = (
+    "Each configuration was chosen by this board's criterion on the validation split of a seed of its own, and is "
+    "judged here on seeds that the search has not seen. Gain: tuned minus default test AUC, seed by seed, with the "
+    "95 % t interval of its mean (of this configuration: another search might choose another). Validation gain and "
+    "test gain are of the criterion itself, better is positive: where the first is much larger, the search has "
+    "overtuned."
+)
+
 GAP_CLOSED = (
     "Percent of the way from the floor (0: each row has its bag's proportions for a label) to the ceiling (100: every "
     "label is known), both with the row's encoder and without pretraining; rows without an encoder are put between "
@@ -242,3 +250,8 @@ def validation_text(board: Board, columns: Sequence[Column]) -> str:
 def clean(text: str) -> str:
     """A name from outside on one line, without control characters (a terminal would obey them)."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def trials_text(spec: Mapping[str, Any]) -> str:
+    """`50 trials`, of a search with this specification; its sampler where it is not the usual one."""
+    return plural(spec["trials"], "trial") + ("" if spec["sampler"] == "tpe" else f", {spec['sampler']}")

@@ -23,7 +23,7 @@ from typing import Any, cast, get_args
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import SCHEMA, Record, Status
+from llpbench.core.record import SCHEMA, Chosen, Record, Status, TuningRecord
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
@@ -54,6 +54,8 @@ class Contents:
 
     records: dict[str, Record]
     """the record of each run that counts, mostly the last, by run id, in the order of their first appearance"""
+    tunings: dict[str, TuningRecord] = field(default_factory=dict)
+    """the newest record of each tuning, by its id"""
     warnings: tuple[str, ...] = ()
     """one line for each line of the file that had to be left out"""
     disputed: dict[str, tuple[Record, ...]] = field(default_factory=dict)
@@ -123,7 +125,21 @@ class Journal:
 
     def append(self, record: Record) -> None:
         """Write one record so that it survives a crash of the machine. Raises `LLPBenchError` if the disk is full."""
-        line = to_line(record)
+        self._write(to_line(record))
+        run, known = record["run"], self.contents
+        earlier = known.disputed.get(run) or ((known.records[run],) if run in known.records else ())
+        kept = settle([*earlier, record])
+        known.records[run] = kept[-1]
+        known.disputed.pop(run, None)
+        if len(kept) > 1:
+            known.disputed[run] = tuple(kept)
+
+    def append_tuning(self, record: TuningRecord) -> None:
+        """The same for what a tuning has found."""
+        self._write(to_line(record))
+        self.contents.tunings[record["tuning"]] = record
+
+    def _write(self, line: bytes) -> None:
         size = os.fstat(self._file).st_size
         try:
             while line:  # one write; a disk that is nearly full takes a part, and says why at the next one
@@ -136,13 +152,6 @@ class Journal:
                 f"journal {str(self.path)!r} cannot be written: {_reason(error)}. What is in it is safe: "
                 "make room and run the same command again."
             ) from error
-        run, known = record["run"], self.contents
-        earlier = known.disputed.get(run) or ((known.records[run],) if run in known.records else ())
-        kept = settle([*earlier, record])
-        known.records[run] = kept[-1]
-        known.disputed.pop(run, None)
-        if len(kept) > 1:
-            known.disputed[run] = tuple(kept)
 
     def _open(self) -> int:
         """The file, its end mended."""
@@ -192,7 +201,7 @@ def _code(record: Record) -> tuple[int, dict[str, str | None]]:
     return record["numerics"], record["sources"]
 
 
-def to_line(record: Record) -> bytes:
+def to_line(record: Record | TuningRecord) -> bytes:
     """A record as the journal holds it: one line of JSON, with null for NaN and infinities."""
     ordered = {"schema": record["schema"], **record}
     text = json.dumps(_finite(ordered), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -212,54 +221,94 @@ def _finite(value: Any) -> Any:
 def _parse(data: bytes, path: Path) -> Contents:
     *lines, tail = data.split(b"\n")
     found: dict[str, list[Record]] = {}
+    tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
+
+    def take(line: bytes) -> bool:
+        value = _value(line, path)
+        if value is not None and _is_run(value):
+            found.setdefault(value["run"], []).append(cast(Record, value))
+        elif value is not None and _is_tuning(value):
+            earlier, told = tunings.get(value["tuning"]), cast(TuningRecord, value)
+            tunings[value["tuning"]] = told if earlier is None else newer(earlier, told)
+        else:
+            return False
+        return True
+
     for number, line in enumerate(lines, start=1):
-        record = record_in(line, path)
-        if record is not None:
-            found.setdefault(record["run"], []).append(record)
-        elif line.strip():
+        if not take(line) and line.strip():
             warnings.append(f"line {number} of {str(path)!r} cannot be read; its run counts as missing")
-    last = record_in(tail, path)
-    if last is not None:
-        found.setdefault(last["run"], []).append(last)
-    elif tail:
+    last = take(tail)
+    if tail and not last:
         warnings.append(f"the last line of {str(path)!r} is torn; its run counts as missing")
-    if not found and not _is_ours(data):
+    if not found and not tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
     kept = {run: settle(records) for run, records in found.items()}
     return Contents(
         records={run: records[-1] for run, records in kept.items()},
+        tunings=tunings,
         warnings=tuple(warnings),
         disputed={run: tuple(records) for run, records in kept.items() if len(records) > 1},
         end=len(data) - len(tail),
-        unterminated=last is not None,
+        unterminated=last,
     )
 
 
 def record_in(line: bytes, path: Path) -> Record | None:
-    """The record in a line of a journal, None if there is none whole.
+    """The record of a run in a line of a journal, None if there is none whole.
 
     Raises `LLPBenchError` if another version of llpbench wrote it.
     """
+    value = _value(line, path)
+    return cast(Record, value) if value is not None and _is_run(value) else None
+
+
+def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
+    """Which of two records of a tuning counts: a success before a failure, then that of newer code, then the second."""
+    order = (one["status"] == "ok", one["numerics"], one["finished"])
+    return one if order > (other["status"] == "ok", other["numerics"], other["finished"]) else other
+
+
+def _value(line: bytes, path: Path) -> dict[str, Any] | None:
+    """What a line holds, if it is one of ours."""
     try:
         value = json.loads(line.decode(), parse_constant=lambda _: None)
         if b"\\ud" in line.lower():  # half of a surrogate pair, perhaps: JSON can name one, no file can hold it
             json.dumps(value, ensure_ascii=False).encode()
     except ValueError:  # of the decoding too
         return None
-    if not isinstance(value, dict) or not isinstance(value.get("schema"), int) or "run" not in value:
+    if not isinstance(value, dict) or not isinstance(value.get("schema"), int) or not {"run", "tuning"} & value.keys():
         return None
     if value["schema"] != SCHEMA:
-        newer = value["schema"] > SCHEMA
+        later = value["schema"] > SCHEMA
         raise LLPBenchError(
-            f"{str(path)!r} was written by {'a newer' if newer else 'an older'} llpbench (schema {value['schema']}, "
-            f"this one knows {SCHEMA}). {'Update llpbench, or choose' if newer else 'Choose'} another --out; "
+            f"{str(path)!r} was written by {'a newer' if later else 'an older'} llpbench (schema {value['schema']}, "
+            f"this one knows {SCHEMA}). {'Update llpbench, or choose' if later else 'Choose'} another --out; "
             "nothing was changed in it."
         )
-    return cast(Record, value) if _is_whole(value) else None
+    return value
 
 
-def _is_whole(value: dict[str, Any]) -> bool:
+def _is_tuning(value: dict[str, Any]) -> bool:
+    return (
+        value.keys() >= TuningRecord.__required_keys__
+        and isinstance(value["tuning"], str)
+        and value["status"] in get_args(Status)
+        and isinstance(value["reason"], str)
+        and isinstance(value["finished"], str)
+        and isinstance(value["numerics"], int)
+        and all(isinstance(value[name], dict) for name in ("spec", "method", "dataset", "best", "times", "sources"))
+        and isinstance(value["spec"].get("cell"), dict)
+        and all(isinstance(value["spec"]["cell"].get(name), kind) for name, kind in _SPEC.items())
+        and all(
+            isinstance(choice, dict) and choice.keys() >= Chosen.__required_keys__ for choice in value["best"].values()
+        )
+        and isinstance(value["trials"], list)
+        and all(isinstance(trial, dict) for trial in value["trials"])
+    )
+
+
+def _is_run(value: dict[str, Any]) -> bool:
     return (
         value.keys() >= Record.__required_keys__
         and isinstance(value["seed"], int)

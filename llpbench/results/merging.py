@@ -7,15 +7,15 @@ kept, and reports flag it, unless they are of different code: then the newest co
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
 import llpbench
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
-from llpbench.core.record import Record
-from llpbench.results.journal import FILE, Journal, age, read, settle, to_line
+from llpbench.core.record import Record, TuningRecord
+from llpbench.results.journal import FILE, Journal, age, newer, read, settle, to_line
 
 PUBLISHED = "published"
 """names the journal that ships with the package"""
@@ -29,6 +29,8 @@ class Merged:
     """by run id: what is kept of it, that which counts last"""
     warnings: tuple[str, ...]
     """one line for each line of a journal that had to be left out"""
+    tunings: dict[str, TuningRecord] = field(default_factory=dict)
+    """by id, the newest of each"""
 
     @property
     def records(self) -> dict[str, Record]:
@@ -67,12 +69,16 @@ def merge(journals: Iterable[Path]) -> Merged:
     Raises `LLPBenchError` as `journal.read` does.
     """
     found: dict[str, list[Record]] = {}
+    tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
     for contents in map(read, journals):
         warnings += contents.warnings
+        for name, tuning in contents.tunings.items():
+            tunings[name] = newer(tunings[name], tuning) if name in tunings else tuning
         for run, last in contents.records.items():
             found.setdefault(run, []).extend(contents.disputed.get(run, (last,)))
-    return Merged({run: settle(sorted(records, key=age)) for run, records in found.items()}, tuple(warnings))
+    kept = {run: settle(sorted(records, key=age)) for run, records in found.items()}
+    return Merged(kept, tuple(warnings), tunings)
 
 
 def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
@@ -89,8 +95,9 @@ def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
     with Journal(folder):
         merged = merge(journals)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
+        tunings = [merged.tunings[name] for name in sorted(merged.tunings)]
         try:
-            replace_file(path, b"".join(map(to_line, records)))
+            replace_file(path, b"".join([*map(to_line, records), *map(to_line, tunings)]))
         except OSError as error:
             raise LLPBenchError(
                 f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."

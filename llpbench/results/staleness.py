@@ -7,14 +7,14 @@ from functools import cache
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source import cell_sources
 
 WhyStale = Callable[[Record], str]
 """Why a record is stale, in one line; "" if it is not, and if nobody can tell because its plugin is not loaded"""
 
 
-def comparison() -> WhyStale:
+def comparison() -> Callable[[Record | TuningRecord], str]:
     """What compares records with the code that is loaded now; it looks at each source once."""
 
     @cache
@@ -24,8 +24,8 @@ def comparison() -> WhyStale:
         except LLPBenchError:
             return None
 
-    def why(record: Record) -> str:
-        spec = record["spec"]
+    def why(record: Record | TuningRecord) -> str:
+        spec = record["spec"].get("cell", record["spec"])  # a tuning's is the cell that it started from
         sources = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
         return "" if sources is None else _difference(record, sources)
 
@@ -39,12 +39,12 @@ def stale_runs(records: Iterable[Record]) -> dict[str, str]:
     return {run: reason for run, reason in reasons if reason}
 
 
-def changed_parts(record: Record, sources: Mapping[str, str | None]) -> list[str]:
+def changed_parts(record: Record | TuningRecord, sources: Mapping[str, str | None]) -> list[str]:
     """Which of method, dataset, bagging and encoder have another source than when the record was made."""
     return [part for part, source in sources.items() if record["sources"].get(part, "") != source]
 
 
-def _difference(record: Record, sources: Mapping[str, str | None]) -> str:
+def _difference(record: Record | TuningRecord, sources: Mapping[str, str | None]) -> str:
     if not record["sources"]:
         return "made before sources were recorded"
     changed = changed_parts(record, sources)

@@ -20,7 +20,8 @@ from rich.table import Table
 from rich.text import Text
 
 from llpbench.core.cell import Epoch
-from llpbench.core.record import Record
+from llpbench.core.criteria import BOARD_CRITERIA
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.running.preliminary import Preliminary, figure
 from llpbench.running.schedule import Job
@@ -58,6 +59,10 @@ class Display(Protocol):
 
     def finished(self, job: Job, records: Sequence[Record]) -> None: ...
 
+    def found(self, job: Job, record: TuningRecord, more: int) -> None:
+        """What a search has found; so many more runs are to do because of it."""
+        ...
+
 
 def make_display() -> Display:
     """The live display in a terminal; plain lines otherwise, or if NO_COLOR asks for no decoration."""
@@ -92,7 +97,7 @@ class PlainDisplay:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def started(self, job: Job) -> None:
-        self._since[job.cell.id] = time.monotonic()
+        self._since[job.id] = time.monotonic()
         self.say(f"started {job}")
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
@@ -100,9 +105,16 @@ class PlainDisplay:
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:
         self._finished += len(records)
-        took = duration(time.monotonic() - self._since.pop(job.cell.id))
         verdict, reason = in_short(records)
-        told = "; ".join(filter(None, (figure(records), reason)))
+        self._ended(job, verdict, "; ".join(filter(None, (figure(records), reason))))
+
+    def found(self, job: Job, record: TuningRecord, more: int) -> None:
+        self._finished += 1
+        self._runs += more
+        self._ended(job, record["status"], gain(record) or record["reason"])
+
+    def _ended(self, job: Job, verdict: str, told: str) -> None:
+        took = duration(time.monotonic() - self._since.pop(job.id))
         self.say(f"{verdict} {job} in {took}, {self._finished}/{self._runs} runs{told and f': {told}'}")
 
 
@@ -151,19 +163,27 @@ class LiveDisplay:
         self._console.print(escape(text), style="yellow" if warning else "")
 
     def started(self, job: Job) -> None:
-        self._running[job.cell.id] = _Running(job)
+        self._running[job.id] = _Running(job)
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
-        self._running[job.cell.id].epoch = epoch
+        self._running[job.id].epoch = epoch
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:
-        self._running.pop(job.cell.id)
+        self._running.pop(job.id)
         self._finished += len(records)
         self._board.add(records)
         verdict, reason = in_short(records)
         if reason:
             self._failed += sum(record["status"] != "ok" for record in records)
             self._console.print(f"[red]{verdict}[/] {escape(str(job))}: {escape(reason)}")
+
+    def found(self, job: Job, record: TuningRecord, more: int) -> None:
+        self._running.pop(job.id)
+        self._finished += 1
+        self._runs += more
+        if record["status"] != "ok":
+            self._failed += 1
+            self._console.print(f"[red]{record['status']}[/] {escape(str(job))}: {escape(record['reason'])}")
 
     def _render(self) -> RenderableType:
         if not self._runs:
@@ -201,6 +221,15 @@ class LiveDisplay:
                 Text(duration(time.monotonic() - one.since), style="dim"),
             )
         return table
+
+
+def gain(record: TuningRecord) -> str:
+    """`auc 0.831, default 0.812`: what a search has found by its first criterion of a board, "" if nothing."""
+    for name in BOARD_CRITERIA:
+        if choice := record["best"].get(name):
+            usual = "" if choice["default"] is None else f", default {choice['default']:.3f}"
+            return f"{name} {choice['value']:.3f}{usual}"
+    return ""
 
 
 def in_short(records: Sequence[Record]) -> tuple[str, str]:

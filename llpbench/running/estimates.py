@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -22,6 +23,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
+from llpbench.core.tuning import Tuning
 from llpbench.results.journal import read
 from llpbench.results.merging import published
 from llpbench.running.calibration import BAG_SIZE, DATASET, ENCODER, METHOD, Calibration
@@ -41,6 +43,8 @@ from llpbench.running.timings import (
 Measure = Callable[[str], float | None]
 """seconds per value and epoch that the calibration takes on this machine with an encoder"""
 
+_SETTLED = 2.0
+"""times the epochs that a run takes, on average, until its criteria have settled: the most there may be"""
 _CORRELATION = 0.25
 """between the errors of two jobs: a busy machine slows all of them, but how long one trains is its own affair"""
 
@@ -167,7 +171,7 @@ class Estimator:
         """Training, and the pretraining of those seeds that have none yet and are not `paid` for; they then are."""
         spec = job.cell.spec
         values = self._size_of(spec["dataset"])
-        yield self._of(work_of(spec, values), len(job.seeds))
+        yield self._of(work_of(spec, values), len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
         pretraining = pretraining_of(spec, values)
         if pretraining is not None:
             weights = _shared(spec, NUMERICS, entry_hash(ENCODERS.entry(spec["encoder"])))
@@ -177,7 +181,7 @@ class Estimator:
             if new:
                 yield self._of(pretraining, len(new))
 
-    def _of(self, work: Work, seeds: int) -> Estimate:
+    def _of(self, work: Work, seeds: float) -> Estimate:
         if own := self._own.find(work):
             return Estimate.of(own.seconds(work) * seeds, Basis.SAME if own.same else Basis.NEAR)
         timing, known = self._reference(work)
@@ -244,6 +248,19 @@ def make_estimator(
         gpu=gpu,
         kept=kept,
     )
+
+
+def _runs_of(tuning: Tuning) -> float:
+    """To about how many runs a search amounts: most of its trials leave at one of the rungs."""
+    rungs, share = (0, *tuning.rungs), 1.0
+    if len(rungs) == 1 or tuning.cell.protocol is None:
+        return tuning.trials
+    epochs = 0.0
+    for before, rung in pairwise(rungs):
+        epochs += share * (rung - before)
+        share /= tuning.eta
+    # those that are left stop when their criteria have settled, as runs do
+    return tuning.trials * min(epochs / tuning.cell.protocol.epochs * _SETTLED + share, 1.0)
 
 
 def _on_gpu(record: Record) -> bool:

@@ -11,10 +11,12 @@ from typing import Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import SCHEMA, Record
+from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.text import one_line
 from llpbench.running.schedule import Job, Schedule
 
+Made = list[Record] | TuningRecord
+"""what a job makes: the records of a cell's seeds, or that of a search"""
 RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
 
 
@@ -27,6 +29,10 @@ class Listener(Protocol):
 
     def finished(self, job: Job, records: list[Record]) -> None:
         """May put the job back on the schedule."""
+        ...
+
+    def found(self, job: Job, record: TuningRecord) -> None:
+        """What a search has found. May put more on the schedule."""
         ...
 
 
@@ -55,8 +61,7 @@ class Inline:
     def run(self, schedule: Schedule, listener: Listener, fits: Callable[[Job], bool] = lambda _: True) -> None:
         while (job := schedule.next(fits)) is not None:
             listener.started(job)
-            records = attempt(job, self._environment, partial(listener.progressed, job), self._run)
-            listener.finished(job, records)
+            tell(listener, job, do(job, self._environment, partial(listener.progressed, job), self._run))
 
 
 class HeadStart:
@@ -77,10 +82,42 @@ class HeadStart:
             self._start().run(schedule, listener)
 
 
+def tell(listener: Listener, job: Job, made: Made) -> None:
+    """Tell a listener what became of a job."""
+    if isinstance(made, list):
+        listener.finished(job, made)
+    else:
+        listener.found(job, made)
+
+
+def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Made:
+    """What a job makes, whatever goes wrong with it. `run`: what computes cells; None for `training.cells.run_cell`."""
+    if job.tuning is None:
+        return attempt(job, environment, on_epoch, run)
+    from llpbench.tuning.study import run_tuning  # Optuna
+
+    try:
+        return run_tuning(job.tuning, environment, on_epoch)
+    except LLPBenchError as error:
+        return failed(job, str(error))
+    except Exception as error:
+        return failed(job, one_line(error))
+
+
+def failed(job: Job, reason: str) -> Made:
+    """What is told of a job that did not live to tell it."""
+    if job.tuning is None:
+        return failures(job, reason)
+    from llpbench.training.stamp import cell_facts  # torch
+    from llpbench.tuning.study import tuning_record  # Optuna
+
+    return tuning_record(job.tuning, [], {**cell_facts(job.cell), "hardware": {}, "memory_mb": None}, reason)
+
+
 def attempt(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
 ) -> list[Record]:
-    """The records of a job, whatever goes wrong with it. `run`: None for `training.cells.run_cell`."""
+    """The records of a cell's seeds, whatever goes wrong with them."""
     from llpbench.training.cells import run_cell  # torch: only where something is computed
 
     try:
@@ -92,7 +129,7 @@ def attempt(
 
 
 def failures(job: Job, reason: str) -> list[Record]:
-    """Records of a job that did not live to make its own."""
+    """Records of a cell's seeds that did not live to make their own."""
     from llpbench.core.provenance import utc_now
     from llpbench.training.stamp import cell_facts  # torch
 

@@ -42,6 +42,14 @@ def count(value: Any, where: str) -> int:
     return number
 
 
+def number(value: Any, where: str) -> int:
+    """A whole number that is not negative."""
+    found = _whole(value)
+    if found is None or found < 0:
+        raise _error(where, "a whole number, 0 or more", value)
+    return found
+
+
 def counts(value: Any, where: str) -> tuple[int, ...]:
     """Positive whole numbers, each once, in the order given."""
     found = [_whole(part) for part in _parts(value)]
@@ -139,20 +147,49 @@ def files(value: Any, where: str) -> tuple[str, ...]:
 
 
 def params(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    """Hyperparameters by method, from texts `METHOD.PARAM=VALUE`, or in TOML from `set.METHOD.PARAM = VALUE`."""
-    form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3"
+    """Values of hyperparameters by method, from texts `METHOD.PARAM=VALUE`, or in TOML `set.METHOD.PARAM = VALUE`.
+
+    Several values, `1e-4,1e-3` or a list, are all meant, one after the other.
+    """
+    form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4,1e-3"
     if isinstance(value, dict):
-        plain = (str, int, float)  # and bool, which is an int
-        if not all(isinstance(v, dict) and all(isinstance(x, plain) for x in v.values()) for v in value.values()):
-            raise _error(where, form, value)
-        return value
+        return _by_method(value, where, form)
     chosen: dict[str, dict[str, Any]] = {}
-    for item in _parts(value):
+    for item in value if isinstance(value, list | tuple) else [value]:
         found = re.fullmatch(r"([^.=]+)\.([^.=]+)=(.+)", str(item))
-        if not found:
+        values = _parts(found[3]) if found else []
+        if not found or not values:
             raise _error(where, form, item)
-        chosen.setdefault(found[1].strip(), {})[found[2].strip()] = found[3].strip()
+        method, name = found[1].strip(), found[2].strip()
+        if name in chosen.setdefault(method, {}):
+            raise LLPBenchError(
+                f"{where} gives {method}.{name} twice. Give all its values at once: {method}.{name}=A,B."
+            )
+        chosen[method][name] = values if len(values) > 1 else values[0]
     return chosen
+
+
+def space(value: Any, where: str) -> dict[str, dict[str, Any]]:
+    """What is searched instead of what methods declare, in TOML `space.METHOD.PARAM = [LOW, HIGH]`, or choices."""
+    form = "METHOD.PARAM = [LOW, HIGH] or a list of choices, such as dllp.learning_rate = [1e-5, 1e-2]"
+    if not isinstance(value, dict):
+        raise _error(where, form, value)
+    return _by_method(value, where, form)
+
+
+def _by_method(value: dict[str, Any], where: str, form: str) -> dict[str, dict[str, Any]]:
+    plain = (str, int, float)  # and bool, which is an int
+
+    def is_given(given: Any) -> bool:
+        return isinstance(given, plain) or (bool(_listed(given)) and all(isinstance(one, plain) for one in given))
+
+    if not all(isinstance(own, dict) and all(map(is_given, own.values())) for own in value.values()):
+        raise _error(where, form, value)
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _parts(value: Any) -> list[Any]:

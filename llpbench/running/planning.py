@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,9 +12,10 @@ from llpbench.core import studies
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural
+from llpbench.core.tuning import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle
@@ -57,15 +58,61 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class PlannedTuning:
+    """A search for hyperparameters and how it stands."""
+
+    tuning: Tuning
+    record: TuningRecord | None = None
+    """what it has found, if it has been made"""
+    stale: str = ""
+    """why that was made by other code than today's"""
+    wanted: bool = False
+    """whether it is to be made, or would be but for the obstacle"""
+    obstacle: Obstacle | None = None
+
+    @property
+    def state(self) -> State:
+        if self.wanted and self.obstacle:
+            return "impossible"
+        if self.record is None:
+            return "to run"
+        if self.stale:
+            return "stale"
+        if self.wanted:
+            return "to run"
+        return "done" if self.record["status"] == "ok" else "failed"
+
+    @property
+    def job(self) -> Job:
+        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning)
+
+
+@dataclass(frozen=True)
 class Plan:
     """Every cell of a run, in the order in which the settings name them."""
 
     cells: tuple[Planned, ...]
+    tunings: tuple[PlannedTuning, ...] = ()
+    """the searches of a run; what they choose is among the cells once they have been made"""
+    seeds: int = 0
+    """that results are reported on"""
 
     @property
     def jobs(self) -> list[Job]:
-        """What is to run."""
-        return [Job(each.cell, each.wanted) for each in self.cells if each.wanted and not each.obstacle]
+        """What is to run now; the cells that searches choose follow."""
+        return [*self.searches, *(Job(one.cell, one.wanted) for one in self.cells if one.wanted and not one.obstacle)]
+
+    @property
+    def searches(self) -> list[Job]:
+        """The searches that are to be made."""
+        return [each.job for each in self.tunings if each.wanted and not each.obstacle]
+
+    @property
+    def expected(self) -> list[Job]:
+        """What is to run, and as much as searches will most likely choose: a configuration for each of their boards."""
+        usual = tuple(range(self.seeds))
+        follow = [Job(job.cell, usual) for job in self.searches if job.tuning for _ in job.tuning.boards if usual]
+        return [*self.jobs, *follow]
 
     @property
     def reasons(self) -> list[str]:
@@ -76,7 +123,11 @@ class Plan:
     def changes(self) -> list[str]:
         """Why runs are stale: `mine: source of method changed (3 runs)`."""
         found = Counter(f"{planned.cell.method}: {why}" for planned in self.cells for why in planned.stale.values())
-        return [f"{why} ({plural(runs, 'run')})" for why, runs in found.items()]
+        searches = Counter(f"{each.tuning.cell.method}: {each.stale}" for each in self.tunings if each.stale)
+        return [
+            *(f"{why} ({plural(runs, 'run')})" for why, runs in found.items()),
+            *(f"{why} ({plural(number, 'tuning')})" for why, number in searches.items()),
+        ]
 
     def of(self, state: State) -> list[Planned]:
         """The cells in one state."""
@@ -88,7 +139,8 @@ class Plan:
         Raises `LLPBenchError` with the first reason if not a single cell can be run or is done.
         """
         cells = (replace(each, obstacle=find(each.cell)) if each.wanted else each for each in self.cells)
-        plan = Plan(tuple(cells))
+        tunings = (replace(each, obstacle=find(each.tuning.cell)) if each.wanted else each for each in self.tunings)
+        plan = replace(self, cells=tuple(cells), tunings=tuple(tunings))
         if plan.cells and len(plan.of("impossible")) == len(plan.cells):
             raise LLPBenchError(plan.reasons[0])
         return plan
@@ -126,6 +178,66 @@ def make_plan(
     return Plan(tuple(planned))
 
 
+def with_tunings(
+    plan: Plan,
+    tunings: Iterable[Tuning],
+    found: Mapping[str, TuningRecord],
+    *,
+    again: Collection[str] = ("stale",),
+    why_stale: Callable[[TuningRecord], str] = lambda _: "",
+) -> Plan:
+    """The plan with searches, as far as a journal has not `found` what they find. `again`: as for `make_plan`."""
+    planned = []
+    for tuning in tunings:
+        record = found.get(tuning.id)
+        stale = "" if record is None else why_stale(record)
+        kind = "stale" if stale else "done" if record is None or record["status"] == "ok" else "failed"
+        planned.append(PlannedTuning(tuning, record, stale, wanted=record is None or kind in again))
+    return replace(plan, tunings=tuple(planned))
+
+
+def chosen_cells(record: TuningRecord) -> list[Cell]:
+    """The cells whose configurations a search has chosen for its boards, each once."""
+    start, tuning = Cell.of(record["spec"]["cell"]), Tuning.of(record["spec"])
+    chosen = (record["best"].get(name) for name in tuning.boards)
+    cells = (replace(start, params=choice["params"]) for choice in chosen if choice is not None)
+    return list({cell.id: cell for cell in cells}.values())
+
+
+def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
+    """The searches that the settings ask for, one for each cell and regime.
+
+    Raises `LLPBenchError` for a range of a hyperparameter, or of a method, that there is not in this run.
+    """
+    if settings.tune is None:
+        if settings.space:
+            raise LLPBenchError("a search space is given, but no search asked for. Add --tune N.")
+        return []
+    if settings.study is not None:
+        raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
+    from llpbench.tuning.space import fixed, search_space
+
+    overrides = {METHODS.entry(name).name: own for name, own in settings.space.items()}
+    given = {METHODS.entry(name).name: own.keys() for name, own in settings.set.items() if name != "pretraining"}
+    searched = {cell.method for cell in cells}
+    for name in overrides:
+        if name not in searched:
+            raise LLPBenchError(f"space names method {name!r}, which is not part of this run. Add it to --methods.")
+    found = []
+    for cell in cells:
+        own = overrides.get(cell.method, {})
+        space = search_space(cell.method, own)
+        free = {name: each for name, each in space.items() if name not in given.get(cell.method, ())}
+        start = replace(cell, params={**cell.params, **fixed(own)})
+        together = 1 if cell.protocol is None else TOGETHER
+        found += [
+            Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, together)
+            for regime in settings.tune_regimes
+            if free
+        ]
+    return found
+
+
 def expand(settings: Settings) -> list[Cell]:
     """Every cell that the settings name, each once. Methods without an encoder appear once.
 
@@ -142,6 +254,7 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
     """Every combination."""
     methods = METHODS.select(settings.methods)
     params = _params(settings, methods)
+    pretrained = grid(settings.set.get("pretraining", {}))
     return (
         make_cell(
             method,
@@ -150,9 +263,9 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
             bagging=bagging,
             encoder=encoder,
             protocol=settings.protocol,
-            params=params.get(method),
+            params=own,
             pretraining=pretraining,
-            pretraining_params=settings.set.get("pretraining"),
+            pretraining_params=pretraining_params,
         )
         for dataset in DATASETS.select(settings.datasets)
         for bagging in _baggings(settings.baggings)
@@ -160,7 +273,15 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
         for encoder in ENCODERS.select(settings.encoders)
         for pretraining in settings.pretraining
         for method in methods
+        for own in grid(params.get(method, {}))
+        for pretraining_params in pretrained
     )
+
+
+def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of values, where some hyperparameters have a list of several."""
+    lists = [each if isinstance(each, list) else [each] for each in values.values()]
+    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*lists)]
 
 
 def study_cells(settings: Settings) -> list[Cell]:
@@ -241,7 +362,8 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
     if "pretraining" in settings.set:
         from llpbench.blocks.pretraining import PretrainingParams
 
-        read_params(PretrainingParams, settings.set["pretraining"], owner="pretraining")
+        for values in grid(settings.set["pretraining"]):
+            read_params(PretrainingParams, values, owner="pretraining")
     for name in params:
         if name not in methods:
             raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")

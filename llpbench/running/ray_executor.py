@@ -27,8 +27,7 @@ from ray.tune.search import Searcher
 import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record
-from llpbench.running.executors import Listener, RunCell, attempt, failures
+from llpbench.running.executors import Listener, Made, RunCell, do, failed, tell
 from llpbench.running.resources import Resources
 from llpbench.running.schedule import Job, Schedule
 
@@ -161,11 +160,11 @@ class _Events(tune.Callback):  # type: ignore[misc]
         job = trial.config["job"]
         if trial.trial_id not in self._started:  # its process did not even come up
             self._listener.started(job)
-        self._finished(job, failures(job, _misfortune(trial)))
+        self._finished(job, failed(job, _misfortune(trial)))
 
-    def _finished(self, job: Job, records: list[Record]) -> None:
+    def _finished(self, job: Job, made: Made) -> None:
         try:
-            self._listener.finished(job, records)
+            tell(self._listener, job, made)
         except Exception as error:
             self.error = error
             raise
@@ -186,7 +185,7 @@ def _trial(config: dict[str, Any], environment: Environment, folder: Path, run: 
             reported = time.monotonic()
             tune.report({"progress": json.dumps(asdict(epoch))})
 
-    return {"records": json.dumps(attempt(config["job"], environment, report, run))}
+    return {"records": json.dumps(do(config["job"], environment, report, run))}
 
 
 def _misfortune(trial: Any) -> str:

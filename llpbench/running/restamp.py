@@ -274,7 +274,8 @@ def _renew(path: Path, stamps: Mapping[str, Mapping[str, Any]], renewed: Mapping
     for line in path.read_bytes().split(b"\n")[:-1]:
         record = record_in(line, path)
         if record is not None and record == renewed.get(record["run"]):
-            lines.append(to_line({**record, **stamps[record["run"]]}))  # type: ignore[typeddict-item]
+            renewed_record: Any = {**record, **stamps[record["run"]]}
+            lines.append(to_line(renewed_record))
         else:
             lines.append(line + b"\n")
     try:

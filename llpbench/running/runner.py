@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from types import FrameType
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import plural
 from llpbench.results.journal import FILE, Contents, Journal, read
@@ -26,7 +27,7 @@ from llpbench.running.display import Display, duration
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
 from llpbench.running.executors import Executor, HeadStart, Inline
 from llpbench.running.obstacles import downloads, obstacles
-from llpbench.running.planning import Plan, expand, make_plan
+from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available
 from llpbench.running.schedule import Deadline, Job, Schedule
 from llpbench.running.settings import PRETRAINED, Settings
@@ -50,16 +51,23 @@ class RunSummary:
     seeds: tuple[int, ...]
 
     @property
-    def failed(self) -> list[Record]:
-        """The runs of the plan that have failed, now or before."""
-        runs = (planned.cell.run_id(seed) for planned in self.plan.cells for seed in self.seeds)
-        found = (self.contents.records.get(run) for run in runs)
-        return [record for record in found if record is not None and record["status"] != "ok"]
+    def failed(self) -> list[Record | TuningRecord]:
+        """The runs and searches of the plan that have failed, now or before."""
+        made = (self.contents.tunings.get(each.tuning.id) for each in self.plan.tunings)
+        searches = [record for record in made if record is not None]
+        chosen = [cell for record in searches for cell in chosen_cells(record)]
+        runs = {
+            cell.run_id(seed) for cell in (*(each.cell for each in self.plan.cells), *chosen) for seed in self.seeds
+        }
+        found = [self.contents.records[run] for run in runs if run in self.contents.records]
+        every: list[Record | TuningRecord] = [*searches, *found]
+        return [record for record in every if record["status"] != "ok"]
 
     @property
     def incomplete(self) -> bool:
         """Whether something failed or some data could not be had; the impossible, or what is left, is no failure."""
-        unlucky = any(cell.obstacle and not cell.obstacle.lasting for cell in self.plan.cells)
+        met = [*(cell.obstacle for cell in self.plan.cells), *(each.obstacle for each in self.plan.tunings)]
+        unlucky = any(obstacle and not obstacle.lasting for obstacle in met)
         return unlucky or bool(self.failed)
 
 
@@ -72,11 +80,11 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
     cells = expand(settings)
-    records = read(settings.out / FILE).records
-    plan = _plan(settings, cells, records).facing(obstacles(settings.data_dir, load=False))
+    contents = read(settings.out / FILE)
+    plan = _plan(settings, cells, contents).facing(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
-    return plan, _estimator(settings, records, available(settings.device), say).total(plan.jobs)
+    return plan, _estimator(settings, contents.records, available(settings.device), say).total(plan.expected)
 
 
 def run(settings: Settings, display: Display) -> RunSummary:
@@ -88,7 +96,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
     deadline = Deadline.after(settings.time_budget)
     cells = expand(settings)
     with interruptible(), Journal(settings.out) as journal:
-        plan = _plan(settings, cells, journal.contents.records)
+        plan = _plan(settings, cells, journal.contents)
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
@@ -123,7 +131,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         deadline,
         at_least=lambda job: estimator.estimate(job).low,
     )
-    work = _Work(journal, estimator, schedule, display, executor.slots)
+    work = _Work(journal, estimator, schedule, display, executor.slots, partial(_follow, settings, journal.contents))
     for line in filter(None, (note, _compiling(settings, jobs, resources))):
         display.say(line)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
@@ -142,8 +150,16 @@ class _Work:
     """Hears what an executor does: journals it, learns from it, shows it, puts back what ran out of memory."""
 
     def __init__(
-        self, journal: Journal, estimator: Estimator, schedule: Schedule, display: Display, slots: int
+        self,
+        journal: Journal,
+        estimator: Estimator,
+        schedule: Schedule,
+        display: Display,
+        slots: int,
+        follow: Callable[[TuningRecord], list[Job]],
     ) -> None:
+        """`follow`: what is to run because of what a search has found."""
+        self._follow = follow
         self._journal = journal
         self._estimator = estimator
         self._schedule = schedule
@@ -164,14 +180,24 @@ class _Work:
         return replace(total, seconds=max((total.seconds - done) / self._slots, longest))
 
     def started(self, job: Job) -> None:
-        self._running[job.cell.id] = job, time.monotonic()
+        self._running[job.id] = job, time.monotonic()
         self._display.started(job)
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
         self._display.progressed(job, epoch)
 
+    def found(self, job: Job, record: TuningRecord) -> None:
+        del self._running[job.id]
+        self._journal.append_tuning(record)
+        known = {each.id for each in (*(one for one, _ in self._running.values()), *self._schedule.waiting)}
+        follow = [each for each in self._follow(record) if each.id not in known]
+        for each in follow:
+            self._schedule.put(each)
+        self._display.found(job, record, sum(len(each.seeds) for each in follow))
+        self._display.estimate(self.remaining.seconds)
+
     def finished(self, job: Job, records: list[Record]) -> None:
-        del self._running[job.cell.id]
+        del self._running[job.id]
         for record in records:
             self._journal.append(record)
             self._estimator.learn(record)
@@ -186,8 +212,10 @@ class _Work:
 
 def counts(plan: Plan) -> str:
     """`12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`; what is to do is counted once."""
-    jobs = plan.jobs
+    jobs = [job for job in plan.jobs if job.tuning is None]
     parts = [f"{plural(sum(len(job.seeds) for job in jobs), 'run')} to do in {plural(len(jobs), 'cell')}"]
+    if plan.searches:
+        parts.insert(0, f"{plural(len(plan.searches), 'tuning')} to do, whose choices are run then")
     again = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
     if again:
         parts.append(f"{again:,} of them stale")
@@ -211,8 +239,26 @@ def about(estimate: Estimate) -> str:
     return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
 
-def _plan(settings: Settings, cells: list[Cell], records: Mapping[str, Record]) -> Plan:
-    return make_plan(cells, settings.seeds, records, again=settings.again, why_stale=comparison())
+def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
+    """The cells, the searches for their hyperparameters, and what the searches that have been made have chosen."""
+    compared = comparison()
+    tunings = tunings_of(settings, cells)
+    searched = with_tunings(Plan(()), tunings, contents.tunings, again=settings.again, why_stale=compared)
+    if settings.tune_only:
+        return searched
+    made = (each.record for each in searched.tunings if each.record is not None and not each.wanted)
+    chosen = (cell for record in made if record["status"] == "ok" for cell in chosen_cells(record))
+    every = {cell.id: cell for cell in (*cells, *chosen)}
+    plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=compared)
+    return replace(plan, tunings=searched.tunings, seeds=len(settings.seeds))
+
+
+def _follow(settings: Settings, contents: Contents, record: TuningRecord) -> list[Job]:
+    """What is to run because of what a search has found."""
+    if settings.tune_only or record["status"] != "ok":
+        return []
+    cells = chosen_cells(record)
+    return make_plan(cells, settings.seeds, contents.records, again=settings.again, why_stale=comparison()).jobs
 
 
 def _estimator(

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from llpbench.core.cell import Cell
 from llpbench.core.text import plural
+from llpbench.core.tuning import Tuning
 
 _SOON = 20.0
 """seconds that the cheap jobs take together, at most"""
@@ -21,14 +22,23 @@ _SOON = 20.0
 
 @dataclass(frozen=True)
 class Job:
-    """A cell with the seeds to run."""
+    """A cell with the seeds to run, or a search for its hyperparameters."""
 
     cell: Cell
     seeds: tuple[int, ...]
     alone: bool = False
     """a second attempt after running out of memory, with nothing else beside it"""
+    tuning: Tuning | None = None
+    """the search that is to be made, on its own seed; None: the runs of the cell"""
+
+    @property
+    def id(self) -> str:
+        """Names it among the jobs of a run."""
+        return self.cell.id if self.tuning is None else self.tuning.id
 
     def __str__(self) -> str:
+        if self.tuning is not None:
+            return str(self.tuning)
         return f"{self.cell} ({plural(len(self.seeds), 'seed')})"
 
 
@@ -68,7 +78,7 @@ class Schedule:
         each = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
         jobs = [job for _, job in each]
         number = sum(end <= _SOON for end in accumulate(length for length, _ in each))
-        self._cheap = {job.cell.id for job in jobs[:number]}
+        self._cheap = {job.id for job in jobs[:number]}
         first = max(number, 1)  # even if it is not cheap: the board is not to stay empty for long
         self._queue = [*jobs[:first], *reversed(jobs[first:])]
         self.left: list[Job] = []
@@ -81,7 +91,7 @@ class Schedule:
 
     def is_cheap(self, job: Job) -> bool:
         """Whether it is one of those that take no longer than seconds together."""
-        return job.cell.id in self._cheap
+        return job.id in self._cheap
 
     def put(self, job: Job) -> None:
         """Add a job at the end."""

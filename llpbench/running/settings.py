@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
+from llpbench.core.tuning import SAMPLERS, TUNING_SEED
 from llpbench.running import flags as reading
 from llpbench.running.flags import Reader
 
@@ -49,6 +51,8 @@ PRETRAININGS = ("none", "self", "bag", "self+bag")
 """what an encoder may start from: nothing, or weights pretrained on these tasks (`pretraining.py`)"""
 PRETRAINED = "pretrained"
 """folder of pretrained encoders inside an output folder"""
+SEARCHES = "tuning"
+"""folder of searches for hyperparameters inside an output folder"""
 PLOTS = "plots"
 """folder of plots inside an output folder, unless another is named"""
 
@@ -73,6 +77,17 @@ class Settings:
     patience: int | None = None
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """hyperparameters that differ from their defaults, by method; those of `pretraining` likewise"""
+    tune: int | None = None
+    """trials of a search for the hyperparameters of each cell; None: there is none"""
+    tune_regimes: tuple[Regime, ...] = ("fine", "coarse")
+    """by what validation there is one: `fine`, `coarse`"""
+    tune_sampler: str = "tpe"
+    tune_seed: int = TUNING_SEED
+    """of the split that trials are trained on: none of `seeds`"""
+    tune_only: bool = False
+    """searches are made, but nothing that they choose is run, nor anything else (`llpbench tune`)"""
+    space: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """what is searched instead of what methods declare, by method"""
     out: Path = Path("results")
     device: str = "auto"
     threads: int = 1
@@ -112,6 +127,7 @@ class Settings:
             compile=self.compile,
             data_dir=self.data_dir,
             pretrained=str((self.out / PRETRAINED).absolute()),
+            tuning=str((self.out / SEARCHES).absolute()),
             plugins=self.plugin,
         )
 
@@ -124,8 +140,9 @@ class Option:
     """as the flag (`--name`) and the key of the configuration file are written"""
     read: Reader
     help: str
-    form: Literal["value", "switch", "many"] = "value"
-    """`switch`: --name/--no-name; `many`: may be repeated, and adds to what the file says"""
+    form: Literal["value", "switch", "many", "file"] = "value"
+    """`switch`: --name/--no-name; `many`: may be repeated, and adds to what the file says; `file`: no flag, only in the
+    file"""
     metavar: str = "TEXT"
 
 
@@ -149,10 +166,15 @@ OPTIONS: dict[str, Option] = {
         Option(
             "set",
             reading.params,
-            "A hyperparameter: METHOD.PARAM=VALUE, or pretraining.PARAM=VALUE.",
+            "A hyperparameter: METHOD.PARAM=VALUE, or pretraining.PARAM=VALUE; several values as A,B,C.",
             form="many",
             metavar="M.P=V",
         ),
+        Option("tune", reading.count, "Search the hyperparameters of each cell, with so many trials.", metavar="N"),
+        Option("tune-regimes", reading.some_of("fine", "coarse"), "By what validation: fine, coarse.", metavar="NAMES"),
+        Option("tune-sampler", reading.one_of(*SAMPLERS), "What proposes trials: tpe or random.", metavar="NAME"),
+        Option("tune-seed", reading.number, "Seed of the split of trials, none of --seeds.", metavar="N"),
+        Option("space", reading.space, "Search ranges by method and hyperparameter.", form="file"),
         Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
         Option("device", reading.device, "auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
         Option("threads", reading.count, "CPU threads of one cell.", metavar="N"),
@@ -204,6 +226,11 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         values = _over(values, layer)
     narrowed = frozenset({*told, *flags})
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+    if settings.tune and settings.tune_seed in settings.seeds:
+        raise LLPBenchError(
+            f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results are to be reported on seeds "
+            "that no search has seen."
+        )
     if settings.keep_stale and "stale" in settings.retry:
         raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
     return settings

@@ -234,9 +234,9 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
         fitted = time.perf_counter()
-        proba = [_checked(predictor, task.validation, task)]
+        proba = [proba_of(predictor, task.validation, task)]
         judged = time.perf_counter()
-        proba.append(_checked(predictor, task.test, task))
+        proba.append(proba_of(predictor, task.test, task))
         predicted = time.perf_counter()
     except LLPBenchError:
         raise
@@ -262,7 +262,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     )
 
 
-def _checked(predictor: Predictor, holdout: Holdout, task: Task) -> FloatArray:
+def proba_of(predictor: Predictor, holdout: Holdout, task: Task) -> FloatArray:
+    """What a direct method makes of rows. Raises `ValueError` if that is of another shape, or not finite."""
     proba, expected = predictor(holdout.rows), (len(holdout.rows.numeric), task.schema.classes)
     if proba.shape != expected or not np.isfinite(proba).all():
         raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")

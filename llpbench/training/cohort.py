@@ -9,6 +9,7 @@ from torch import Tensor
 
 from llpbench.core.bags import Bags
 from llpbench.core.cell import Protocol
+from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now, Stage
 from llpbench.core.ranges import continuous
@@ -58,6 +59,9 @@ class Cohort:
         together = self.schema.rows_per_step if interaction else None
         self.prediction = Prediction(self.map, self.data.prior, together or PREDICT_ROWS)
         self.validation = Validation([task.validation for task in tasks], device)
+        fine: tuple[Regime, ...] = ("fine",) if self.validation.labelled else ()
+        self.regimes: tuple[Regime, ...] = (*fine, "coarse")
+        """whose criteria watch the training: for a fine-grained one, labels of validation rows are needed"""
         self.losses = compiled(self._losses) if machine.compiled else self._losses
         """as `_losses`"""
         self.judging = self.prediction

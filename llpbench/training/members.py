@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell
+from llpbench.core.criteria import Criterion
 from llpbench.core.method import Method
 from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.ranges import read_params
@@ -39,10 +40,25 @@ class Outcome:
 
     failure: str = ""
     """why it failed, with the epoch; "" if it did not"""
+    stopped: bool = False
+    """whether it had to leave at a rung (`Rungs`); it then takes no part in later stages"""
     epochs: int = 0
     """epochs trained, over all stages; those that are run for each validation regime count for each"""
     selected: dict[str, Selected] = field(default_factory=dict)
     """by criterion, of the last stage"""
+
+
+class Rungs(Protocol):
+    """Decides, after some epochs of the first judged stage, which members go on."""
+
+    @property
+    def criterion(self) -> Criterion:
+        """By which they are compared."""
+        ...
+
+    def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
+        """Who leaves, of the members of which this is the best value of the criterion in so many epochs."""
+        ...
 
 
 def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
@@ -20,11 +20,11 @@ from torch import Tensor
 
 from llpbench.core.bags import FloatArray, Holdout
 from llpbench.core.cell import Epoch
-from llpbench.core.criteria import CRITERIA
+from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.method import Pairs, Reports, Stage
 from llpbench.core.seeding import generator
 from llpbench.training.cohort import Cohort
-from llpbench.training.members import Outcome
+from llpbench.training.members import Outcome, Rungs
 from llpbench.training.objective import Weights, explained, log_proba, pseudo_pairs, representation
 from llpbench.training.selection import HANDOVER, Selected
 from llpbench.training.stage import StageRun
@@ -37,24 +37,29 @@ OnEpoch = Callable[[Epoch], None] | None
 class Population(Cohort):
     """Members trained together by the stages of their method, and what they make of rows."""
 
-    def train(self, on_epoch: OnEpoch = None) -> list[Outcome]:
+    def train(
+        self, on_epoch: OnEpoch = None, *, rungs: Rungs | None = None, regimes: Collection[Regime] | None = None
+    ) -> list[Outcome]:
         """Run every stage of the method; what became of each member, in order.
 
         What comes after a judged stage starts from its best weights, which depend on the validation regime: it is run
-        once for each, and gives the results of that regime's criteria.
+        once for each, and gives the results of that regime's criteria. `regimes`: those that are wanted, if not all
+        that can be had. At `rungs`, which are of the first judged stage, members may have to leave.
         """
+        if regimes is not None:
+            self.regimes = tuple(regime for regime in self.regimes if regime in regimes)
         stages = self.method.stages
         judged = next((n for n, stage in enumerate(stages) if stage.judged), len(stages))
         for stage in stages[: judged + 1]:
-            self.run(stage, self.state, on_epoch)
+            self.run(stage, self.state, on_epoch, rungs)
         if later := stages[judged + 1 :]:
             self._run_for_each_regime(later, on_epoch)
         return self.outcomes
 
-    def run(self, stage: Stage, state: State, on_epoch: OnEpoch = None) -> None:
+    def run(self, stage: Stage, state: State, on_epoch: OnEpoch = None, rungs: Rungs | None = None) -> None:
         """Run one stage, from a state and into it."""
-        if any(not outcome.failure for outcome in self.outcomes):
-            StageRun(self, stage, state).run(on_epoch)
+        if any(not (outcome.failure or outcome.stopped) for outcome in self.outcomes):
+            StageRun(self, stage, state).run(on_epoch, rungs)
 
     def predict(self, number: int, weights: Tensor, holdout: Holdout) -> tuple[FloatArray, FloatArray]:
         """What a member with parameters `weights` [n, parameters] makes of rows.
@@ -99,7 +104,7 @@ class Population(Cohort):
         before, seconds = [outcome.selected for outcome in self.outcomes], dict(self.seconds)
         start = self.state
         results: list[dict[str, Selected]] = [{} for _ in self.members]
-        regimes = {regime: name for regime, name in HANDOVER.items() if regime == "coarse" or self.validation.labelled}
+        regimes = {regime: name for regime, name in HANDOVER.items() if regime in self.regimes}
         for regime, handover in regimes.items():
             for outcome, selected in zip(self.outcomes, before, strict=True):  # nothing of the other regime is left
                 outcome.selected = selected
@@ -118,7 +123,8 @@ class Population(Cohort):
                 own = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
                 result |= {name: dataclasses.replace(choice, training=regime) for name, choice in own.items()}
         for outcome, result in zip(self.outcomes, results, strict=True):
-            outcome.selected = result
+            if not outcome.stopped:
+                outcome.selected = result
         for name, first in seconds.items():  # of one regime: nobody needs both
             self.seconds[name] = first + (self.seconds[name] - first) / len(regimes)
 

@@ -6,6 +6,7 @@ selects is what a run with this criterion alone would have selected. A run ends 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,11 +39,13 @@ class Selected:
 class Selection:
     """The best epochs and weights of several members, by criterion."""
 
-    def __init__(self, members: int, patience: int, theta: Tensor, *, labelled: bool = True) -> None:
-        """`theta` [members, parameters]: kept by a criterion that is never a number; without labels of validation rows
-        (`labelled`) there are coarse-grained criteria alone."""
+    def __init__(
+        self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(HANDOVER)
+    ) -> None:
+        """`theta` [members, parameters]: kept by a criterion that is never a number; `regimes`: whose criteria watch,
+        without labels of validation rows the coarse-grained ones alone."""
         self.patience = patience
-        self.criteria = {name: each for name, each in CRITERIA.items() if labelled or each.regime == "coarse"}
+        self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
         shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
         self.value = np.full(shape, np.nan)

@@ -21,6 +21,7 @@ from llpbench.core.cell import Epoch
 from llpbench.core.method import Method, Now, Stage
 from llpbench.core.model import Network
 from llpbench.training.cohort import Cohort
+from llpbench.training.members import Rungs
 from llpbench.training.objective import OfMember, Weights, explained, log_proba
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
@@ -37,27 +38,29 @@ class StageRun:
     def __init__(self, cohort: Cohort, stage: Stage, state: State) -> None:
         self.cohort, self.stage, self.state = cohort, stage, state
         self.method, self.device = cohort.method, cohort.machine.device
-        active = [number for number, outcome in enumerate(cohort.outcomes) if not outcome.failure]
+        outcomes = enumerate(cohort.outcomes)
+        active = [number for number, outcome in outcomes if not (outcome.failure or outcome.stopped)]
         self.slots = torch.tensor(active, device=self.device)
         """[n] the members still in the stack, by number"""
         self.theta = state.weights[self.slots].clone().requires_grad_()
         """[n, parameters] of these members"""
         self.optimisers = self._optimisers()
         """one a phase; phases of one player share theirs"""
-        self.selection = Selection(
-            len(active), cohort.protocol.patience, self.theta, labelled=cohort.validation.labelled
-        )
+        self.selection = Selection(len(active), cohort.protocol.patience, self.theta, cohort.regimes)
         self.epochs = stage.epochs or cohort.protocol.epochs
         self._cold = True
         """whether the next step is the first of its kind, in which compilation and the like take place"""
         self._hears_steps = type(self.method).after_step is not Method.after_step
 
-    def run(self, on_epoch: Callable[[Epoch], None] | None = None) -> None:
-        """Train until every member has settled, or for all epochs; writes into the state and the outcomes."""
-        with explained():
-            self._run(on_epoch)
+    def run(self, on_epoch: Callable[[Epoch], None] | None = None, rungs: Rungs | None = None) -> None:
+        """Train until every member has settled, or for all epochs; writes into the state and the outcomes.
 
-    def _run(self, on_epoch: Callable[[Epoch], None] | None) -> None:
+        At `rungs`, of a judged stage, members may have to leave before.
+        """
+        with explained():
+            self._run(on_epoch, rungs)
+
+    def _run(self, on_epoch: Callable[[Epoch], None] | None, rungs: Rungs | None) -> None:
         start = time.perf_counter()
         for epoch in range(self.epochs):
             if epoch == 0 or (self.stage.refresh is not None and epoch % self.stage.refresh == 0):
@@ -68,6 +71,8 @@ class StageRun:
             if on_epoch is not None:
                 value = float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
                 on_epoch(Epoch(epoch, self.epochs, name, value, int((~self.selection.done).sum())))
+            if self.stage.judged and rungs is not None:
+                self._stop_at_rung(rungs, epoch + 1)
             if self.selection.done.all():
                 break
             if self.stage.judged:
@@ -194,6 +199,26 @@ class StageRun:
             if not np.isfinite(losses[position]):
                 outcome.failure = f"the loss was not finite in epoch {epoch} of stage {self.stage.name!r}"
                 self.selection.give_up(position)
+
+    def _stop_at_rung(self, rungs: Rungs, epochs: int) -> None:
+        """Let those members leave that a rung stops; all are compared, also those that have settled before."""
+        outcomes, name = self.cohort.outcomes, rungs.criterion.name
+        best = {
+            number: outcome.selected[name].value
+            for number, outcome in enumerate(outcomes)
+            if outcome.selected and not (outcome.failure or outcome.stopped)
+        }
+        positions = {number: position for position, number in enumerate(self.slots.tolist())}
+        row = list(self.selection.criteria).index(name)
+        best |= {
+            number: float(self.selection.value[row, position])
+            for number, position in positions.items()
+            if not outcomes[number].failure and not outcomes[number].stopped
+        }
+        for number in rungs.leaving(epochs, best):
+            outcomes[number].stopped = True
+            if number in positions:
+                self.selection.give_up(positions[number])
 
     def _drop_finished(self) -> None:
         """Take finished members out of the stack: at once, or by halves where a new size must be compiled."""

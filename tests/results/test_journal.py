@@ -136,7 +136,7 @@ def test_a_corrupt_line_is_reported_and_the_others_survive(tmp_path: Path, damag
     "changes", [{"run": "another"}, {"status": "fine"}, {"results": None}, {"seed": "1"}, {"spec": []}]
 )
 def test_a_line_that_is_no_whole_record_is_corrupt(tmp_path: Path, changes: dict[str, object]) -> None:
-    path = write(tmp_path, to_line(RECORDS[0]), to_line({**RECORDS[1], **changes}))  # type: ignore[typeddict-item]
+    path = write(tmp_path, to_line(RECORDS[0]), to_line({**RECORDS[1], **changes}))  # type: ignore[arg-type]
     contents = read(path)
     assert list(contents.records.values()) == RECORDS[:1]
     assert "line 2 of" in contents.warnings[0]

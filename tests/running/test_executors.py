@@ -14,7 +14,7 @@ from factory import make_cell_of, make_record
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source import cell_sources
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import HeadStart, Inline, attempt
@@ -45,6 +45,9 @@ class Diary:
         self.records += records
         if self.schedule is not None and any(record["status"] == "out-of-memory" for record in records):
             self.schedule.put(Job(job.cell, job.seeds, alone=True))
+
+    def found(self, job: Job, record: TuningRecord) -> None:
+        self.lines.append(f"found {job.cell.bag_size} {record['status']}")
 
 
 def scripted(

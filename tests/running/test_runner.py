@@ -18,7 +18,7 @@ from factory import make_record
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
@@ -64,6 +64,9 @@ class Silent:
     def progressed(self, job: Job, epoch: Epoch) -> None: ...
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:  # noqa: ARG002
+        self.jobs.append(str(job))
+
+    def found(self, job: Job, record: TuningRecord, more: int) -> None:  # noqa: ARG002
         self.jobs.append(str(job))
 
 

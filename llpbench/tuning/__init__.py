@@ -1,0 +1,1 @@
+"""Tuning: hyperparameters searched by Optuna, many trials trained as one population."""

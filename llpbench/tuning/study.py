@@ -1,0 +1,121 @@
+"""A tuning from beginning to end: round after round, and the journal's line of what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from llpbench.core.cell import Environment, Epoch
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.method import DirectMethod
+from llpbench.core.provenance import utc_now
+from llpbench.core.record import SCHEMA, Chosen, TuningRecord
+from llpbench.core.registry import METHODS, load_plugin
+from llpbench.core.tuning import Trial, Tuning
+from llpbench.training.cells import limit_threads, make_task, pick_machine
+from llpbench.training.compilation import keep_compiled_code, repays
+from llpbench.training.device import Machine, hardware_facts, keep_freed_memory, peak_memory_mb
+from llpbench.training.pretrained import Pretrainer
+from llpbench.training.stamp import cell_facts
+from llpbench.tuning.search import Search, opened
+from llpbench.tuning.trials import Bench, without_test
+
+
+def run_tuning(
+    tuning: Tuning, environment: Environment, on_epoch: Callable[[Epoch], None] | None = None
+) -> TuningRecord:
+    """Make what trials are missing, and say which configuration each criterion chooses.
+
+    What goes wrong in a trial is a failed trial. Raises `LLPBenchError` for bad input.
+    """
+    for plugin in environment.plugins:
+        load_plugin(plugin)
+    keep_freed_memory()
+    keep_compiled_code()
+    machine = pick_machine(tuning.cell, environment)
+    folder = Path(environment.tuning) if environment.tuning else None
+    facts = cell_facts(tuning.cell)  # first: what is edited while this trains is not what trained
+    with limit_threads(environment.threads), opened(tuning, folder) as search:
+        bench = _bench(tuning, environment, machine, on_epoch)
+        machine = bench.machine
+        trials = _make(search, bench)
+    hardware = hardware_facts(machine.device, environment.threads, machine.compiled, tuning.cell.precision)
+    return tuning_record(
+        tuning, trials, facts | {"hardware": hardware, "memory_mb": _rounded(peak_memory_mb(machine.device))}
+    )
+
+
+def _make(search: Search, bench: Bench) -> list[Trial]:
+    bench.earlier += search.made
+    while asked := search.ask():
+        search.tell(bench.make(asked))
+    return search.made[: search.tuning.trials]
+
+
+def _bench(
+    tuning: Tuning, environment: Environment, machine: Machine, on_epoch: Callable[[Epoch], None] | None
+) -> Bench:
+    cell, declared = tuning.cell, METHODS.get(tuning.cell.method)
+    whole = make_task(cell, tuning.seed, declared.supervision, environment.data_dir)
+    bench = Bench(tuning, without_test(whole, tuning), machine, on_epoch=on_epoch)
+    if issubclass(declared, DirectMethod):
+        return bench
+    if environment.compile is None and machine.device.type == "cpu":
+        bench.machine = replace(machine, compiled=repays(cell, {tuning.seed: whole}))
+    bench.most = environment.members if declared.stackable else 1
+    if cell.pretraining != "none":
+        bags = whole if declared.supervision == "bags" else make_task(cell, tuning.seed, "bags", environment.data_dir)
+        kept = Path(environment.pretrained) if environment.pretrained else None
+        bench.pretrain = Pretrainer(cell, {tuning.seed: bags}, kept, bench.machine, on_epoch)
+    return bench
+
+
+def tuning_record(tuning: Tuning, trials: Sequence[Trial], facts: dict[str, Any], reason: str = "") -> TuningRecord:
+    """The journal's line: failed only if there is not one trial to choose; `reason`: why, if that is known."""
+    best = {name: choice for name in tuning.criteria if (choice := _best(tuning, trials, name)) is not None}
+    reasons = [f"trial {trial.number}: {trial.reason}" for trial in trials if trial.reason]
+    record: TuningRecord = {
+        "schema": SCHEMA,
+        "tuning": tuning.id,
+        "spec": tuning.spec,
+        "status": "ok" if best else "failed",
+        "reason": "" if best else next(iter(filter(None, [reason, *reasons])), "no trial gave a value"),
+        "best": best,
+        "trials": [_line(trial) for trial in trials],
+        "times": {"total": round(sum(trial.seconds for trial in trials), 4)},
+        "epochs": sum(trial.epochs for trial in trials),
+        "finished": utc_now(),
+        **facts,  # type: ignore[typeddict-item]
+    }
+    record["libraries"] = {**record["libraries"], "optuna": optuna.__version__}
+    return record
+
+
+def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | None:
+    """Of the trials that were not stopped the one with the best value; of equals the first."""
+    best: Trial | None = None
+    for trial in trials:
+        if trial.status != "ok" or criterion not in trial.values:
+            continue
+        if best is None or CRITERIA[criterion].better(trial.values[criterion], best.values[criterion]):
+            best = trial
+    if best is None:
+        return None
+    cell = replace(tuning.cell, params={**tuning.cell.params, **best.params})
+    default = next((trial for trial in trials if trial.number == 0), None)
+    usual = None if default is None else default.values.get(criterion)
+    return Chosen(
+        trial=best.number, cell=cell.id, params=dict(cell.spec["params"]), value=best.values[criterion], default=usual
+    )
+
+
+def _line(trial: Trial) -> dict[str, Any]:
+    return asdict(trial) | {"rungs": [list(rung) for rung in trial.rungs], "seconds": round(trial.seconds, 4)}
+
+
+def _rounded(megabytes: float | None) -> float | None:
+    return None if megabytes is None else round(megabytes, 1)

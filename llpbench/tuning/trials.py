@@ -1,0 +1,157 @@
+"""Trials of one architecture, trained as one population on the tuning's own split; of direct methods, one by one.
+
+Their task holds no test rows, and in the coarse-grained regime no label of a validation row.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from llpbench.core.bags import Task
+from llpbench.core.cell import Cell, Epoch
+from llpbench.core.criteria import Criterion
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import DirectMethod, Method
+from llpbench.core.metrics import holdout_criteria
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
+from llpbench.core.seeding import generator
+from llpbench.core.text import fault
+from llpbench.core.tuning import Trial, Tuning
+from llpbench.training.cells import proba_of
+from llpbench.training.device import Machine, is_out_of_memory
+from llpbench.training.members import Outcome, Trainee, encoder_factory
+from llpbench.training.population import Population
+from llpbench.training.pretrained import Pretrained
+from llpbench.tuning.halving import Halving
+
+OnEpoch = Callable[[Epoch], None] | None
+
+
+def without_test(task: Task, tuning: Tuning) -> Task:
+    """A task as a tuning may see it: validation rows stand in for test rows, labels only where the regime allows."""
+    validation = task.validation if tuning.regime == "fine" else replace(task.validation, labels=None)
+    return replace(task, validation=validation, test=validation, train_labels=None)
+
+
+@dataclass
+class Bench:
+    """Where the trials of a tuning are made."""
+
+    tuning: Tuning
+    task: Task
+    machine: Machine
+    most: int | None = None
+    """members trained together; None: all that are given"""
+    pretrain: Callable[[Sequence[int]], Mapping[int, Pretrained]] | None = None
+    on_epoch: OnEpoch = None
+    earlier: list[Trial] = field(default_factory=list)
+    """trials made before, with which those at a rung are compared"""
+
+    def make(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials, made: with what became of each."""
+        if self.tuning.cell.protocol is None:
+            made = [self._fit(trial) for trial in trials]
+        else:
+            most = self.most or len(trials)
+            groups = [trials[start : start + most] for start in range(0, len(trials), most)]
+            made = [trial for group in groups for trial in self._train(group)]
+        return made
+
+    def _halving(self, trials: Sequence[Trial]) -> Halving:
+        """Compares with all that was made before; the configuration that the search started from always goes on."""
+        first = {trial.number for trial in trials if trial.number == 0}
+        halving = Halving(self.tuning.guide, self.tuning.rungs, self.tuning.eta, protected=first)
+        for trial in self.earlier:
+            halving.remember(trial.rungs)
+        return halving
+
+    def _train(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Together; what cannot be trained so with half as many at once, down to one."""
+        clock, halving = time.perf_counter(), self._halving(trials)
+        try:
+            outcomes = self._together(trials, halving)
+        except LLPBenchError:
+            raise
+        except Exception as error:
+            if len(trials) == 1:
+                status = "out-of-memory" if is_out_of_memory(error) else "failed"
+                return [replace(trials[0], status=status, reason=fault(error), seconds=time.perf_counter() - clock)]
+        else:
+            seconds = (time.perf_counter() - clock) / len(trials)
+            joined = zip(trials, outcomes, strict=True)
+            made = [self._told(trial, outcome, halving.reached[trial.number], seconds) for trial, outcome in joined]
+            self.earlier += made
+            return made
+        if self.machine.device.type == "cuda":
+            torch.cuda.empty_cache()
+        half = (len(trials) + 1) // 2
+        return [*self._train(trials[:half]), *self._train(trials[half:])]
+
+    def _together(self, trials: Sequence[Trial], halving: Halving) -> list[Outcome]:
+        cell = self.tuning.cell
+        assert cell.protocol is not None
+        seed = self.tuning.seed
+        start = self.pretrain([seed])[seed].weights if self.pretrain else None
+        methods = [_method(cell, trial.params) for trial in trials]
+        members = [Trainee(seed, method, self.task, start) for method in methods]
+        population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
+        rungs = _Numbered(halving, [trial.number for trial in trials])
+        return population.train(self.on_epoch, rungs=rungs, regimes=(self.tuning.regime,))
+
+    def _fit(self, trial: Trial) -> Trial:
+        """A direct method: fitted, and judged on the validation rows."""
+        cell, clock = self.tuning.cell, time.perf_counter()
+        declared = METHODS.get(cell.method)
+        try:
+            method: DirectMethod = declared(read_params(declared.Params, {**cell.params, **trial.params}, cell.method))
+            predict = method.fit(self.task.train, self.task.schema, generator(self.tuning.seed, "training"))
+            values = holdout_criteria(proba_of(predict, self.task.validation, self.task), self.task.validation)
+        except LLPBenchError:
+            raise
+        except Exception as error:
+            status = "out-of-memory" if is_out_of_memory(error) else "failed"
+            return replace(trial, status=status, reason=fault(error), seconds=time.perf_counter() - clock)
+        return replace(trial, status="ok", values=self._values(values), seconds=time.perf_counter() - clock)
+
+    def _told(self, trial: Trial, outcome: Outcome, rungs: Sequence[tuple[int, float]], seconds: float) -> Trial:
+        reached = tuple((epochs, value if math.isfinite(value) else None) for epochs, value in rungs)
+        made = replace(trial, epochs=outcome.epochs, rungs=reached, seconds=seconds)
+        if outcome.failure:
+            return replace(made, status="failed", reason=outcome.failure)
+        values = self._values({name: choice.value for name, choice in outcome.selected.items()})
+        return replace(made, status="stopped" if outcome.stopped else "ok", values=values)
+
+    def _values(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Those of the regime's criteria that are numbers."""
+        own = ((name, values.get(name, math.nan)) for name in self.tuning.criteria)
+        return {name: float(value) for name, value in own if math.isfinite(value)}
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """Rungs as a population asks for them, whose members are numbered anew."""
+
+    halving: Halving
+    numbers: Sequence[int]
+
+    @property
+    def criterion(self) -> Criterion:
+        return self.halving.criterion
+
+    def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
+        position = {number: position for position, number in enumerate(self.numbers)}
+        named = {self.numbers[member]: value for member, value in values.items()}
+        return {position[number] for number in self.halving.leaving(epochs, named)}
+
+
+def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
+    declared = METHODS.get(cell.method)
+    method: Method = declared(read_params(declared.Params, {**cell.params, **params}, owner=cell.method))
+    return method

@@ -1,0 +1,130 @@
+"""A search is the same however often it is interrupted, and wherever."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.tuning import Trial, Tuning
+from llpbench.training.specification import make_cell
+from llpbench.tuning import search as searching
+from llpbench.tuning.search import Search, opened
+from llpbench.tuning.space import search_space
+
+CELL = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp")
+TUNING = Tuning(CELL, "fine", 23, search_space("tabllp-bdc"), together=4)
+
+
+class Killed(BaseException):
+    """As SIGKILL would: nothing that stands behind is run."""
+
+
+def made(trials: Sequence[Trial]) -> list[Trial]:
+    """What became of trials, as a function of their configurations alone."""
+    told = []
+    for trial in trials:
+        value = 1 / (1 + abs(trial.params["learning_rate"] - 0.0007) * 1e3) - 0.1 * trial.params["dropout"]
+        kind = trial.number % 4
+        if kind == 1 and trial.number:
+            told.append(replace(trial, status="stopped", values={"auc": value}, rungs=((3, value / 2), (9, value))))
+        elif trial.number == 6:
+            told.append(replace(trial, status="failed", reason="the loss was not finite in epoch 0"))
+        else:
+            told.append(replace(trial, status="ok", values={"auc": value}, epochs=30, rungs=((3, value / 2),)))
+    return told
+
+
+def finish(search: Search) -> list[Trial]:
+    while asked := search.ask():
+        search.tell(made(asked))
+    return search.made
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> list[Trial]:
+    with opened(TUNING, None) as search:
+        return finish(search)
+
+
+def test_trials_are_numbered_and_the_first_is_the_default(undisturbed: list[Trial]) -> None:
+    assert [trial.number for trial in undisturbed] == list(range(23))
+    assert all(CELL.params[name] == value for name, value in undisturbed[0].params.items())
+    assert len({str(trial.params) for trial in undisturbed}) == 23
+
+
+def test_trials_of_a_round_have_one_architecture(undisturbed: list[Trial]) -> None:
+    for start in range(0, 23, 4):
+        round_ = undisturbed[start : start + 4]
+        shared = {(trial.params["objective"], trial.params["dropout"], trial.params["hidden"]) for trial in round_}
+        assert len(shared) == 1
+        assert len({trial.params["learning_rate"] for trial in round_}) == len(round_)
+
+
+def test_a_file_holds_the_same_search(tmp_path: Path, undisturbed: list[Trial]) -> None:
+    with opened(TUNING, tmp_path) as search:
+        assert finish(search) == undisturbed
+    with opened(TUNING, tmp_path) as search:
+        assert search.ask() == []
+        assert search.made == undisturbed
+
+
+def test_a_longer_search_goes_on_where_a_shorter_one_ended(tmp_path: Path, undisturbed: list[Trial]) -> None:
+    with opened(replace(TUNING, trials=12), tmp_path) as search:
+        assert finish(search) == undisturbed[:12]
+    with opened(TUNING, tmp_path) as search:
+        assert finish(search) == undisturbed
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_a_search_that_is_killed_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial], first: int
+) -> None:
+    """Killed at some hundredth write to Optuna's file, before or after it, with a torn line behind."""
+    append = searching.JournalFileBackend.append_logs
+    moments = itertools.cycle([97 + 7 * first, 3, 131, 41 + first, 11, 150])
+    kills = 0
+    left: Iterator[int] = iter(())
+
+    def torn(self: object, logs: list[dict[str, object]]) -> None:
+        nonlocal left
+        if next(left, None) is None:
+            path = next(tmp_path.glob("*.log"))
+            if first % 2:
+                append(self, logs)
+            with path.open("ab") as file:
+                file.write(b'{"op_code": 4, "wor')
+            raise Killed
+        append(self, logs)
+
+    monkeypatch.setattr(searching.JournalFileBackend, "append_logs", torn)
+    found = None
+    while found is None:
+        left = iter(range(next(moments)))
+        try:
+            with opened(TUNING, tmp_path) as search:
+                found = finish(search)
+        except Killed:
+            kills += 1
+            assert kills < 200, "it gets nowhere"
+    assert found == undisturbed
+    assert kills >= 4
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    with opened(TUNING, tmp_path), pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
+        pass
+
+
+def test_random_search_depends_on_nothing_that_was_told(tmp_path: Path) -> None:
+    tuning = replace(TUNING, sampler="random", trials=12)
+    with opened(tuning, tmp_path) as search:
+        first = finish(search)
+    with opened(tuning, None) as search:
+        while asked := search.ask():
+            search.tell([replace(trial, status="failed", reason="x") for trial in asked])
+        assert [trial.params for trial in search.made] == [trial.params for trial in first]

@@ -1,0 +1,93 @@
+"""Search spaces: what methods declare, what a configuration overrides, and what a trial is given of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import optuna
+import pytest
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
+from llpbench.training.specification import make_cell
+from llpbench.tuning.space import applies, architecture, fixed, proposal, search_space, suggest, with_default
+
+BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
+
+
+def proposals(method: str, number: int = 60) -> list[dict[str, Any]]:
+    params = make_cell(method, "adult", bag_size=256, encoder="mlp").params
+    space = with_default(search_space(method), params)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    return [suggest(study.ask(), space, params) for _ in range(number)]
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_every_method_can_take_what_is_proposed(method: str) -> None:
+    declared = METHODS.get(method).Params
+    for chosen in proposals(method, 20):
+        read = read_params(declared, chosen, owner=method)
+        assert {name: getattr(read, name) for name in chosen} == chosen
+
+
+def test_what_means_nothing_beside_the_others_is_not_searched() -> None:
+    for chosen in proposals("tabllp-bdc"):
+        objective = chosen["objective"]
+        assert ("margin" in chosen) is (objective == "cosine-embedding")
+        assert ("temperature" in chosen) is (objective == "sup-info-nce")
+        assert ("self_temperature" in chosen) is (objective == "self-contrastive")
+        assert ("generator" in chosen) is (objective != "self-contrastive")
+    assert {chosen["objective"] for chosen in proposals("tabllp-bdc")} == set(
+        search_space("tabllp-bdc")["objective"]["choices"]
+    )
+
+
+def test_the_default_is_a_proposal_that_gives_the_default() -> None:
+    space = with_default(search_space("tabllp-bdc"), BDC)
+    study = optuna.create_study()
+    study.enqueue_trial(proposal(space, BDC))
+    chosen = suggest(study.ask(), space, BDC)
+    assert chosen == {name: BDC[name] for name in chosen}
+    assert chosen.keys() == {name for name in space if applies(space[name], BDC)}
+
+
+def test_a_default_that_is_no_choice_becomes_one() -> None:
+    space = search_space("dllp", {"hidden": [128, 256]})
+    assert space["hidden"] == {"choices": [128, 256]}
+    assert with_default(space, {**BDC, "hidden": 64})["hidden"] == {"choices": [128, 256, 64]}
+
+
+def test_members_of_a_population_may_differ_in_numbers_only() -> None:
+    space = search_space("llp-vat")
+    params = make_cell("llp-vat", "adult", bag_size=256, encoder="mlp").params
+    assert set(architecture("llp-vat", space, params)) == {"dropout", "hidden", "power_iterations", "ramp"}
+    trees = search_space("bag-soft-label-gbdt")
+    assert set(architecture("bag-soft-label-gbdt", trees, {"trees": 50, "leaves": 4, "learning_rate": 0.1})) == {*trees}
+
+
+def test_ranges_are_overridden() -> None:
+    space = search_space("dllp", {"learning_rate": [1e-5, 1e-2], "dropout": [0.0, 0.3], "weight_decay": 0.1})
+    assert space["learning_rate"] == {"low": 1e-5, "high": 1e-2, "log": True}
+    assert space["dropout"] == {"choices": [0.0, 0.3]}
+    assert "weight_decay" not in space
+    assert fixed({"learning_rate": [1e-5, 1e-2], "weight_decay": 0.1}) == {"weight_decay": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ({"learning_rat": [1e-5, 1e-2]}, "Did you mean learning_rate"),
+        ({"learning_rate": [1e-2, 1e-5]}, "the lower first"),
+        ({"learning_rate": [1e-5]}, "two numbers"),
+        ({"learning_rate": [1e-5, "x"]}, "two numbers"),
+        ({"learning_rate": [0.0, 1e-2]}, "must be above 0"),
+        ({"learning_rate": -1}, "must be above 0"),
+        ({"dropout": [0.5]}, "must be one of 0.0, 0.1"),
+        ({"dropout": []}, "a list of choices"),
+    ],
+)
+def test_an_impossible_range_is_one_clear_line(overrides: dict[str, Any], told: str) -> None:
+    with pytest.raises(LLPBenchError, match=told) as error:
+        search_space("dllp", overrides)
+    assert "\n" not in str(error.value)

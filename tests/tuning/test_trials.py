@@ -1,0 +1,128 @@
+"""Trials: together as alone, stopped at rungs, failed without harm; blind for test rows and, if coarse, for labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llpbench.core.bags import Task
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import Regime
+from llpbench.core.registry import METHODS
+from llpbench.core.tuning import Trial, Tuning
+from llpbench.data.toy import toy_task
+from llpbench.training.device import Machine
+from llpbench.training.specification import make_cell
+from llpbench.tuning import trials as making
+from llpbench.tuning.space import search_space
+from llpbench.tuning.trials import Bench, without_test
+
+
+def tuning(method: str = "dllp", regime: Regime = "fine", eta: int = 0, epochs: int = 6) -> Tuning:
+    cell = make_cell(method, "adult", bag_size=16, encoder="mlp", protocol=Protocol(epochs=epochs, patience=3))
+    return Tuning(cell, regime, 4, search_space(method), eta=eta)
+
+
+def bench(asked: Tuning, task: Task | None = None) -> Bench:
+    supervision = METHODS.get(asked.cell.method).supervision
+    return Bench(asked, without_test(task or toy_task(0, supervision=supervision), asked), Machine())
+
+
+def trial(number: int, **params: Any) -> Trial:
+    return Trial(number, params, "asked")
+
+
+RATES = [trial(n, learning_rate=rate) for n, rate in enumerate((1e-3, 1e-2, 3e-2, 1e-4))]
+
+
+def test_trials_together_are_trials_alone() -> None:
+    together = bench(tuning()).make(RATES)
+    alone = [made for one in RATES for made in bench(tuning()).make([one])]
+    for one, other in zip(together, alone, strict=True):
+        assert one.status == other.status == "ok"
+        assert one.values == pytest.approx(other.values, abs=1e-3)
+    assert len({made.values["auc"] for made in together}) > 1
+
+
+def test_a_member_at_the_bottom_of_a_rung_leaves_and_changes_nothing_for_the_others() -> None:
+    free = bench(tuning(epochs=9)).make(RATES)
+    halved = bench(tuning(epochs=9, eta=2)).make(RATES)
+    stopped = [made for made in halved if made.status == "stopped"]
+    assert stopped
+    assert all(made.epochs < 9 and made.rungs[-1][0] == made.epochs for made in stopped)
+    assert halved[0].status == "ok", "the default always goes on"
+    for one, other in zip(free, halved, strict=True):
+        if other.status == "ok":
+            assert other.values == pytest.approx(one.values, abs=1e-3)
+
+
+def test_later_trials_are_compared_with_earlier_ones() -> None:
+    asked = bench(tuning(epochs=9, eta=2))
+    asked.earlier = [Trial(9, {}, "ok", rungs=((3, 1.0), (5, 1.0))) for _ in range(9)]
+    assert [made.status for made in asked.make(RATES)] == ["ok", "stopped", "stopped", "stopped"]
+
+
+def test_a_trial_that_diverges_fails_alone() -> None:
+    made = bench(tuning()).make([*RATES[:2], trial(2, learning_rate=1e30)])
+    assert [one.status for one in made] == ["ok", "ok", "failed"]
+    assert "not finite" in made[2].reason
+
+
+def test_what_does_not_fit_together_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, sizes = making.Population.train, []
+
+    def short(self: Any, *given: Any, **named: Any) -> Any:
+        sizes.append(len(self.members))
+        if len(self.members) > 1:
+            raise MemoryError("out of memory")
+        return train(self, *given, **named)
+
+    monkeypatch.setattr(making.Population, "train", short)
+    made = bench(tuning()).make(RATES)
+    assert [one.status for one in made] == ["ok"] * 4
+    assert sizes == [4, 2, 1, 1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("method", ["tabllp-pse", "tabllp-self", "llp-gan", "bag-soft-label-gbdt", "supervised"])
+@pytest.mark.parametrize("regime", ["fine", "coarse"])
+def test_every_kind_of_method_is_tuned(method: str, regime: Regime) -> None:
+    asked = tuning(method, regime, eta=2, epochs=4)
+    asked = replace(asked, cell=make_cell(method, "adult", bag_size=16, encoder="mlp", protocol=Protocol(4, 2)))
+    (made,) = bench(asked).make([trial(0)])
+    assert made.status == "ok"
+    assert made.values.keys() <= {*asked.criteria}
+    assert asked.guide.name in made.values
+    assert all(map(math.isfinite, made.values.values()))
+
+
+def test_test_rows_and_labels_of_training_rows_are_not_even_there() -> None:
+    task = toy_task(0)
+    for regime in ("fine", "coarse"):
+        seen = without_test(task, tuning(regime=regime))
+        assert seen.train_labels is None
+        assert seen.test is seen.validation
+        assert len(seen.validation.rows.numeric) == len(task.validation.rows.numeric)
+        assert (seen.validation.labels is None) is (regime == "coarse")
+
+
+def test_labels_of_validation_rows_change_no_bit_of_a_coarse_search() -> None:
+    task = toy_task(0)
+    assert task.validation.labels is not None
+    other = replace(task, validation=replace(task.validation, labels=1 - task.validation.labels))
+    for regime, same in (("coarse", True), ("fine", False)):
+        asked = tuning(regime=regime, epochs=9, eta=2)
+        one, two = (
+            [replace(made, seconds=0.0) for made in bench(asked, each).make(RATES)] for each in (task, other)
+        )
+        assert (one == two) is same
+
+
+def test_values_are_those_of_the_regime() -> None:
+    (fine,), (coarse,) = (bench(tuning(regime=regime)).make(RATES[:1]) for regime in ("fine", "coarse"))
+    assert set(fine.values) == {"auc", "accuracy"}
+    assert set(coarse.values) == {"mpiou", "mpiou-hard", "l1", "l1-hard", "kl"}
+    assert np.isfinite([*fine.values.values(), *coarse.values.values()]).all()
