@@ -109,7 +109,7 @@ class Chosen(TypedDict):
 
 
 class TuningRecord(TypedDict):
-    """One line of the journal: what a search for hyperparameters found (`core/tuning.py`)."""
+    """One line of the journal: what a search for hyperparameters found (`core/tunings.py`)."""
 
     schema: int
     tuning: str

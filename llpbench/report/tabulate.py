@@ -82,6 +82,7 @@ def tabulate(
         for group in order
         if _is_judged(groups[group], criterion)
     ]
+    boards = [board for board in boards if board.rows]  # some have nothing but what another criterion has chosen
     return Leaderboards(tuple(boards), origin_of(list(runs.values())), tuple(found))
 
 

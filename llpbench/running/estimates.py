@@ -23,7 +23,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
-from llpbench.core.tuning import Tuning
+from llpbench.core.tunings import Tuning
 from llpbench.results.journal import read
 from llpbench.results.merging import published
 from llpbench.running.calibration import BAG_SIZE, DATASET, ENCODER, METHOD, Calibration

@@ -15,7 +15,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural
-from llpbench.core.tuning import TOGETHER, Tuning
+from llpbench.core.tunings import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle
@@ -213,8 +213,6 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
         if settings.space:
             raise LLPBenchError("a search space is given, but no search asked for. Add --tune N.")
         return []
-    if settings.study is not None:
-        raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     from llpbench.tuning.space import fixed, search_space
 
     overrides = {METHODS.entry(name).name: own for name, own in settings.space.items()}

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from llpbench.core.cell import Cell
 from llpbench.core.text import plural
-from llpbench.core.tuning import Tuning
+from llpbench.core.tunings import Tuning
 
 _SOON = 20.0
 """seconds that the cheap jobs take together, at most"""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
-from llpbench.core.tuning import SAMPLERS, TUNING_SEED
+from llpbench.core.tunings import SAMPLERS, TUNING_SEED
 from llpbench.running import flags as reading
 from llpbench.running.flags import Reader
 
@@ -226,6 +226,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         values = _over(values, layer)
     narrowed = frozenset({*told, *flags})
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+    if settings.tune and settings.study:
+        raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     if settings.tune and settings.tune_seed in settings.seeds:
         raise LLPBenchError(
             f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results are to be reported on seeds "

@@ -15,7 +15,7 @@ from llpbench.core.method import DirectMethod
 from llpbench.core.provenance import utc_now
 from llpbench.core.record import SCHEMA, Chosen, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
-from llpbench.core.tuning import Trial, Tuning
+from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import limit_threads, make_task, pick_machine
 from llpbench.training.compilation import keep_compiled_code, repays
 from llpbench.training.device import Machine, hardware_facts, keep_freed_memory, peak_memory_mb

@@ -23,7 +23,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
-from llpbench.core.tuning import Trial, Tuning
+from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import proba_of
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.members import Outcome, Trainee, encoder_factory

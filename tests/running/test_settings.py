@@ -70,7 +70,6 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
     path = config(
         tmp_path,
         f"""
-        study = "fine-grained"
         methods = ["dllp", "supervised"]
         datasets = "adult,credit"
         baggings = "random"
@@ -91,11 +90,15 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         time-budget = "9m"
         data-dir = "{tmp_path}"
         plugin = ["mine.py"]
+        tune = 20
+        tune-regimes = ["coarse"]
+        tune-sampler = "random"
+        tune-seed = 77
         set.dllp.learning_rate = 0.001
+        space.dllp.dropout = [0.0, 0.1]
         """,
     )
     flags = {
-        "study": "fine-grained",
         "methods": "dllp,supervised",
         "datasets": "adult,credit",
         "baggings": "random",
@@ -116,13 +119,19 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "time-budget": "540",
         "data-dir": str(tmp_path),
         "plugin": ("mine.py",),
+        "tune": "20",
+        "tune-regimes": "coarse",
+        "tune-sampler": "random",
+        "tune-seed": "77",
         "set": ("dllp.learning_rate=0.001",),
     }
-    assert flags.keys() == OPTIONS.keys()
+    assert flags.keys() == {name for name, option in OPTIONS.items() if option.form != "file"} - {"study"}
     from_file, from_flags = resolve({}, config=path), resolve(flags)
     assert from_file.set == {"dllp": {"learning_rate": 0.001}}
     assert from_flags.set == {"dllp": {"learning_rate": "0.001"}}  # its method reads it
-    assert vars(from_file) | {"set": {}} == vars(from_flags) | {"set": {}}
+    assert from_file.space == {"dllp": {"dropout": [0.0, 0.1]}}
+    apart: dict[str, object] = {"set": {}, "space": {}, "narrowed": frozenset()}
+    assert vars(from_file) | apart == vars(from_flags) | apart
 
 
 def test_repeatable_options_add_up(tmp_path: Path) -> None:
@@ -204,8 +213,18 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"retry": "all", "keep-stale": True}, "--keep-stale and --retry failed,stale,done do not go together"),
         ({"data-dir": "/no/such/folder"}, "--data-dir must be a folder that exists, however: /no/such/folder"),
         ({"out": ""}, "--out must be a path, however: ''"),
-        ({"set": ("dllp",)}, "--set must be METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, however: dllp"),
+        (
+            {"set": ("dllp",)},
+            "--set must be METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4",
+        ),
         ({"set": ("dllp.rate=",)}, "--set must be METHOD.PARAM=VALUE"),
+        ({"set": ("dllp.rate=,",)}, "--set must be METHOD.PARAM=VALUE"),
+        ({"set": ("dllp.rate=1", "dllp.rate=2")}, "--set gives dllp.rate twice. Give all its values at once"),
+        ({"tune": "0"}, "--tune must be a positive whole number, however: 0"),
+        ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, however: -1"),
+        ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, however: cmaes"),
+        ({"tune": "9", "study": "fine-grained"}, "--tune and --study do not go together"),
+        ({"tune": "9", "seeds": "999-1001"}, "--tune-seed 1000 is one of --seeds"),
     ],
 )
 def test_bad_flags(flags: dict[str, Any], message: str) -> None:
@@ -222,7 +241,9 @@ def test_bad_flags(flags: dict[str, Any], message: str) -> None:
         ("methods = 3", "methods in {path} must be a text, however: 3"),
         ("compile = 'yes'", "compile in {path} must be true or false, however: yes"),
         ("set.dllp = 3", "set in {path} must be METHOD.PARAM=VALUE"),
-        ("set.dllp.hidden = [1]", "set in {path} must be METHOD.PARAM=VALUE"),
+        ("set.dllp.hidden = [[1]]", "set in {path} must be METHOD.PARAM=VALUE"),
+        ("space.dllp.hidden = []", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),
+        ("space = 3", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),
         ("preset = 'slow'", "unknown preset 'slow'. There are: quick, paper."),
         ("preset = []", "unknown preset []. There are: quick, paper."),
         ("seeds = ", "--config {path} is not TOML: Invalid value (at "),

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from optuna.storages.journal import JournalFileBackend
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.tuning import Trial, Tuning
+from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.specification import make_cell
-from llpbench.tuning import search as searching
 from llpbench.tuning.search import Search, opened
 from llpbench.tuning.space import search_space
 
@@ -85,12 +85,12 @@ def test_a_search_that_is_killed_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial], first: int
 ) -> None:
     """Killed at some hundredth write to Optuna's file, before or after it, with a torn line behind."""
-    append = searching.JournalFileBackend.append_logs
+    append = JournalFileBackend.append_logs
     moments = itertools.cycle([97 + 7 * first, 3, 131, 41 + first, 11, 150])
     kills = 0
     left: Iterator[int] = iter(())
 
-    def torn(self: object, logs: list[dict[str, object]]) -> None:
+    def torn(self: JournalFileBackend, logs: list[dict[str, object]]) -> None:
         nonlocal left
         if next(left, None) is None:
             path = next(tmp_path.glob("*.log"))
@@ -101,7 +101,7 @@ def test_a_search_that_is_killed_is_the_same(
             raise Killed
         append(self, logs)
 
-    monkeypatch.setattr(searching.JournalFileBackend, "append_logs", torn)
+    monkeypatch.setattr(JournalFileBackend, "append_logs", torn)
     found = None
     while found is None:
         left = iter(range(next(moments)))

@@ -13,11 +13,11 @@ from llpbench.core.bags import Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import Regime
 from llpbench.core.registry import METHODS
-from llpbench.core.tuning import Trial, Tuning
+from llpbench.core.tunings import Trial, Tuning
 from llpbench.data.toy import toy_task
 from llpbench.training.device import Machine
+from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
-from llpbench.tuning import trials as making
 from llpbench.tuning.space import search_space
 from llpbench.tuning.trials import Bench, without_test
 
@@ -73,7 +73,7 @@ def test_a_trial_that_diverges_fails_alone() -> None:
 
 
 def test_what_does_not_fit_together_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
-    train, sizes = making.Population.train, []
+    train, sizes = Population.train, []
 
     def short(self: Any, *given: Any, **named: Any) -> Any:
         sizes.append(len(self.members))
@@ -81,7 +81,7 @@ def test_what_does_not_fit_together_is_tried_by_halves(monkeypatch: pytest.Monke
             raise MemoryError("out of memory")
         return train(self, *given, **named)
 
-    monkeypatch.setattr(making.Population, "train", short)
+    monkeypatch.setattr(Population, "train", short)
     made = bench(tuning()).make(RATES)
     assert [one.status for one in made] == ["ok"] * 4
     assert sizes == [4, 2, 1, 1, 2, 1, 1]
@@ -101,7 +101,8 @@ def test_every_kind_of_method_is_tuned(method: str, regime: Regime) -> None:
 
 def test_test_rows_and_labels_of_training_rows_are_not_even_there() -> None:
     task = toy_task(0)
-    for regime in ("fine", "coarse"):
+    regimes: tuple[Regime, ...] = ("fine", "coarse")
+    for regime in regimes:
         seen = without_test(task, tuning(regime=regime))
         assert seen.train_labels is None
         assert seen.test is seen.validation
@@ -113,16 +114,15 @@ def test_labels_of_validation_rows_change_no_bit_of_a_coarse_search() -> None:
     task = toy_task(0)
     assert task.validation.labels is not None
     other = replace(task, validation=replace(task.validation, labels=1 - task.validation.labels))
-    for regime, same in (("coarse", True), ("fine", False)):
-        asked = tuning(regime=regime, epochs=9, eta=2)
-        one, two = (
-            [replace(made, seconds=0.0) for made in bench(asked, each).make(RATES)] for each in (task, other)
-        )
+    for same in (True, False):
+        asked = tuning(regime="coarse" if same else "fine", epochs=9, eta=2)
+        one, two = ([replace(made, seconds=0.0) for made in bench(asked, each).make(RATES)] for each in (task, other))
         assert (one == two) is same
 
 
 def test_values_are_those_of_the_regime() -> None:
-    (fine,), (coarse,) = (bench(tuning(regime=regime)).make(RATES[:1]) for regime in ("fine", "coarse"))
+    (fine,) = bench(tuning(regime="fine")).make(RATES[:1])
+    (coarse,) = bench(tuning(regime="coarse")).make(RATES[:1])
     assert set(fine.values) == {"auc", "accuracy"}
     assert set(coarse.values) == {"mpiou", "mpiou-hard", "l1", "l1-hard", "kl"}
     assert np.isfinite([*fine.values.values(), *coarse.values.values()]).all()

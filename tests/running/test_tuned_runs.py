@@ -1,0 +1,183 @@
+"""Runs with searches: made once, followed by what they choose, resumed wherever they end, on their boards alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench import LLPBench, arguments, make_settings, start
+from test_runner import Silent
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import TuningRecord
+from llpbench.core.tunings import Tuning
+from llpbench.results.journal import FILE, Contents, read
+from llpbench.results.merging import merge_into
+from llpbench.running import runner
+from llpbench.running.planning import chosen_cells
+from llpbench.running.settings import Settings
+
+LINEAR = {"methods": "bag-soft-label-linear,bag-mean-linear", "bag_sizes": "16", "tune": "6"}
+
+
+def settings(plugin: Path, out: Path, **flags: Any) -> Settings:
+    return make_settings(plugin, out, **{**LINEAR, **flags})
+
+
+def run(given: Settings) -> Contents:
+    runner.run(given, Silent())
+    return read(given.out / FILE)
+
+
+def without_times(tunings: dict[str, TuningRecord]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, record in tunings.items():
+        kept = {key: value for key, value in record.items() if key not in ("times", "memory_mb", "finished", "code")}
+        trials = [{key: value for key, value in trial.items() if key != "seconds"} for trial in record["trials"]]
+        found[name] = kept | {"trials": trials}
+    return found
+
+
+def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_bench: Path, tmp_path: Path) -> None:
+    given = settings(tiny_bench, tmp_path)
+    found = run(given)
+    assert len(found.tunings) == 4  # two methods, each by labels and by proportions
+    for record in found.tunings.values():
+        assert record["status"] == "ok"
+        assert [trial["number"] for trial in record["trials"]] == list(range(6))
+        assert record["libraries"].keys() >= {"optuna", "torch"}
+        start_id = Tuning.of(record["spec"]).cell.id
+        for cell_id in {start_id, *(cell.id for cell in chosen_cells(record))}:
+            assert {f"{cell_id}-0", f"{cell_id}-1"} <= found.records.keys()
+    chosen = {cell.id for record in found.tunings.values() for cell in chosen_cells(record)}
+    starts = {Tuning.of(record["spec"]).cell.id for record in found.tunings.values()}
+    assert {record["cell"] for record in found.records.values()} == chosen | starts
+    assert {record["seed"] for record in found.records.values()} == {0, 1}, "none on the seed of the search"
+
+    display = Silent()
+    summary = runner.run(given, display)
+    assert display.jobs == []
+    assert "nothing to run" in display.said[0]
+    assert not summary.incomplete
+
+
+def test_a_regime_chooses_by_its_own_criteria_alone(tiny_bench: Path, tmp_path: Path) -> None:
+    for record in run(settings(tiny_bench, tmp_path)).tunings.values():
+        fine = record["spec"]["regime"] == "fine"
+        assert set(record["best"]) <= ({"auc", "accuracy"} if fine else {"mpiou", "mpiou-hard", "l1", "l1-hard", "kl"})
+
+
+def test_only_searches_where_nothing_else_is_asked_for(tiny_bench: Path, tmp_path: Path) -> None:
+    found = run(replace(settings(tiny_bench, tmp_path), tune_only=True))
+    assert len(found.tunings) == 4
+    assert not found.records
+
+
+def test_a_longer_search_goes_on_with_the_shorter_one(tiny_bench: Path, tmp_path: Path) -> None:
+    short = run(replace(settings(tiny_bench, tmp_path), tune_only=True))
+    long = run(replace(settings(tiny_bench, tmp_path, tune="9"), tune_only=True))
+    trials = {name: record["trials"] for name, record in short.tunings.items()}
+    new = [record["trials"] for name, record in long.tunings.items() if name not in trials]
+    assert len(new) == 4
+    assert all(any(longer[:6] == shorter for shorter in trials.values()) for longer in new)
+
+
+def test_a_search_that_finds_nothing_has_failed_and_is_tried_again_when_asked(tiny_bench: Path, tmp_path: Path) -> None:
+    plain = settings(tiny_bench, tmp_path, methods="bag-mean-linear", tune="2")
+    display = Silent()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no luck")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("llpbench.methods.bag_mean_linear.BagMeanLinear.fit", broken)
+        summary = runner.run(plain, display)
+    assert summary.incomplete
+    reasons = [record["reason"] for record in summary.contents.tunings.values()]
+    assert all(reason.startswith("trial 0: RuntimeError: no luck") for reason in reasons)
+    again = runner.run(plain, Silent())
+    assert again.incomplete, "what has failed is not tried again by itself"
+    mended = runner.run(replace(plain, retry=("failed",)), Silent())
+    assert not mended.incomplete
+    assert all(record["status"] == "ok" for record in mended.contents.tunings.values())
+
+
+def test_a_killed_run_is_gone_on_with_and_finds_the_same(plugin: Path, tmp_path: Path) -> None:
+    words = ["--methods", "bag-mean-linear,bag-soft-label-linear", "--bag-sizes", "16", "--tune", "60"]
+    undisturbed, killed = tmp_path / "one", tmp_path / "other"
+    process = start(arguments(plugin, undisturbed, *words))
+    process.communicate(timeout=200)
+    assert process.returncode == 0
+    for kill in (1, 5, 9):
+        process = start(arguments(plugin, killed, *words))
+        while (
+            process.poll() is None
+            and sum(1 for log in killed.glob("tuning/*.log") for _ in log.open("rb")) < 150 * kill
+        ):
+            pass
+        process.kill()
+        process.communicate()
+    process = start(arguments(plugin, killed, *words))
+    process.communicate(timeout=200)
+    one, other = (read(folder / FILE) for folder in (undisturbed, killed))
+    assert without_times(one.tunings) == without_times(other.tunings)
+    assert one.records.keys() == other.records.keys()
+    lines = [json.loads(line) for line in (killed / FILE).read_bytes().splitlines()]
+    assert len(lines) == len(one.tunings) + len(one.records), "nothing twice"
+
+
+def test_merging_keeps_searches(tiny_bench: Path, tmp_path: Path) -> None:
+    given = replace(settings(tiny_bench, tmp_path / "a"), tune_only=True)
+    found = run(given)
+    merged = merge_into(tmp_path / "b", [tmp_path / "a" / FILE, tmp_path / "a" / FILE])
+    assert merged.tunings == found.tunings == read(tmp_path / "b" / FILE).tunings
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ({"space": {"bag-mean-linear": {"strenth": [1.0, 2.0]}}}, "Did you mean strength"),
+        ({"space": {"dllp": {"dropout": [0.0]}}}, "not part of this run"),
+        ({"space": {"bag-mean-linear": {"strength": [1.0, 2.0]}}, "tune": None}, "Add --tune N"),
+    ],
+)
+def test_what_cannot_be_searched_is_one_clear_line(
+    tiny_bench: Path, tmp_path: Path, flags: dict[str, Any], told: str
+) -> None:
+    given = replace(settings(tiny_bench, tmp_path), **{"tune": 6, **flags})
+    with pytest.raises(LLPBenchError, match=told):
+        runner.run(given, Silent())
+    assert not (tmp_path / FILE).exists() or not read(tmp_path / FILE).records
+
+
+def test_the_command_shows_what_was_found_and_writes_what_config_reads(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path
+) -> None:
+    common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "inline")
+    words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
+    planned = llpbench("plan", "--tune", "7", *words)
+    assert "1 tuning to do, whose choices are run then" in planned.out
+    found = llpbench("tune", "--tune", "7", *words)
+    assert found.code == 0
+    assert "bag-mean-linear on tiny" in found.out
+    (file,) = (tmp_path / "tuned").iterdir()
+    assert file.name == "auc-tiny-ordered-16.toml"
+    (record,) = read(tmp_path / FILE).tunings.values()
+    done = llpbench("run", "--config", str(file), "--seeds", "2", *common)
+    assert done.code == 0
+    assert {each["cell"] for each in read(tmp_path / FILE).records.values()} == {record["best"]["auc"]["cell"]}
+
+
+def test_several_values_of_a_hyperparameter_are_a_grid(tiny_bench: Path, tmp_path: Path) -> None:
+    given = make_settings(
+        tiny_bench,
+        tmp_path,
+        methods="bag-mean-linear",
+        set=("bag-mean-linear.strength=0.1,1,10", "bag-mean-linear.model=ridge,logistic"),
+    )
+    found = read(tmp_path / FILE) if runner.run(given, Silent()).failed else run(given)
+    params = {(each["spec"]["params"]["strength"], each["spec"]["params"]["model"]) for each in found.records.values()}
+    assert params == {(strength, model) for strength in (0.1, 1.0, 10.0) for model in ("ridge", "logistic")}
