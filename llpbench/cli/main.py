@@ -75,6 +75,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
         return _show_plan(settings)
     from llpbench.report import make_report, write_report
     from llpbench.report.tuned import write_configurations
+    from llpbench.results.journal import FILE
     from llpbench.results.merging import disputes
     from llpbench.results.staleness import stale_runs
     from llpbench.running import runner
@@ -82,6 +83,11 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
 
     chosen = [] if settings.study is None else _select_studies(settings.study)
     summary = runner.run(settings, make_display())
+    if settings.shard is not None:
+        named = [f"{settings.journal.parent}/*", *([str(settings.out)] if (settings.out / FILE).exists() else [])]
+        told = f"llpbench merge {' '.join(named)} --out {settings.out}"
+        click.echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
+        return FAILED if summary.incomplete else 0
     found, records = summary.contents, list(summary.contents.records.values())
     warnings = [*found.warnings, *disputes(found.disputed.values())]
     tunings = list(found.tunings.values())

@@ -106,6 +106,15 @@ def some_of(*choices: str) -> Reader:
     return read
 
 
+def shard(value: Any, where: str) -> tuple[int, int]:
+    """`3/16`: the third of sixteen."""
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(value).strip())
+    part, parts = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= part <= parts:
+        raise _error(where, "a part and a number of parts, such as 3/16", value)
+    return part, parts
+
+
 def device(value: Any, where: str) -> str:
     """`auto`, `cpu`, `cuda` or `cuda:N`."""
     if not isinstance(value, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):

@@ -236,16 +236,25 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     return found
 
 
+def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:
+    """Whether a cell belongs to a part of a plan: whatever else is planned, done or missing, it belongs to the same."""
+    if shard is None:
+        return True
+    part, parts = shard
+    return int(cell.id, 16) % parts == part - 1
+
+
 def expand(settings: Settings) -> list[Cell]:
     """Every cell that the settings name, each once. Methods without an encoder appear once.
 
-    Loads the plugins. Raises `LLPBenchError` for unknown names and for hyperparameters that a method does not have.
+    Of a part of the plan (`--shard`) the cells of that. Loads the plugins. Raises `LLPBenchError` for unknown names and
+    for hyperparameters that a method does not have.
     """
     for plugin in settings.plugin:
         load_plugin(plugin)
     cells = _all_cells(settings) if settings.study is None else study_cells(settings)
     precise = (cell if cell.protocol is None else replace(cell, precision=settings.precision) for cell in cells)
-    return list({cell.id: cell for cell in precise}.values())
+    return list({cell.id: cell for cell in precise if in_shard(cell, settings.shard)}.values())
 
 
 def _all_cells(settings: Settings) -> Iterator[Cell]:

@@ -30,7 +30,7 @@ from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available
 from llpbench.running.schedule import Deadline, Job, Schedule
-from llpbench.running.settings import PRETRAINED, Settings
+from llpbench.running.settings import PRETRAINED, SEARCHES, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""
@@ -80,7 +80,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
     cells = expand(settings)
-    contents = read(settings.out / FILE)
+    contents = _known(settings, read(settings.journal / FILE))
     plan = _plan(settings, cells, contents).facing(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
@@ -95,8 +95,8 @@ def run(settings: Settings, display: Display) -> RunSummary:
     """
     deadline = Deadline.after(settings.time_budget)
     cells = expand(settings)
-    with interruptible(), Journal(settings.out) as journal:
-        plan = _plan(settings, cells, journal.contents)
+    with interruptible(), Journal(settings.journal) as journal:
+        plan = _plan(settings, cells, _known(settings, journal.contents))
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
@@ -105,8 +105,9 @@ def run(settings: Settings, display: Display) -> RunSummary:
             plan = plan.facing(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
+            _forget_searches(settings, plan)
             left = _execute(settings, plan, journal, display, deadline)
-        return RunSummary(plan, left, journal.contents, settings.seeds)
+        return RunSummary(plan, left, _known(settings, journal.contents), settings.seeds)
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
@@ -131,13 +132,13 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         deadline,
         at_least=lambda job: estimator.estimate(job).low,
     )
-    work = _Work(journal, estimator, schedule, display, executor.slots, partial(_follow, settings, journal.contents))
+    work = _Work(journal, estimator, schedule, display, executor.slots, partial(_follow, settings, journal))
     for line in filter(None, (note, _compiling(settings, jobs, resources))):
         display.say(line)
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
     for change in plan.changes:
         display.say(f"stale: {change}")
-    display.begin(sum(len(job.seeds) for job in jobs), _kept(plan, journal.contents))
+    display.begin(sum(len(job.seeds) for job in jobs), _kept(plan, _known(settings, journal.contents)))
     display.estimate(work.remaining.seconds)
     executor.run(schedule, work)
     left = sum(len(job.seeds) for job in schedule.left)
@@ -253,12 +254,31 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
     return replace(plan, tunings=searched.tunings, seeds=len(settings.seeds))
 
 
-def _follow(settings: Settings, contents: Contents, record: TuningRecord) -> list[Job]:
+def _forget_searches(settings: Settings, plan: Plan) -> None:
+    """Remove what is kept of searches that were finished, and are to be made again from the beginning."""
+    again = [each.tuning for each in plan.tunings if each.wanted and each.record is not None]
+    if again:
+        from llpbench.tuning.search import place  # Optuna
+
+        for tuning in again:
+            place(tuning, settings.out / SEARCHES).unlink(missing_ok=True)
+
+
+def _known(settings: Settings, contents: Contents) -> Contents:
+    """What a journal holds, for a part of a plan beside what the parts' common journal does."""
+    if settings.shard is None:
+        return contents
+    common = read(settings.out / FILE)
+    records, tunings = {**common.records, **contents.records}, {**common.tunings, **contents.tunings}
+    return replace(contents, records=records, tunings=tunings)
+
+
+def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:
     """What is to run because of what a search has found."""
     if settings.tune_only or record["status"] != "ok":
         return []
-    cells = chosen_cells(record)
-    return make_plan(cells, settings.seeds, contents.records, again=settings.again, why_stale=comparison()).jobs
+    cells, known = chosen_cells(record), _known(settings, journal.contents)
+    return make_plan(cells, settings.seeds, known.records, again=settings.again, why_stale=comparison()).jobs
 
 
 def _estimator(

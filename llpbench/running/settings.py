@@ -51,6 +51,8 @@ PRETRAININGS = ("none", "self", "bag", "self+bag")
 """what an encoder may start from: nothing, or weights pretrained on these tasks (`pretraining.py`)"""
 PRETRAINED = "pretrained"
 """folder of pretrained encoders inside an output folder"""
+SHARDS = "shards"
+"""folder of the journals of a plan's parts inside an output folder"""
 SEARCHES = "tuning"
 """folder of searches for hyperparameters inside an output folder"""
 PLOTS = "plots"
@@ -100,8 +102,18 @@ class Settings:
     """runs of code that has changed since are left as they are"""
     time_budget: float | None = None
     """seconds after which no new work is started"""
+    shard: tuple[int, int] | None = None
+    """the part of the plan that is run, and how many there are (`planning.in_shard`)"""
     data_dir: str | None = None
     plugin: tuple[str, ...] = ()
+
+    @property
+    def journal(self) -> Path:
+        """Folder of the journal that is written to: parts of a plan have one each, which `llpbench merge` joins."""
+        if self.shard is None:
+            return self.out
+        part, parts = self.shard
+        return self.out / SHARDS / f"{part}-of-{parts}"
 
     @property
     def again(self) -> frozenset[str]:
@@ -199,6 +211,7 @@ OPTIONS: dict[str, Option] = {
         ),
         Option("keep-stale", reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch"),
         Option("time-budget", reading.duration, "Start no new work after this time: 540s, 9m, 1.5h.", metavar="TIME"),
+        Option("shard", reading.shard, "Run the third of 16 parts of the plan: 3/16. Then merge.", metavar="K/N"),
         Option("data-dir", reading.folder, "Folder with NAME.parquet, looked at first.", metavar="DIR"),
         Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
     )

@@ -28,8 +28,9 @@ from llpbench.core.tunings import Trial, Tuning
 from llpbench.tuning.space import architecture, proposal, suggest, with_default
 
 _ROUND = "round "
+_CODE = "code"
 _NUMBER = "trial"
-"""attributes of Optuna's: of the study, what became of a round; of a trial, our number of it"""
+"""attributes of Optuna's: of the study, what became of a round, and the code; of a trial, our number of it"""
 _STARTUP = 10
 """trials that are drawn at random before TPE begins"""
 
@@ -37,8 +38,8 @@ _STARTUP = 10
 class Search:
     """A search that is open, by this process alone."""
 
-    def __init__(self, tuning: Tuning, storage: BaseStorage) -> None:
-        """Goes on with what `storage` holds of it."""
+    def __init__(self, tuning: Tuning, storage: BaseStorage, code: str = "") -> None:
+        """Goes on with what `storage` holds of it; `code`: what says which code begins it, if it holds nothing."""
         self.tuning = tuning
         self._space = with_default(tuning.space, tuning.cell.params)
         with _quiet():
@@ -48,7 +49,14 @@ class Search:
                 direction="maximize" if tuning.guide.maximise else "minimize",
                 load_if_exists=True,
             )
+            if _CODE not in self._study.user_attrs:
+                self._study.set_user_attr(_CODE, code)
             self._mend()
+
+    @property
+    def code(self) -> str:
+        """Which code has begun it."""
+        return str(self._study.user_attrs[_CODE])
 
     @property
     def made(self) -> list[Trial]:
@@ -153,23 +161,39 @@ class Search:
 
 
 @contextmanager
-def opened(tuning: Tuning, folder: Path | None) -> Iterator[Search]:
-    """The search, kept in `folder` (None: forgotten afterwards). Raises `LLPBenchError` if another process has it."""
+def opened(tuning: Tuning, folder: Path | None, code: str = "") -> Iterator[Search]:
+    """The search, kept in `folder` (None: forgotten afterwards). Raises `LLPBenchError` if another process has it.
+
+    One that other `code` has begun is begun anew.
+    """
     if folder is None:
-        yield Search(tuning, InMemoryStorage())
+        yield Search(tuning, InMemoryStorage(), code)
         return
-    path = folder / f"{tuning.search_id}.log"
+    path = place(tuning, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path.with_suffix(".lock"), timeout=0)
         with lock:
             _mend_file(path)
-            yield Search(tuning, JournalStorage(JournalFileBackend(str(path), cast(Any, _Held()))))
+            found = Search(tuning, _storage(path), code)
+            if found.code != code:
+                path.unlink()
+                found = Search(tuning, _storage(path), code)
+            yield found
     except Timeout as error:
         raise LLPBenchError(f"another llpbench has search {str(path)!r}. Wait until it ends.") from error
     except OSError as error:
         reason = error.strerror or error
         raise LLPBenchError(f"search {str(path)!r} cannot be kept: {reason}. Choose another --out.") from error
+
+
+def place(tuning: Tuning, folder: Path) -> Path:
+    """The file of a search."""
+    return folder / f"{tuning.search_id}.log"
+
+
+def _storage(path: Path) -> BaseStorage:
+    return JournalStorage(JournalFileBackend(str(path), cast(Any, _Held())))
 
 
 class _Held:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -39,7 +40,8 @@ def run_tuning(
     machine = pick_machine(tuning.cell, environment)
     folder = Path(environment.tuning) if environment.tuning else None
     facts = cell_facts(tuning.cell)  # first: what is edited while this trains is not what trained
-    with limit_threads(environment.threads), opened(tuning, folder) as search:
+    code = json.dumps([facts["sources"], facts["numerics"]], sort_keys=True)
+    with limit_threads(environment.threads), opened(tuning, folder, code) as search:
         bench = _bench(tuning, environment, machine, on_epoch)
         machine = bench.machine
         trials = _make(search, bench)

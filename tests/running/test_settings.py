@@ -94,6 +94,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         tune-regimes = ["coarse"]
         tune-sampler = "random"
         tune-seed = 77
+        shard = "2/3"
         set.dllp.learning_rate = 0.001
         space.dllp.dropout = [0.0, 0.1]
         """,
@@ -123,6 +124,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "tune-regimes": "coarse",
         "tune-sampler": "random",
         "tune-seed": "77",
+        "shard": "2/3",
         "set": ("dllp.learning_rate=0.001",),
     }
     assert flags.keys() == {name for name, option in OPTIONS.items() if option.form != "file"} - {"study"}
@@ -220,6 +222,9 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"set": ("dllp.rate=",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=,",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=1", "dllp.rate=2")}, "--set gives dllp.rate twice. Give all its values at once"),
+        ({"shard": "4/3"}, "--shard must be a part and a number of parts, such as 3/16, however: 4/3"),
+        ({"shard": "0/3"}, "--shard must be a part and"),
+        ({"shard": "1"}, "--shard must be a part and"),
         ({"tune": "0"}, "--tune must be a positive whole number, however: 0"),
         ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, however: -1"),
         ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, however: cmaes"),

@@ -115,6 +115,13 @@ def test_a_search_that_is_killed_is_the_same(
     assert kills >= 4
 
 
+def test_what_other_code_has_begun_is_begun_anew(tmp_path: Path) -> None:
+    for code, known in (("a", 0), ("a", 12), ("b", 0)):
+        with opened(replace(TUNING, trials=12), tmp_path, code) as search:
+            assert len(search.made) == known
+            finish(search)
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     with opened(TUNING, tmp_path), pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
         pass
