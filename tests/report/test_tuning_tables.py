@@ -1,0 +1,138 @@
+"""Tuned rows: on the boards of the criterion that chose them and on no other, with what tuning has gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from factory import make_cell_of, make_record
+
+from llpbench.core.cell import Cell
+from llpbench.core.criteria import Regime
+from llpbench.core.record import Chosen, Record, TuningRecord
+from llpbench.core.tunings import Tuning
+from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.pages import pages
+from llpbench.report.report_table import Field
+from llpbench.report.tabulate import tabulate
+from llpbench.report.tuning_tables import tuning_gains
+
+START = make_cell_of("dllp")
+BETTER, COARSE = (replace(START, params={"weight": weight}) for weight in (0.5, 0.9))
+
+
+def seeds(cell: Cell, *aucs: float) -> list[Record]:
+    """Runs of a cell, seed by seed, with these test AUCs by every criterion."""
+    found = []
+    for seed, auc in enumerate(aucs):
+        run = make_record(cell, seed)
+        for result in run["results"].values():
+            result["test"] = {**result["test"], "auc": auc, "mpiou": auc / 2, "l1": 1 - auc}
+        found.append(run)
+    return found
+
+
+def searched(regime: Regime, best: Mapping[str, tuple[Cell, float, float | None]], trials: int = 10) -> TuningRecord:
+    tuning = Tuning(START, regime, trials, {})
+    run: dict[str, Any] = {**make_record(START)}
+    names = ("schema", "status", "reason", "method", "dataset", "memory_mb", "sources", "numerics", "code")
+    kept = {name: run[name] for name in (*names, "libraries", "hardware", "finished")}
+    chosen = {
+        name: Chosen(trial=3, cell=cell.id, params=dict(cell.params), value=value, default=default)
+        for name, (cell, value, default) in best.items()
+    }
+    made = [{"number": n, "status": status} for n, status in enumerate(["ok"] * 4 + ["stopped"] * 5 + ["failed"])]
+    own = {"tuning": tuning.id, "spec": tuning.spec, "best": chosen, "trials": made, "epochs": 99}
+    return cast(TuningRecord, {**kept, **own, "times": {"total": 120.0}})
+
+
+TUNINGS = [
+    searched("fine", {"auc": (BETTER, 0.83, 0.80)}),
+    searched("coarse", {"l1": (COARSE, 0.02, 0.05), "mpiou": (START, 0.9, 0.9)}),
+]
+RECORDS = [*seeds(START, 0.80, 0.82, 0.81), *seeds(BETTER, 0.82, 0.85, 0.82), *seeds(COARSE, 0.70, 0.71, 0.72)]
+
+
+def board(found: Leaderboards, criterion: str) -> Board:
+    (one,) = [each for each in found.boards if each.criterion.name == criterion]
+    return one
+
+
+def test_a_configuration_is_shown_under_the_criterion_that_chose_it_alone() -> None:
+    found = tabulate(RECORDS, tunings=TUNINGS)
+    rows = {
+        name: {row.contender.label: row.scores[0].cell for row in board(found, name).rows}
+        for name in ("auc", "mpiou", "l1")
+    }
+    usual = {"dllp (mlp)": START.id}
+    assert rows["auc"] == usual | {"dllp (mlp, tuned, 10 trials)": BETTER.id}
+    assert rows["l1"] == usual | {"dllp (mlp, tuned, 10 trials)": COARSE.id}
+    assert rows["mpiou"] == usual | {"dllp (mlp, tuned, 10 trials)": START.id}
+    origins = {row.contender.label: row.origin for row in board(found, "mpiou").rows}
+    assert origins == {"dllp (mlp)": "default", "dllp (mlp, tuned, 10 trials)": "tuned"}
+
+
+def test_without_its_search_a_configuration_is_a_row_of_its_own() -> None:
+    labels = [row.contender.label for row in board(tabulate(RECORDS), "auc").rows]
+    assert labels == ["dllp (mlp, weight=0.5)", "dllp (mlp)", "dllp (mlp, weight=0.9)"]
+
+
+def test_a_board_with_nothing_but_what_another_criterion_chose_is_left_out() -> None:
+    found = tabulate(seeds(BETTER, 0.8, 0.9), tunings=TUNINGS)
+    assert [each.criterion.name for each in found.boards] == ["auc"]
+
+
+def gains(records: list[Record], criterion: str = "auc") -> dict[str, Field]:
+    found = tabulate(records, tunings=TUNINGS)
+    table = tuning_gains(board(found, criterion), found.tunings, "x")
+    assert table is not None
+    (row,) = table.rows
+    return {heading.text: field for heading, field in zip(table.headings, row, strict=True)}
+
+
+def test_the_gain_is_paired_by_seed_and_stands_beside_what_validation_promised() -> None:
+    row = gains(RECORDS)
+    # differences 2, 3 and 1: mean 2, std 1, half of the interval 4.3027 / sqrt(3)
+    assert row["gain"].values == pytest.approx({"mean": 2.0, "low": 2 - 2.484138, "high": 2 + 2.484138}, abs=1e-5)
+    assert row["gain"].lines == ("+2.00 [-0.48, +4.48]",)
+    assert row["validation gain (auc)"].values[""] == pytest.approx(3.0)
+    assert row["test gain (auc)"].values[""] == pytest.approx(2.0)
+    assert [row[name].lines[0] for name in ("chosen trial", "trials", "stopped", "failed", "epochs", "minutes")] == [
+        *("3", "10", "5", "1", "99", "2.0")
+    ]
+
+
+def test_of_a_criterion_that_falls_better_is_positive() -> None:
+    row = gains(RECORDS, "l1")
+    assert row["validation gain (l1)"].values[""] == pytest.approx(0.03)
+    assert row["test gain (l1)"].values[""] == pytest.approx(-0.10)
+    assert row["gain"].values["mean"] == pytest.approx(-10.0)
+
+
+def test_one_seed_has_no_interval_and_a_missing_default_no_gain() -> None:
+    assert gains([*seeds(START, 0.80), *seeds(BETTER, 0.82)])["gain"].lines == ("+2.00",)
+    assert gains(seeds(BETTER, 0.82, 0.83))["gain"].lines == ("–",)
+
+
+def test_the_interval_holds_the_true_gain_as_often_as_it_says() -> None:
+    rng, held, true = np.random.default_rng(0), 0, 1.5
+    for _ in range(400):
+        usual = 0.8 + rng.normal(0, 0.02, 3)
+        tuned = usual + true / 100 + rng.normal(0, 0.01, 3)
+        values = gains([*seeds(START, *usual), *seeds(BETTER, *tuned)])["gain"].values
+        low, high = values["low"], values["high"]
+        assert isinstance(low, float)
+        assert isinstance(high, float)
+        held += low <= true <= high
+    assert 0.92 < held / 400 < 0.98
+
+
+def test_there_is_a_page_only_where_something_was_tuned() -> None:
+    assert "tuning" not in [page.name for page in pages(tabulate(RECORDS))]
+    (page,) = [page for page in pages(tabulate(RECORDS, tunings=TUNINGS)) if page.name == "tuning"]
+    titles = [table.title for table in page.tables]
+    assert len(titles) == len(set(titles)) == 3
+    assert all(title.startswith("Gain from tuning, ") for title in titles)
