@@ -113,9 +113,9 @@ def tunings_table(records: Iterable[TuningRecord]) -> Table:
             values = ["" if value is None else f"{value:.4f}" for value in (choice["default"], choice["value"])]
             differs = {key: value for key, value in choice["params"].items() if value != start["params"].get(key)}
             changed = ", ".join(f"{key}={value}" for key, value in differs.items())
-            table.add_row(str(Cell.of(start)), name, *numbers, *values, changed or "nothing")
+            table.add_row(*map(Text, (str(Cell.of(start)), name, *numbers, *values, changed or "nothing")))
         if not record["best"]:
-            table.add_row(str(Cell.of(start)), "", *numbers, "", "", record["reason"])
+            table.add_row(*map(Text, (str(Cell.of(start)), "", *numbers, "", "", record["reason"])))
     return table
 
 

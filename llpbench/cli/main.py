@@ -112,12 +112,15 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     from llpbench.running import runner
     from llpbench.running.display import make_display
 
-    settings = replace(_settings(preset, config, {"tune": str(TRIALS), **_given(flags)}), tune_only=True)
+    settings = _settings(preset, config, flags)
+    if settings.tune is None:
+        settings = _settings(preset, config, flags | {"tune": str(TRIALS)})
+    settings = replace(settings, tune_only=True)
     summary = runner.run(settings, make_display())
     made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]
     found = [record for record in made if record is not None]
     show(tunings_table(found))
-    files = write_configurations(found, settings.out)
+    files = write_configurations(summary.contents.tunings.values(), settings.out)
     click.echo(
         f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
         err=True,

@@ -47,7 +47,11 @@ def mean_over_columns(row: Row, runs: Iterable[Run]) -> float:
 
 
 def runs_that_count(contenders: Sequence[Row]) -> set[Run]:
-    """Runs attempted by more than half of the rows and completed by at least one of them."""
+    """Runs attempted by more than half of the rows and completed by at least one of them.
+
+    What was tuned besides has no say in it: tuning some methods on one dataset is not to take the others' columns away.
+    """
+    contenders = [row for row in contenders if not row.contender.tuned] or contenders
     attempts = Counter(run for row in contenders for run in attempted(row))
     done = {run for row in contenders for run in completed(row)}
     return {run for run, number in attempts.items() if 2 * number > len(contenders) and run in done}

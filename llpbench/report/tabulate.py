@@ -242,7 +242,7 @@ def _tuned(
         choice = tuning["best"].get(criterion.name)
         if choice is None or choice["cell"] not in by_id:
             continue
-        spec, method = tuning["spec"], tuning["method"]
+        spec, method, cell = tuning["spec"], tuning["method"], by_id[choice["cell"]]
         how = f"tuned, {trials_text(spec)}"
         start = sorted(_items({**method["changed"], **_precision(spec["cell"])}))
         yield (
@@ -256,7 +256,7 @@ def _tuned(
                 reference=method["reference"] or "",
                 tuned=True,
             ),
-            by_id[choice["cell"]],
+            _Cell(cell.id, cell.spec, {seed: run for seed, run in cell.runs.items() if seed != spec["seed"]}),
         )
 
 

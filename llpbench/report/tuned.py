@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,34 +19,41 @@ FOLDER = "tuned"
 
 
 def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Path]:
-    """One file for each board criterion and column, with the configurations of all methods that were tuned there."""
-    files: dict[str, tuple[Mapping[str, Any], dict[str, dict[str, Any]]]] = {}
-    chosen: defaultdict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for record in records:
-        cell = record["spec"]["cell"]
+    """One file for each board criterion and setting, with the configurations of all methods that were tuned in it.
+
+    A setting is all that a cell's specification says but for method and hyperparameters. Of several searches for one
+    method in one setting the last counts. Raises `LLPBenchError` if a file cannot be written.
+    """
+    chosen: defaultdict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
+    for record in sorted(records, key=lambda record: record["finished"]):
+        own = {name: value for name, value in record["spec"]["cell"].items() if name not in ("method", "params")}
+        setting = json.dumps(own, sort_keys=True)
         for criterion in BOARD_CRITERIA:
             if criterion in record["best"]:
-                name = _name(criterion, cell)
-                chosen[name][cell["method"]] = record["best"][criterion]["params"]
-                files[name] = cell, chosen[name]
+                chosen[criterion, setting][record["spec"]["cell"]["method"]] = record["best"][criterion]["params"]
+    names = Counter(_name(criterion, json.loads(setting)) for criterion, setting in chosen)
+    paths = []
     try:
-        paths = []
-        for name, (cell, params) in sorted(files.items()):
-            (out / FOLDER).mkdir(parents=True, exist_ok=True)
-            replace_file(out / FOLDER / name, _toml(cell, params))
-            paths.append(out / FOLDER / name)
+        for (criterion, setting), params in sorted(chosen.items()):
+            cell = json.loads(setting)
+            name = _name(criterion, cell)
+            more = "" if names[name] == 1 else f"-{hashlib.sha256(setting.encode()).hexdigest()[:8]}"
+            paths.append(out / FOLDER / f"{name}{more}.toml")
+            paths[-1].parent.mkdir(parents=True, exist_ok=True)
+            replace_file(paths[-1], _toml(cell, params))
     except OSError as error:
         reason = error.strerror or error
-        raise LLPBenchError(
-            f"configurations cannot be written into {str(out)!r}: {reason}. Choose another --out."
-        ) from error
+        told = f"configurations cannot be written into {str(out)!r}: {reason}. Choose another --out."
+        raise LLPBenchError(told) from error
     return paths
 
 
 def _name(criterion: str, cell: Mapping[str, Any]) -> str:
-    bagging = cell["bagging"].partition(":")[0]  # its options can be longer than a file's name may be
+    """What tells most settings apart, short enough for a file's name."""
+    bagging = cell["bagging"].partition(":")[0]
     parts = [criterion, cell["dataset"], bagging, cell["bag_size"], cell["encoder"], cell["pretraining"]]
-    return "-".join(str(part) for part in parts if part not in (None, 0, "none")) + ".toml"
+    kind = "direct" if cell["protocol"] is None else None
+    return "-".join(str(part) for part in (*parts, kind) if part not in (None, 0, "none"))
 
 
 def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> str:
@@ -60,6 +68,8 @@ def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> s
         "precision": cell.get("precision"),
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None]
+    if cell["pretraining_params"]:
+        params = {**params, "pretraining": cell["pretraining_params"]}
     for method in sorted(params):
         lines += ["", f"[set.{method}]"]
         lines += [

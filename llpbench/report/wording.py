@@ -72,11 +72,12 @@ SELECTION_GAP = (
 )
 
 TUNING = (
-    "Each configuration was chosen by this board's criterion on the validation split of a seed of its own, and is "
-    "judged here on seeds that the search has not seen. Gain: tuned minus default test AUC, seed by seed, with the "
-    "95 % t interval of its mean (of this configuration: another search might choose another). Validation gain and "
-    "test gain are of the criterion itself, better is positive: where the first is much larger, the search has "
-    "overtuned."
+    "Each configuration was chosen by this board's criterion on the validation rows of a split of its own, and is "
+    "judged here on other splits of the same table: a tenth of their test rows were validation rows there. Gain: tuned "
+    "minus default test AUC, seed by seed, with the 95 % t interval of its mean over splits, as if they were "
+    "independent; their rows overlap, so it is rather too narrow, and it is of this configuration: another search "
+    "might choose another. Validation gain and test gain are of the criterion itself, better is positive. The first is "
+    "the largest of many, and so too large; a test gain below 0 says that the search has overtuned."
 )
 
 GAP_CLOSED = (

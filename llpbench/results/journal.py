@@ -137,7 +137,8 @@ class Journal:
     def append_tuning(self, record: TuningRecord) -> None:
         """The same for what a tuning has found."""
         self._write(to_line(record))
-        self.contents.tunings[record["tuning"]] = record
+        earlier = self.contents.tunings.get(record["tuning"])
+        self.contents.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._file).st_size
@@ -264,9 +265,11 @@ def record_in(line: bytes, path: Path) -> Record | None:
 
 
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
-    """Which of two records of a tuning counts: a success before a failure, then that of newer code, then the second."""
-    order = (one["status"] == "ok", one["numerics"], one["finished"])
-    return one if order > (other["status"] == "ok", other["numerics"], other["finished"]) else other
+    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure."""
+    same = (one["numerics"], one["sources"]) == (other["numerics"], other["sources"])
+    if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
+        return one if one["status"] == "ok" else other
+    return one if (one["numerics"], one["finished"]) > (other["numerics"], other["finished"]) else other
 
 
 def _value(line: bytes, path: Path) -> dict[str, Any] | None:
@@ -298,7 +301,8 @@ def _is_tuning(value: dict[str, Any]) -> bool:
         and isinstance(value["finished"], str)
         and isinstance(value["numerics"], int)
         and all(isinstance(value[name], dict) for name in ("spec", "method", "dataset", "best", "times", "sources"))
-        and isinstance(value["spec"].get("cell"), dict)
+        and value["spec"].keys() >= {"cell", "regime", "trials", "space", "sampler", "seed", "together", "eta"}
+        and isinstance(value["spec"]["cell"], dict)
         and all(isinstance(value["spec"]["cell"].get(name), kind) for name, kind in _SPEC.items())
         and all(
             isinstance(choice, dict) and choice.keys() >= Chosen.__required_keys__ for choice in value["best"].values()

@@ -165,7 +165,8 @@ class Estimator:
     def megabytes(self, job: Job) -> float | None:
         """Peak GPU memory that a job will want, None if its cell's shape was never run on a GPU."""
         each = self._megabytes.get(_shape(job.cell.spec))
-        return None if each is None else each * len(job.seeds)
+        members = len(job.seeds) if job.tuning is None else job.tuning.together
+        return None if each is None else each * members
 
     def _parts(self, job: Job, paid: set[Any]) -> Iterator[Estimate]:
         """Training, and the pretraining of those seeds that have none yet and are not `paid` for; they then are."""

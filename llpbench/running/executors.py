@@ -97,7 +97,7 @@ def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], ru
     from llpbench.tuning.study import run_tuning  # Optuna
 
     try:
-        return run_tuning(job.tuning, environment, on_epoch)
+        return run_tuning(job.tuning, environment, on_epoch, job.instead)
     except LLPBenchError as error:
         return failed(job, str(error))
     except Exception as error:

@@ -84,7 +84,8 @@ class PlannedTuning:
 
     @property
     def job(self) -> Job:
-        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning)
+        instead = self.record["finished"] if self.record is not None and self.record["trials"] else ""
+        return Job(self.tuning.cell, (self.tuning.seed,), tuning=self.tuning, instead=instead)
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,9 @@ def with_tunings(
         record = found.get(tuning.id)
         stale = "" if record is None else why_stale(record)
         kind = "stale" if stale else "done" if record is None or record["status"] == "ok" else "failed"
-        planned.append(PlannedTuning(tuning, record, stale, wanted=record is None or kind in again))
+        failed = record is not None and record["status"] != "ok"
+        wanted = record is None or kind in again or (failed and "failed" in again)
+        planned.append(PlannedTuning(tuning, record, stale, wanted))
     return replace(plan, tunings=tuple(planned))
 
 
@@ -213,7 +216,7 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
         if settings.space:
             raise LLPBenchError("a search space is given, but no search asked for. Add --tune N.")
         return []
-    from llpbench.tuning.space import fixed, search_space
+    from llpbench.tuning.space import architecture, fixed, require_start, search_space
 
     overrides = {METHODS.entry(name).name: own for name, own in settings.space.items()}
     given = {METHODS.entry(name).name: own.keys() for name, own in settings.set.items() if name != "pretraining"}
@@ -221,19 +224,31 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     for name in overrides:
         if name not in searched:
             raise LLPBenchError(f"space names method {name!r}, which is not part of this run. Add it to --methods.")
+        if twice := sorted(overrides[name].keys() & given.get(name, ())):
+            raise LLPBenchError(f"{name}.{twice[0]} stands in --set and in the search space. Leave one out.")
     found = []
     for cell in cells:
         own = overrides.get(cell.method, {})
         space = search_space(cell.method, own)
         free = {name: each for name, each in space.items() if name not in given.get(cell.method, ())}
-        start = replace(cell, params={**cell.params, **fixed(own)})
-        together = 1 if cell.protocol is None else TOGETHER
+        start = replace(cell, params={**cell.params, **fixed(cell.method, own)})
+        require_start(cell.method, free, start.params)
+        # a round has one architecture: without numbers in which its trials may differ they would all be one
+        numbers = free.keys() - architecture(cell.method, free, dict.fromkeys(free))
         found += [
-            Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, together)
+            Tuning(
+                start,
+                regime,
+                settings.tune,
+                free,
+                settings.tune_sampler,
+                settings.tune_seed,
+                TOGETHER if numbers and cell.protocol is not None else 1,
+            )
             for regime in settings.tune_regimes
             if free
         ]
-    return found
+    return list({tuning.id: tuning for tuning in found}.values())
 
 
 def in_shard(cell: Cell, shard: tuple[int, int] | None) -> bool:

@@ -30,7 +30,7 @@ from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available
 from llpbench.running.schedule import Deadline, Job, Schedule
-from llpbench.running.settings import PRETRAINED, SEARCHES, Settings
+from llpbench.running.settings import PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""
@@ -105,7 +105,6 @@ def run(settings: Settings, display: Display) -> RunSummary:
             plan = plan.facing(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
-            _forget_searches(settings, plan)
             left = _execute(settings, plan, journal, display, deadline)
         return RunSummary(plan, left, _known(settings, journal.contents), settings.seeds)
 
@@ -167,6 +166,8 @@ class _Work:
         self._display = display
         self._slots = slots
         self._running: dict[str, tuple[Job, float]] = {}
+        self._done: set[str] = set()
+        """cells that have run"""
 
     @property
     def remaining(self) -> Estimate:
@@ -190,7 +191,9 @@ class _Work:
     def found(self, job: Job, record: TuningRecord) -> None:
         del self._running[job.id]
         self._journal.append_tuning(record)
-        known = {each.id for each in (*(one for one, _ in self._running.values()), *self._schedule.waiting)}
+        known = self._done | {
+            each.id for each in (*(one for one, _ in self._running.values()), *self._schedule.waiting)
+        }
         follow = [each for each in self._follow(record) if each.id not in known]
         for each in follow:
             self._schedule.put(each)
@@ -199,6 +202,7 @@ class _Work:
 
     def finished(self, job: Job, records: list[Record]) -> None:
         del self._running[job.id]
+        self._done.add(job.id)
         for record in records:
             self._journal.append(record)
             self._estimator.learn(record)
@@ -249,19 +253,9 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
         return searched
     made = (each.record for each in searched.tunings if each.record is not None and not each.wanted)
     chosen = (cell for record in made if record["status"] == "ok" for cell in chosen_cells(record))
-    every = {cell.id: cell for cell in (*cells, *chosen)}
+    every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=compared)
     return replace(plan, tunings=searched.tunings, seeds=len(settings.seeds))
-
-
-def _forget_searches(settings: Settings, plan: Plan) -> None:
-    """Remove what is kept of searches that were finished, and are to be made again from the beginning."""
-    again = [each.tuning for each in plan.tunings if each.wanted and each.record is not None]
-    if again:
-        from llpbench.tuning.search import place  # Optuna
-
-        for tuning in again:
-            place(tuning, settings.out / SEARCHES).unlink(missing_ok=True)
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:

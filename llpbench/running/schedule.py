@@ -30,6 +30,8 @@ class Job:
     """a second attempt after running out of memory, with nothing else beside it"""
     tuning: Tuning | None = None
     """the search that is to be made, on its own seed; None: the runs of the cell"""
+    instead: str = ""
+    """when the search was finished that this one is made instead of: what is kept of it is not gone on with"""
 
     @property
     def id(self) -> str:

@@ -201,7 +201,7 @@ class StageRun:
                 self.selection.give_up(position)
 
     def _stop_at_rung(self, rungs: Rungs, epochs: int) -> None:
-        """Let those members leave that a rung stops; all are compared, also those that have settled before."""
+        """Let those members leave that a rung stops. All are compared; those that have settled cost nothing more."""
         outcomes, name = self.cohort.outcomes, rungs.criterion.name
         best = {
             number: outcome.selected[name].value
@@ -215,9 +215,10 @@ class StageRun:
             for number, position in positions.items()
             if not outcomes[number].failure and not outcomes[number].stopped
         }
+        done = self.selection.done
         for number in rungs.leaving(epochs, best):
-            outcomes[number].stopped = True
-            if number in positions:
+            if number in positions and not done[positions[number]]:
+                outcomes[number].stopped = True
                 self.selection.give_up(positions[number])
 
     def _drop_finished(self) -> None:

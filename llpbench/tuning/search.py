@@ -29,8 +29,9 @@ from llpbench.tuning.space import architecture, proposal, suggest, with_default
 
 _ROUND = "round "
 _CODE = "code"
+_INSTEAD = "instead"
 _NUMBER = "trial"
-"""attributes of Optuna's: of the study, what became of a round, and the code; of a trial, our number of it"""
+"""attributes of Optuna's: of the study, what became of a round, and what has begun it; of a trial, our number of it"""
 _STARTUP = 10
 """trials that are drawn at random before TPE begins"""
 
@@ -38,8 +39,8 @@ _STARTUP = 10
 class Search:
     """A search that is open, by this process alone."""
 
-    def __init__(self, tuning: Tuning, storage: BaseStorage, code: str = "") -> None:
-        """Goes on with what `storage` holds of it; `code`: what says which code begins it, if it holds nothing."""
+    def __init__(self, tuning: Tuning, storage: BaseStorage, code: str = "", instead: str = "") -> None:
+        """Goes on with what `storage` holds of it; `code` and `instead`: what begins it, if it holds nothing."""
         self.tuning = tuning
         self._space = with_default(tuning.space, tuning.cell.params)
         with _quiet():
@@ -50,6 +51,7 @@ class Search:
                 load_if_exists=True,
             )
             if _CODE not in self._study.user_attrs:
+                self._study.set_user_attr(_INSTEAD, instead)
                 self._study.set_user_attr(_CODE, code)
             self._mend()
 
@@ -59,6 +61,11 @@ class Search:
         return str(self._study.user_attrs[_CODE])
 
     @property
+    def instead(self) -> str:
+        """Instead of which finished search."""
+        return str(self._study.user_attrs[_INSTEAD])
+
+    @property
     def made(self) -> list[Trial]:
         """The trials that have been made, in order."""
         told = self._study.user_attrs
@@ -66,13 +73,16 @@ class Search:
         return [_trial(each) for one in rounds for each in one]
 
     def ask(self) -> list[Trial]:
-        """The next round, not yet made; empty if as many as were asked for have been."""
+        """The next round, not yet made; empty if as many trials as were asked for have been.
+
+        It is always whole, so that a longer search is a shorter one gone on with.
+        """
         first = len(self.made)
         self._asked: list[optuna.Trial] = []
         asked: list[Trial] = []
         with _quiet():
             self._study.sampler = self._sampler()
-            for number in range(first, min(first + self.tuning.together, self.tuning.trials)):
+            for number in range(first, first + self.tuning.together) if first < self.tuning.trials else ():
                 if number == 0:
                     self._study.enqueue_trial(proposal(self._space, self.tuning.cell.params))
                 elif asked:
@@ -80,7 +90,10 @@ class Search:
                 trial = self._study.ask()
                 trial.set_user_attr(_NUMBER, number)
                 self._asked.append(trial)
-                asked.append(Trial(number, suggest(trial, self._space, self.tuning.cell.params), "asked"))
+                params = suggest(trial, self._space, self.tuning.cell.params)
+                if number == 0:  # not rounded
+                    params = {name: self.tuning.cell.params[name] for name in params}
+                asked.append(Trial(number, params, "asked"))
         return asked
 
     def tell(self, made: Sequence[Trial]) -> None:
@@ -161,30 +174,40 @@ class Search:
 
 
 @contextmanager
-def opened(tuning: Tuning, folder: Path | None, code: str = "") -> Iterator[Search]:
+def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "") -> Iterator[Search]:
     """The search, kept in `folder` (None: forgotten afterwards). Raises `LLPBenchError` if another process has it.
 
-    One that other `code` has begun is begun anew.
+    One that other `code` has begun is begun anew, and so is one that was not begun `instead` of what is named there.
     """
     if folder is None:
         yield Search(tuning, InMemoryStorage(), code)
         return
     path = place(tuning, folder)
+    lock = FileLock(path.with_suffix(".lock"), timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_suffix(".lock"), timeout=0)
-        with lock:
-            _mend_file(path)
-            found = Search(tuning, _storage(path), code)
-            if found.code != code:
-                path.unlink()
-                found = Search(tuning, _storage(path), code)
-            yield found
+        lock.acquire()
     except Timeout as error:
         raise LLPBenchError(f"another llpbench has search {str(path)!r}. Wait until it ends.") from error
     except OSError as error:
-        reason = error.strerror or error
-        raise LLPBenchError(f"search {str(path)!r} cannot be kept: {reason}. Choose another --out.") from error
+        raise _unkept(path, error) from error
+    try:
+        try:
+            _mend_file(path)
+            found = Search(tuning, _storage(path), code, instead)
+            if found.code != code or (instead and found.instead != instead):
+                path.unlink()
+                found = Search(tuning, _storage(path), code, instead)
+        except OSError as error:
+            raise _unkept(path, error) from error
+        yield found
+    finally:
+        lock.release()
+
+
+def _unkept(path: Path, error: OSError) -> LLPBenchError:
+    reason = error.strerror or error
+    return LLPBenchError(f"search {str(path)!r} cannot be kept: {reason}. Choose another --out.")
 
 
 def place(tuning: Tuning, folder: Path) -> Path:

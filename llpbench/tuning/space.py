@@ -6,7 +6,7 @@ hyperparameter means something only beside some values of others, `"when": {"obj
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,9 +46,21 @@ def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dic
     return found
 
 
-def fixed(overrides: Mapping[str, Any] | None) -> dict[str, Any]:
+def fixed(method: str, overrides: Mapping[str, Any] | None) -> dict[str, Any]:
     """The hyperparameters that `overrides` give one value to."""
-    return {name: value for name, value in (overrides or {}).items() if not isinstance(value, list)}
+    values = {name: value for name, value in (overrides or {}).items() if not isinstance(value, list)}
+    read = read_params(METHODS.get(method).Params, values, owner=METHODS.entry(method).name)
+    return {name: getattr(read, name) for name in values}
+
+
+def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
+    """Raise where a search cannot start from `params`."""
+    for name, each in space.items():
+        if each.get("log") and params[name] <= 0:
+            raise LLPBenchError(
+                f"{method}.{name} is {params[name]:g}, where no search from {each['low']:g} to {each['high']:g} on a "
+                f"logarithmic scale can start. Fix it, by --set {method}.{name}={params[name]:g}, or leave it out."
+            )
 
 
 def with_default(space: Space, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -115,9 +127,11 @@ def _override(method: str, name: str, search: Range, value: Any) -> dict[str, An
         if not value:
             raise LLPBenchError(f"{expected} a list of choices, however: {value}")
         return {"choices": [getattr(read_params(params, {name: one}, owner=owner), name) for one in value]}
-    numbers = [one for one in value if isinstance(one, int | float) and not isinstance(one, bool)]
-    if len(value) != 2 or len(numbers) != 2 or not all(map(math.isfinite, numbers)) or numbers[0] >= numbers[1]:
-        raise LLPBenchError(f"{expected} two numbers, the lower first, however: {value}")
-    for one in numbers:
+    plain = len(value) == 2 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
+    if not plain or max(map(abs, value)) > sys.float_info.max or not value[0] < value[1]:
+        raise LLPBenchError(f"{expected} two numbers, the lower first, however: {str(value)[:100]}")
+    for one in value:
         read_params(params, {name: one}, owner=owner)
-    return {**_as_data(search), "low": float(numbers[0]), "high": float(numbers[1])}
+    if isinstance(search, LogUniform) and value[0] <= 0:
+        raise LLPBenchError(f"{expected} above 0, as it is searched on a logarithmic scale, however: {value}")
+    return {**_as_data(search), "low": float(value[0]), "high": float(value[1])}

@@ -19,7 +19,7 @@ from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import limit_threads, make_task, pick_machine
 from llpbench.training.compilation import keep_compiled_code, repays
-from llpbench.training.device import Machine, hardware_facts, keep_freed_memory, peak_memory_mb
+from llpbench.training.device import Machine, hardware_facts, keep_freed_memory, peak_memory_mb, reset_peak_memory
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, opened
@@ -27,9 +27,14 @@ from llpbench.tuning.trials import Bench, without_test
 
 
 def run_tuning(
-    tuning: Tuning, environment: Environment, on_epoch: Callable[[Epoch], None] | None = None
+    tuning: Tuning,
+    environment: Environment,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    instead: str = "",
 ) -> TuningRecord:
     """Make what trials are missing, and say which configuration each criterion chooses.
+
+    What other code or data has begun is begun anew, and so is the search that was finished at `instead`.
 
     What goes wrong in a trial is a failed trial. Raises `LLPBenchError` for bad input.
     """
@@ -40,11 +45,13 @@ def run_tuning(
     machine = pick_machine(tuning.cell, environment)
     folder = Path(environment.tuning) if environment.tuning else None
     facts = cell_facts(tuning.cell)  # first: what is edited while this trains is not what trained
-    code = json.dumps([facts["sources"], facts["numerics"]], sort_keys=True)
-    with limit_threads(environment.threads), opened(tuning, folder, code) as search:
+    with limit_threads(environment.threads):
         bench = _bench(tuning, environment, machine, on_epoch)
-        machine = bench.machine
-        trials = _make(search, bench)
+        machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
+        code = json.dumps([facts["sources"], facts["numerics"], data], sort_keys=True)
+        reset_peak_memory(machine.device)
+        with opened(tuning, folder, code, instead) as search:
+            trials = _make(search, bench)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, tuning.cell.precision)
     return tuning_record(
         tuning, trials, facts | {"hardware": hardware, "memory_mb": _rounded(peak_memory_mb(machine.device))}

@@ -25,6 +25,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import fault
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import proba_of
+from llpbench.training.compilation import remove_damaged
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.members import Outcome, Trainee, encoder_factory
 from llpbench.training.population import Population
@@ -80,7 +81,8 @@ class Bench:
         except LLPBenchError:
             raise
         except Exception as error:
-            if len(trials) == 1:
+            damaged = self.machine.compiled and remove_damaged(error)
+            if len(trials) == 1 and not damaged:
                 status = "out-of-memory" if is_out_of_memory(error) else "failed"
                 return [replace(trials[0], status=status, reason=fault(error), seconds=time.perf_counter() - clock)]
         else:
@@ -91,8 +93,8 @@ class Bench:
             return made
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
-        half = (len(trials) + 1) // 2
-        return [*self._train(trials[:half]), *self._train(trials[half:])]
+        half = len(trials) if damaged else (len(trials) + 1) // 2
+        return [trial for part in (trials[:half], trials[half:]) if part for trial in self._train(part)]
 
     def _together(self, trials: Sequence[Trial], halving: Halving) -> list[Outcome]:
         cell = self.tuning.cell

@@ -11,7 +11,16 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
-from llpbench.tuning.space import applies, architecture, fixed, proposal, search_space, suggest, with_default
+from llpbench.tuning.space import (
+    applies,
+    architecture,
+    fixed,
+    proposal,
+    require_start,
+    search_space,
+    suggest,
+    with_default,
+)
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
 
@@ -71,7 +80,7 @@ def test_ranges_are_overridden() -> None:
     assert space["learning_rate"] == {"low": 1e-5, "high": 1e-2, "log": True}
     assert space["dropout"] == {"choices": [0.0, 0.3]}
     assert "weight_decay" not in space
-    assert fixed({"learning_rate": [1e-5, 1e-2], "weight_decay": 0.1}) == {"weight_decay": 0.1}
+    assert fixed("dllp", {"learning_rate": [1e-5, 1e-2], "weight_decay": "0.1"}) == {"weight_decay": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -85,9 +94,18 @@ def test_ranges_are_overridden() -> None:
         ({"learning_rate": -1}, "must be above 0"),
         ({"dropout": [0.5]}, "must be one of 0.0, 0.1"),
         ({"dropout": []}, "a list of choices"),
+        ({"weight_decay": [0.0, 0.1]}, "above 0, as it is searched on a logarithmic scale"),
+        ({"learning_rate": [1, 10**400]}, "two numbers"),
     ],
 )
 def test_an_impossible_range_is_one_clear_line(overrides: dict[str, Any], told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         search_space("dllp", overrides)
     assert "\n" not in str(error.value)
+
+
+def test_a_search_cannot_start_at_0_on_a_logarithmic_scale() -> None:
+    space = search_space("dllp")
+    with pytest.raises(LLPBenchError, match="where no search from 1e-06"):
+        require_start("dllp", space, {**BDC, "weight_decay": 0.0})
+    require_start("dllp", space, BDC)
