@@ -77,9 +77,9 @@ def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime
     first: dict[str, Tensor] = {}
     run = pop.run
 
-    def watched(stage: Stage, state: State, on_epoch: Any = None) -> None:
+    def watched(stage: Stage, state: State, *more: Any) -> None:
         started.append(state.weights[0].clone())
-        run(stage, state, on_epoch)
+        run(stage, state, *more)
         if stage.name == "bags":
             first.update({name: choice.weights for name, choice in pop.outcomes[0].selected.items()})
 
