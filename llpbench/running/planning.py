@@ -118,7 +118,9 @@ class Plan:
     @property
     def reasons(self) -> list[str]:
         """Why cells are impossible, each reason once."""
-        return list(dict.fromkeys(cell.obstacle.reason for cell in self.of("impossible") if cell.obstacle))
+        every: list[Planned | PlannedTuning] = [*self.cells, *self.tunings]
+        obstacles = (each.obstacle for each in every if each.state == "impossible")
+        return list(dict.fromkeys(obstacle.reason for obstacle in obstacles if obstacle))
 
     @property
     def changes(self) -> list[str]:
@@ -142,7 +144,8 @@ class Plan:
         cells = (replace(each, obstacle=find(each.cell)) if each.wanted else each for each in self.cells)
         tunings = (replace(each, obstacle=find(each.tuning.cell)) if each.wanted else each for each in self.tunings)
         plan = replace(self, cells=tuple(cells), tunings=tuple(tunings))
-        if plan.cells and len(plan.of("impossible")) == len(plan.cells):
+        every: list[Planned | PlannedTuning] = [*plan.cells, *plan.tunings]
+        if every and all(each.state == "impossible" for each in every):
             raise LLPBenchError(plan.reasons[0])
         return plan
 

@@ -10,6 +10,7 @@ import importlib.util
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -219,8 +220,6 @@ def counts(plan: Plan) -> str:
     """`12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`; what is to do is counted once."""
     jobs = [job for job in plan.jobs if job.tuning is None]
     parts = [f"{plural(sum(len(job.seeds) for job in jobs), 'run')} to do in {plural(len(jobs), 'cell')}"]
-    if plan.searches:
-        parts.insert(0, f"{plural(len(plan.searches), 'tuning')} to do, whose choices are run then")
     again = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
     if again:
         parts.append(f"{again:,} of them stale")
@@ -231,7 +230,16 @@ def counts(plan: Plan) -> str:
         "stale and kept": sum(len(seeds.intersection(cell.stale)) for cell, seeds in kept),
         "impossible": sum(len(cell.wanted) for cell in plan.of("impossible")),
     }
-    return ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
+    told = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
+    return f"{_searches(plan)}; {told}" if plan.tunings else told
+
+
+def _searches(plan: Plan) -> str:
+    """`2 tunings to do, whose choices are run then, 1 done`."""
+    number, states = len(plan.searches), Counter(each.state for each in plan.tunings)
+    to_do = f"{plural(number, 'tuning')} to do{', whose choices are run then' if number and plan.seeds else ''}"
+    others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
+    return ", ".join([to_do, *others])
 
 
 def about(estimate: Estimate) -> str:
