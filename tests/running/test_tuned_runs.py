@@ -174,3 +174,11 @@ def test_several_values_of_a_hyperparameter_are_a_grid(tiny_bench: Path, tmp_pat
     found = read(tmp_path / FILE) if runner.run(given, Silent()).failed else run(given)
     params = {(each["spec"]["params"]["strength"], each["spec"]["params"]["model"]) for each in found.records.values()}
     assert params == {(strength, model) for strength in (0.1, 1.0, 10.0) for model in ("ridge", "logistic")}
+
+
+def test_a_search_that_is_impossible_says_why(tiny_bench: Path, tmp_path: Path) -> None:
+    given = replace(settings(tiny_bench, tmp_path, bag_sizes="1000"), tune_only=True)
+    with pytest.raises(LLPBenchError, match="bag size 1000 is larger"):
+        runner.run(given, Silent())
+    plan, _ = runner.preview(settings(tiny_bench, tmp_path, bag_sizes="16,1000", methods="bag-mean-linear"), print)
+    assert runner.counts(plan).startswith("2 tunings to do, whose choices are run then, 2 impossible; 2 runs to do")
