@@ -17,17 +17,17 @@ from llpbench.training.specification import make_cell
 
 def mixed_bags() -> tuple[Table, Assignment]:
     rng = np.random.default_rng(0)
-    labels = rng.permutation(np.arange(1600) % 2)
-    numeric = rng.normal(size=(1600, 2)) + 3.0 * np.eye(2)[labels]
-    nothing = np.zeros((1600, 0), np.int64)
+    labels = rng.permutation(np.arange(960) % 2)
+    numeric = rng.normal(size=(960, 2)) + 3.0 * np.eye(2)[labels]
+    nothing = np.zeros((960, 0), np.int64)
     table = Table("mixed", numeric, nothing, labels, ("a", "b"), (), (), ("no", "yes"))
-    parts = np.split(np.arange(1600).reshape(-1, 16), [60, 80])
+    parts = np.split(np.arange(960).reshape(-1, 16), [40, 50])
     return table, Assignment(Split(*(part.ravel() for part in parts)), *parts)
 
 
 @pytest.mark.parametrize("name", ["dllp", "llp-vat", "selfclr-llp", "tabllp-self", "tabllp-pse", "tabllp-bdc"])
 def test_methods_with_a_proportion_loss_learn_mixed_bags(name: str) -> None:
-    protocol = Protocol(epochs=20)
+    protocol = Protocol(epochs=15)
     cell = make_cell(name, "mixed", bag_size=16, encoder="mlp", protocol=protocol, params={"learning_rate": 3e-3})
     declared = METHODS.get(name)
     method = declared(read_params(declared.Params, cell.params, name))
