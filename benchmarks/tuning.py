@@ -53,11 +53,12 @@ def main(encoders: str, together: str, epochs: int, device: str, threads: int) -
     for heading in ("encoder", "together", "trials a minute", "vs one at a time"):
         table.add_column(heading, justify="left" if heading == "encoder" else "right")
     for encoder in encoders.split(","):
-        alone = None
-        for number in map(int, together.split(",")):
-            rate = trials_a_minute(encoder, number, epochs, Machine(where, where.type == "cuda"))
-            alone = alone or rate / (1 if number == 1 else float("nan"))
-            table.add_row(encoder, str(number), f"{rate:.2f}", f"{rate / alone:.2f}x")
+        rates = {
+            number: trials_a_minute(encoder, number, epochs, Machine(where, where.type == "cuda"))
+            for number in sorted({1, *map(int, together.split(","))})
+        }
+        for number, rate in rates.items():
+            table.add_row(encoder, str(number), f"{rate:.2f}", f"{rate / rates[1]:.2f}x")
     Console(width=100).print(table)
 
 

@@ -122,7 +122,7 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     show(tunings_table(found))
     files = write_configurations(summary.contents.tunings.values(), settings.out)
     click.echo(
-        f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
+        f"journal: {settings.journal}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
         err=True,
     )
     return FAILED if summary.incomplete else 0
@@ -252,7 +252,9 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     from llpbench.results.journal import read
     from llpbench.results.merging import published
 
-    found = put_beside(merged.records, read(published()).records)
+    reference = read(published())
+    tunings = {**reference.tunings, **merged.tunings}
+    found = put_beside(merged.records, reference.records, list(tunings.values()))
     render(found.leaderboards, Console(), own=found.own)
     for remark in found.remarks:
         click.echo(remark)
@@ -260,12 +262,8 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
 
 
 def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> Settings:
-    given = {name.replace("_", "-"): value for name, value in _given(flags).items()}
+    given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None and value != ()}
     return resolve(given, preset=preset, config=None if config is None else Path(config))
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if value is not None and value != ()}
 
 
 def _show_plan(settings: Settings) -> int:

@@ -45,6 +45,12 @@ CRITERIA: dict[str, Criterion] = {
 }
 
 
+GUIDES: dict[Regime, str] = {"fine": "auc", "coarse": "kl"}
+"""What decides where one criterion of a regime has to: from whose weights a stage after a judged one starts, which is
+then trained once for either regime, and what guides a search for hyperparameters. So no coarse-grained result has seen
+an instance label, and no fine-grained one does without."""
+
+
 BOARD_CRITERIA = ("auc", "mpiou", "l1")
 """every board is made for each of them: both coarse ones, never the better one"""
 

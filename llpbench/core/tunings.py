@@ -15,10 +15,8 @@ from functools import cached_property
 from typing import Any
 
 from llpbench.core.cell import Cell
-from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, Criterion, Regime
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, GUIDES, Criterion, Regime
 
-GUIDES: Mapping[Regime, str] = {"fine": "auc", "coarse": "kl"}
-"""the criterion that guides the search, and decides which trials are stopped early"""
 TUNING_SEED = 1000
 """of the split and the random streams of every trial, unless another is given"""
 SAMPLERS = ("tpe", "random")
@@ -80,7 +78,7 @@ class Tuning:
 
     @property
     def guide(self) -> Criterion:
-        """What guides the search."""
+        """What guides the search, and decides which trials are stopped early."""
         return CRITERIA[GUIDES[self.regime]]
 
     @property

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from llpbench.core.criteria import BOARD_CRITERIA
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
@@ -27,13 +27,18 @@ class Comparison:
     """what became of runs that both have, and what keeps boards apart; one line each"""
 
 
-def compare(own: Mapping[str, Record], published: Mapping[str, Record]) -> Comparison:
-    """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes."""
+def compare(
+    own: Mapping[str, Record], published: Mapping[str, Record], tunings: Sequence[TuningRecord] = ()
+) -> Comparison:
+    """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes.
+
+    `tunings`: whose choices are rows of the criteria that chose them alone.
+    """
     tasks = {_task(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _task(record) in tasks}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
     kept = {run: settle([near[run], record] if run in near else [record])[-1] for run, record in own.items()}
-    leaderboards = tabulate([*{**near, **kept}.values()])
+    leaderboards = tabulate([*{**near, **kept}.values()], tunings=tunings)
     return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
 
 

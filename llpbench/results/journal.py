@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA, Chosen, Record, Status, TuningRecord
+from llpbench.core.tunings import Tuning
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
@@ -301,15 +302,23 @@ def _is_tuning(value: dict[str, Any]) -> bool:
         and isinstance(value["finished"], str)
         and isinstance(value["numerics"], int)
         and all(isinstance(value[name], dict) for name in ("spec", "method", "dataset", "best", "times", "sources"))
-        and value["spec"].keys() >= {"cell", "regime", "trials", "space", "sampler", "seed", "together", "eta"}
-        and isinstance(value["spec"]["cell"], dict)
+        and isinstance(value["spec"].get("cell"), dict)
         and all(isinstance(value["spec"]["cell"].get(name), kind) for name, kind in _SPEC.items())
         and all(
             isinstance(choice, dict) and choice.keys() >= Chosen.__required_keys__ for choice in value["best"].values()
         )
         and isinstance(value["trials"], list)
         and all(isinstance(trial, dict) for trial in value["trials"])
+        and _is_search(value["spec"])
     )
+
+
+def _is_search(spec: dict[str, Any]) -> bool:
+    """Whether this version knows what was searched."""
+    try:
+        return bool(Tuning.of(spec).boards)
+    except (KeyError, TypeError):
+        return False
 
 
 def _is_run(value: dict[str, Any]) -> bool:

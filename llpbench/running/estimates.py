@@ -43,8 +43,8 @@ from llpbench.running.timings import (
 Measure = Callable[[str], float | None]
 """seconds per value and epoch that the calibration takes on this machine with an encoder"""
 
-_SETTLED = 2.0
-"""times the epochs that a run takes, on average, until its criteria have settled: the most there may be"""
+_SETTLED = 3.0
+"""times as many epochs as a run takes there may be at most: the mean of the published runs whose curves are known"""
 _CORRELATION = 0.25
 """between the errors of two jobs: a busy machine slows all of them, but how long one trains is its own affair"""
 

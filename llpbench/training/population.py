@@ -20,13 +20,13 @@ from torch import Tensor
 
 from llpbench.core.bags import FloatArray, Holdout
 from llpbench.core.cell import Epoch
-from llpbench.core.criteria import CRITERIA, Regime
+from llpbench.core.criteria import CRITERIA, GUIDES, Regime
 from llpbench.core.method import Pairs, Reports, Stage
 from llpbench.core.seeding import generator
 from llpbench.training.cohort import Cohort
 from llpbench.training.members import Outcome, Rungs
 from llpbench.training.objective import Weights, explained, log_proba, pseudo_pairs, representation
-from llpbench.training.selection import HANDOVER, Selected
+from llpbench.training.selection import Selected
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
 from llpbench.training.training_data import stacked_rows
@@ -104,7 +104,7 @@ class Population(Cohort):
         before, seconds = [outcome.selected for outcome in self.outcomes], dict(self.seconds)
         start = self.state
         results: list[dict[str, Selected]] = [{} for _ in self.members]
-        regimes = {regime: name for regime, name in HANDOVER.items() if regime in self.regimes}
+        regimes = {regime: name for regime, name in GUIDES.items() if regime in self.regimes}
         for regime, handover in regimes.items():
             for outcome, selected in zip(self.outcomes, before, strict=True):  # nothing of the other regime is left
                 outcome.selected = selected

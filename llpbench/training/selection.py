@@ -14,11 +14,7 @@ import torch
 from torch import Tensor
 
 from llpbench.core.bags import FloatArray
-from llpbench.core.criteria import CRITERIA, Regime
-
-HANDOVER: dict[Regime, str] = {"fine": "auc", "coarse": "kl"}
-"""Whose weights the next stage starts from, under each validation regime: what follows is then trained once for either,
-so that no coarse-grained result has seen an instance label, and no fine-grained one does without."""
+from llpbench.core.criteria import CRITERIA, GUIDES, Regime
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,7 @@ class Selected:
 class Selection:
     """The best epochs and weights of several members, by criterion."""
 
-    def __init__(
-        self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(HANDOVER)
-    ) -> None:
+    def __init__(self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES)) -> None:
         """`theta` [members, parameters]: kept by a criterion that is never a number; `regimes`: whose criteria watch,
         without labels of validation rows the coarse-grained ones alone."""
         self.patience = patience

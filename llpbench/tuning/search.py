@@ -182,7 +182,7 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
     if folder is None:
         yield Search(tuning, InMemoryStorage(), code)
         return
-    path = place(tuning, folder)
+    path = folder / f"{tuning.search_id}.log"
     lock = FileLock(path.with_suffix(".lock"), timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -208,11 +208,6 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
 def _unkept(path: Path, error: OSError) -> LLPBenchError:
     reason = error.strerror or error
     return LLPBenchError(f"search {str(path)!r} cannot be kept: {reason}. Choose another --out.")
-
-
-def place(tuning: Tuning, folder: Path) -> Path:
-    """The file of a search."""
-    return folder / f"{tuning.search_id}.log"
 
 
 def _storage(path: Path) -> BaseStorage:

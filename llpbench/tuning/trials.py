@@ -15,7 +15,6 @@ import torch
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
-from llpbench.core.criteria import Criterion
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
@@ -67,7 +66,7 @@ class Bench:
 
     def _halving(self, trials: Sequence[Trial]) -> Halving:
         """Compares with all that was made before; the configuration that the search started from always goes on."""
-        first = {trial.number for trial in trials if trial.number == 0}
+        first = {member for member, trial in enumerate(trials) if trial.number == 0}
         halving = Halving(self.tuning.guide, self.tuning.rungs, self.tuning.eta, protected=first)
         for trial in self.earlier:
             halving.remember(trial.rungs)
@@ -87,8 +86,8 @@ class Bench:
                 return [replace(trials[0], status=status, reason=fault(error), seconds=time.perf_counter() - clock)]
         else:
             seconds = (time.perf_counter() - clock) / len(trials)
-            joined = zip(trials, outcomes, strict=True)
-            made = [self._told(trial, outcome, halving.reached[trial.number], seconds) for trial, outcome in joined]
+            joined = enumerate(zip(trials, outcomes, strict=True))
+            made = [self._told(trial, outcome, halving.reached[n], seconds) for n, (trial, outcome) in joined]
             self.earlier += made
             return made
         if self.machine.device.type == "cuda":
@@ -104,8 +103,7 @@ class Bench:
         methods = [_method(cell, trial.params) for trial in trials]
         members = [Trainee(seed, method, self.task, start) for method in methods]
         population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
-        rungs = _Numbered(halving, [trial.number for trial in trials])
-        return population.train(self.on_epoch, rungs=rungs, regimes=(self.tuning.regime,))
+        return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))
 
     def _fit(self, trial: Trial) -> Trial:
         """A direct method: fitted, and judged on the validation rows."""
@@ -134,23 +132,6 @@ class Bench:
         """Those of the regime's criteria that are numbers."""
         own = ((name, values.get(name, math.nan)) for name in self.tuning.criteria)
         return {name: float(value) for name, value in own if math.isfinite(value)}
-
-
-@dataclass(frozen=True)
-class _Numbered:
-    """Rungs as a population asks for them, whose members are numbered anew."""
-
-    halving: Halving
-    numbers: Sequence[int]
-
-    @property
-    def criterion(self) -> Criterion:
-        return self.halving.criterion
-
-    def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
-        position = {number: position for position, number in enumerate(self.numbers)}
-        named = {self.numbers[member]: value for member, value in values.items()}
-        return {position[number] for number in self.halving.leaving(epochs, named)}
 
 
 def _method(cell: Cell, params: Mapping[str, Any]) -> Method:

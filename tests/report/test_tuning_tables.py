@@ -15,6 +15,7 @@ from llpbench.core.criteria import Regime
 from llpbench.core.record import Chosen, Record, TuningRecord
 from llpbench.core.tunings import Tuning
 from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.comparing import compare
 from llpbench.report.pages import pages
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
@@ -136,3 +137,9 @@ def test_there_is_a_page_only_where_something_was_tuned() -> None:
     titles = [table.title for table in page.tables]
     assert len(titles) == len(set(titles)) == 3
     assert all(title.startswith("Gain from tuning, ") for title in titles)
+
+
+def test_beside_the_published_runs_too_a_choice_stands_under_its_criterion_alone() -> None:
+    found = compare({run["run"]: run for run in RECORDS}, {}, TUNINGS)
+    labels = {row.contender.label for row in board(found.leaderboards, "auc").rows}
+    assert labels == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}

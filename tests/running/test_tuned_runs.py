@@ -171,7 +171,7 @@ def test_several_values_of_a_hyperparameter_are_a_grid(tiny_bench: Path, tmp_pat
         methods="bag-mean-linear",
         set=("bag-mean-linear.strength=0.1,1,10", "bag-mean-linear.model=ridge,logistic"),
     )
-    found = read(tmp_path / FILE) if runner.run(given, Silent()).failed else run(given)
+    found = run(given)
     params = {(each["spec"]["params"]["strength"], each["spec"]["params"]["model"]) for each in found.records.values()}
     assert params == {(strength, model) for strength in (0.1, 1.0, 10.0) for model in ("ridge", "logistic")}
 
@@ -182,3 +182,18 @@ def test_a_search_that_is_impossible_says_why(tiny_bench: Path, tmp_path: Path) 
         runner.run(given, Silent())
     plan, _ = runner.preview(settings(tiny_bench, tmp_path, bag_sizes="16,1000", methods="bag-mean-linear"), print)
     assert runner.counts(plan).startswith("2 tunings to do, whose choices are run then, 2 impossible; 2 runs to do")
+
+
+@pytest.mark.parametrize("damage", [{"spec": {}}, {"best": {"auc": {}}}, {"trials": [1]}, {"seed": 1}])
+def test_a_damaged_search_is_a_warning_and_a_cell_of_another_version_too(
+    tiny_bench: Path, tmp_path: Path, damage: dict[str, Any]
+) -> None:
+    given = replace(settings(tiny_bench, tmp_path, methods="bag-mean-linear"), tune_only=True)
+    run(given)
+    first, second = (json.loads(line) for line in (tmp_path / FILE).read_bytes().splitlines())
+    if "seed" in damage:
+        damage = {"spec": {**second["spec"], "cell": {**second["spec"]["cell"], "colour": 1}}}
+    (tmp_path / FILE).write_text("".join(json.dumps(each) + "\n" for each in (first, {**second, **damage})))
+    found = read(tmp_path / FILE)
+    assert [*found.tunings] == [first["tuning"]]
+    assert "line 2 of" in found.warnings[0]

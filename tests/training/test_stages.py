@@ -13,7 +13,7 @@ from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Schema
 from llpbench.core.cell import Epoch
-from llpbench.core.criteria import CRITERIA
+from llpbench.core.criteria import CRITERIA, GUIDES
 from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.tables import Assignment
@@ -21,7 +21,6 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
 from llpbench.training.members import Outcome
-from llpbench.training.selection import HANDOVER
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
@@ -88,8 +87,8 @@ def test_what_follows_a_judged_stage_is_run_from_the_best_weights_of_each_regime
     steps = pop.steps(method.stages[1])
     rows = [("rows", "", epoch, epoch * steps) for epoch in (0, 2, 4, 6)]
     assert method.calls == [("bags", "", 0, 0), *rows, *rows]
-    assert torch.equal(started[1], first[HANDOVER["fine"]])
-    assert torch.equal(started[2], first[HANDOVER["coarse"]])
+    assert torch.equal(started[1], first[GUIDES["fine"]])
+    assert torch.equal(started[2], first[GUIDES["coarse"]])
     assert not torch.equal(started[1], started[2])
     assert outcome.epochs == 24
     assert set(pop.state.targets.values[0].unique().tolist()) == {0.0, 1.0}
@@ -100,9 +99,9 @@ def test_each_regime_gets_what_it_would_get_alone(monkeypatch: pytest.MonkeyPatc
     method = PseudoLabels(SMALL)
     method.calls = []
     (both,) = population(method, [0], epochs=4).train()
-    for regime, handover in HANDOVER.items():
+    for regime, handover in GUIDES.items():
         with monkeypatch.context() as patch:
-            patch.setattr("llpbench.training.population.HANDOVER", {regime: handover})
+            patch.setattr("llpbench.training.population.GUIDES", {regime: handover})
             (alone,) = population(method, [0], epochs=4).train()
         assert {CRITERIA[name].regime for name in alone.selected} == {regime}
         for name, choice in alone.selected.items():
