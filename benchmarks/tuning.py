@@ -16,10 +16,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from llpbench.core import memory
 from llpbench.core.cell import Protocol
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import make_task
-from llpbench.training.device import Machine, keep_freed_memory, pick_device
+from llpbench.training.device import Machine, pick_device
 from llpbench.training.specification import make_cell
 from llpbench.tuning.space import search_space
 from llpbench.tuning.trials import Bench, without_test
@@ -47,7 +48,7 @@ def trials_a_minute(encoder: str, together: int, epochs: int, machine: Machine) 
 def main(encoders: str, together: str, epochs: int, device: str, threads: int) -> None:
     """Measure and print ratios."""
     torch.set_num_threads(threads)
-    keep_freed_memory()
+    memory.keep_freed()
     where = pick_device(device)
     table = Table(title=f"DLLP on Adult, {epochs} epochs a trial, {where.type}, {threads} threads")
     for heading in ("encoder", "together", "trials a minute", "vs one at a time"):

@@ -118,13 +118,13 @@ def tiny_bench(plugin: Path) -> Path:
 def make_settings(plugin: Path, out: Path, **flags: Any) -> Settings:
     """Settings of a quick run on the plugin's dataset; `flags` as on the command line, with _ for -."""
     given = {"plugin": (str(plugin),), "out": str(out), "datasets": "tiny", "methods": "quick-a,quick-b"}
-    given |= {"bag-sizes": "8,16", "executor": "inline", "seeds": "2"}
+    given |= {"bag-sizes": "8,16", "executor": "debug", "seeds": "2"}
     return resolve(given | {name.replace("_", "-"): value for name, value in flags.items()})
 
 
 def arguments(plugin: Path, out: Path, *more: str) -> list[str]:
     """The same on the command line."""
-    common = ["--datasets", "tiny", "--methods", "quick-a,quick-b", "--bag-sizes", "8,16", "--executor", "inline"]
+    common = ["--datasets", "tiny", "--methods", "quick-a,quick-b", "--bag-sizes", "8,16", "--executor", "debug"]
     return ["run", "--plugin", str(plugin), "--out", str(out), "--seeds", "2", *common, *more]
 
 

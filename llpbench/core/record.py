@@ -11,7 +11,7 @@ SCHEMA = 2
 
 PROPORTION_BINS = 20
 
-Status = Literal["ok", "failed", "out-of-memory"]
+Status = Literal["ok", "failed", "out-of-memory", "timed-out"]
 
 
 class CriterionResult(TypedDict):
@@ -65,7 +65,8 @@ class Record(TypedDict):
     `stage NAME` for each stage, total; the population's own, divided by its members. `pretraining` is what its
     pretraining took when it was computed, for whichever run, and not part of total. What was not measured is absent"""
     memory_mb: float | None
-    """peak memory of the population: of the GPU, or on CPU of the process; null where the platform does not tell"""
+    """peak memory of the population: of the GPU, or on CPU of the process while it trained, with what it imports; null
+    where the platform does not tell"""
     members: int
     """members trained together"""
     data: dict[str, str]

@@ -37,3 +37,13 @@ def fault(error: BaseException) -> str:
 def slug(text: str, most: int = 60) -> str:
     """A text from outside as part of a file's name: lower-case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:most].strip("-") or "unnamed"
+
+
+def duration(seconds: float) -> str:
+    """`8 s`, `3 min`, `2 h 05 min`, `1,200 h`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 600 else f"{round(seconds / 3600):,} h"

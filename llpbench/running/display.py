@@ -22,7 +22,7 @@ from rich.text import Text
 from llpbench.core.cell import Epoch
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import plural
+from llpbench.core.text import duration, plural
 from llpbench.running.preliminary import Preliminary, figure
 from llpbench.running.schedule import Job
 
@@ -241,13 +241,3 @@ def in_short(records: Sequence[Record]) -> tuple[str, str]:
         return "ok", ""
     some = "" if len(failed) == len(records) else f" ({plural(len(failed), 'seed')} of {len(records)})"
     return failed[0]["status"], f"{failed[0]['reason']}{some}"
-
-
-def duration(seconds: float) -> str:
-    """`8 s`, `3 min`, `2 h 05 min`, `1,200 h`."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 100:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 600 else f"{round(seconds / 3600):,} h"

@@ -130,6 +130,8 @@ class Estimator:
         self._speeds: dict[tuple[bool, str | None], float] = {}
         self._measured: dict[str, float | None] = {}
         self._pretrained: set[Any] = set()
+        self._gpu_megabytes: dict[Any, float] = {}
+        """of a member"""
         self._megabytes: dict[Any, float] = {}
         for record in records:
             self.learn(record)
@@ -144,9 +146,10 @@ class Estimator:
             return
         if record["times"].get("pretraining") is not None:
             self._pretrained.add((_shared(spec, record["numerics"], record["sources"].get("encoder")), record["seed"]))
-        if on_gpu and record["memory_mb"] is not None:
-            each = record["memory_mb"] / max(record["members"], 1)
-            self._megabytes[_shape(spec)] = max(each, self._megabytes.get(_shape(spec), 0.0))
+        if (memory := record["memory_mb"]) is not None:
+            known = self._gpu_megabytes if on_gpu else self._megabytes
+            each = memory / max(record["members"], 1) if on_gpu else memory
+            known[_shape(spec)] = max(each, known.get(_shape(spec), 0.0))
         if on_gpu == self._gpu or spec["protocol"] is None:  # direct methods run on the CPU anyway
             for each_timed in timed(record, self._size_of):
                 self._own.add(each_timed)
@@ -162,11 +165,15 @@ class Estimator:
         paid: set[Any] = set()
         return Estimate.sum(part for job in jobs for part in self._parts(job, paid))
 
-    def megabytes(self, job: Job) -> float | None:
+    def gpu_megabytes(self, job: Job) -> float | None:
         """Peak GPU memory that a job will want, None if its cell's shape was never run on a GPU."""
-        each = self._megabytes.get(_shape(job.cell.spec))
+        each = self._gpu_megabytes.get(_shape(job.cell.spec))
         members = len(job.seeds) if job.tuning is None else job.tuning.together
         return None if each is None else each * members
+
+    def megabytes(self, job: Job) -> float | None:
+        """Peak memory of a process that does it, None if its cell's shape was never run on a CPU."""
+        return self._megabytes.get(_shape(job.cell.spec))
 
     def _parts(self, job: Job, paid: set[Any]) -> Iterator[Estimate]:
         """Training, and the pretraining of those seeds that have none yet and are not `paid` for; they then are."""

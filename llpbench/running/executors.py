@@ -1,6 +1,7 @@
-"""Executors: what computes the jobs of a schedule. `Inline` does so in this process; Ray: `ray_executor.py`.
+"""What executors have in common: they compute the jobs of a schedule and tell a listener what becomes of each.
 
-All call `attempt`, with the same number of threads, so all give the same numbers.
+`Inline` does one at a time in a process beside this one, Ray (`ray_executor.py`) many, `Debug` one in this process.
+All call `do`, with the same number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from typing import Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.core.record import SCHEMA, Record, Status, TuningRecord
 from llpbench.core.text import one_line
-from llpbench.running.schedule import Job, Schedule
+from llpbench.running.schedule import Ended, Job, Schedule
 
 Made = list[Record] | TuningRecord
 """what a job makes: the records of a cell's seeds, or that of a search"""
+Outcome = Made | Ended
 RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
 
 
@@ -35,6 +37,14 @@ class Listener(Protocol):
         """What a search has found. May put more on the schedule."""
         ...
 
+    def ended(self, job: Job, end: Ended) -> None:
+        """It has made nothing. May put it back on the schedule."""
+        ...
+
+    def warned(self, text: str) -> None:
+        """Something that somebody should know."""
+        ...
+
 
 class Executor(Protocol):
     """Empties a schedule."""
@@ -48,46 +58,33 @@ class Executor(Protocol):
         ...
 
 
-class Inline:
-    """One job after the other, in this process."""
+class Debug:
+    """One job after the other in this process, where a debugger reaches them; but so they reach this process, too.
 
-    name = "inline"
+    Nothing here ends a job that takes too long, and code that ends its process ends the run.
+    """
+
+    name = "debug"
     slots = 1
 
     def __init__(self, environment: Environment, run: RunCell | None = None) -> None:
         self._environment = environment
         self._run = run
 
-    def run(self, schedule: Schedule, listener: Listener, fits: Callable[[Job], bool] = lambda _: True) -> None:
-        while (job := schedule.next(fits)) is not None:
+    def run(self, schedule: Schedule, listener: Listener) -> None:
+        while (job := schedule.next()) is not None:
             listener.started(job)
             tell(listener, job, do(job, self._environment, partial(listener.progressed, job), self._run))
 
 
-class HeadStart:
-    """An executor that takes long to start; the direct methods that are cheap are done here before it does."""
-
-    def __init__(
-        self, name: str, slots: int, start: Callable[[], Executor], environment: Environment, run: RunCell | None = None
-    ) -> None:
-        """`name` and `slots` are those of the executor that `start` gives."""
-        self.name = name
-        self.slots = slots
-        self._start = start
-        self._here = Inline(environment, run)
-
-    def run(self, schedule: Schedule, listener: Listener) -> None:
-        self._here.run(schedule, listener, lambda job: job.cell.protocol is None and schedule.is_cheap(job))
-        if schedule.waiting:
-            self._start().run(schedule, listener)
-
-
-def tell(listener: Listener, job: Job, made: Made) -> None:
+def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
     """Tell a listener what became of a job."""
-    if isinstance(made, list):
-        listener.finished(job, made)
+    if isinstance(outcome, Ended):
+        listener.ended(job, outcome)
+    elif isinstance(outcome, list):
+        listener.finished(job, outcome)
     else:
-        listener.found(job, made)
+        listener.found(job, outcome)
 
 
 def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Made:
@@ -100,35 +97,37 @@ def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], ru
         return run_tuning(job.tuning, environment, on_epoch, job.instead)
     except LLPBenchError as error:
         return failed(job, str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return failed(job, one_line(error))
 
 
-def failed(job: Job, reason: str) -> Made:
+def failed(job: Job, reason: str, status: Status = "failed") -> Made:
     """What is told of a job that did not live to tell it."""
     if job.tuning is None:
-        return failures(job, reason)
+        return failures(job, reason, status)
     from llpbench.training.stamp import cell_facts  # torch
     from llpbench.tuning.study import tuning_record  # Optuna
 
-    return tuning_record(job.tuning, [], {**cell_facts(job.cell), "hardware": {}, "memory_mb": None}, reason)
+    return tuning_record(job.tuning, [], {**cell_facts(job.cell), "hardware": {}, "memory_mb": None}, reason, status)
 
 
 def attempt(
     job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
 ) -> list[Record]:
     """The records of a cell's seeds, whatever goes wrong with them."""
-    from llpbench.training.cells import run_cell  # torch: only where something is computed
+    if run is None:
+        from llpbench.training.cells import run_cell  # torch: only where something is computed
 
+        run = run_cell
     try:
-        return (run or run_cell)(job.cell, job.seeds, environment, on_epoch)
+        return run(job.cell, job.seeds, environment, on_epoch)
     except LLPBenchError as error:
         return failures(job, str(error))
-    except Exception as error:  # a fault of the engine's own must not end a run of many hours either
+    except (Exception, SystemExit) as error:  # a fault of the engine's own must not end a run of many hours either
         return failures(job, one_line(error))
 
 
-def failures(job: Job, reason: str) -> list[Record]:
+def failures(job: Job, reason: str, status: Status = "failed") -> list[Record]:
     """Records of a cell's seeds that did not live to make their own."""
     from llpbench.core.provenance import utc_now
     from llpbench.training.stamp import cell_facts  # torch
@@ -141,7 +140,7 @@ def failures(job: Job, reason: str) -> list[Record]:
             cell=job.cell.id,
             seed=seed,
             spec=job.cell.spec,
-            status="failed",
+            status=status,
             reason=reason,
             results={},
             curves={},

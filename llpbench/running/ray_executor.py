@@ -1,59 +1,54 @@
-"""The Ray executor: one Tuner for the whole run, one trial a job, actors reused.
+"""The Ray executor: many jobs at a time, on this machine or on a cluster.
 
-Tune asks `_Jobs` for the next one whenever there is room, and tells `_Events` what happens. Its own state and logs are
-thrown away: what a run resumes from is the journal. This module imports Ray; it is itself imported only when wanted.
+Ray lives in a process of its own (`ray_host.py`), for it takes its process along when it dies. This one answers what
+that asks, starts it again if it died, and alone knows the schedule and the journal.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import logging
-import os
-import signal
-import tempfile
+import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ray
-from ray import tune
-from ray.exceptions import RayActorError
-from ray.tune.search import Searcher
-
-import llpbench
-from llpbench.core.cell import Environment, Epoch
+from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
-from llpbench.running.executors import Listener, Made, RunCell, do, failed, tell
-from llpbench.running.resources import Resources
-from llpbench.running.schedule import Job, Schedule
+from llpbench.core.text import plural
+from llpbench.running.channel import Child, Died
+from llpbench.running.cluster import Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
+from llpbench.running.executors import Listener, RunCell, tell
+from llpbench.running.resources import Resources, gpu_share
+from llpbench.running.schedule import Ended, Job, Schedule
 
-_ENVIRONMENT = {
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_AUTH_MODE": "disabled",  # else it writes a token into the home folder
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # else Ctrl-C returns as if everything were done
-    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # nobody reads its state
-}
-_OBJECT_STORE_BYTES = 128 * 2**20  # tables do not pass through it
-_SECONDS_BETWEEN_REPORTS = 0.5
+_MOST_STARTS = 4
+"""of Ray in one run"""
+_PATIENCE = 60.0
+"""seconds after the end of the time budget in which Ray may still report"""
+_MEGABYTES = 1024.0
+"""of main memory that a job is given at least: what it wants is rounded up to a power of two times as much, so that
+Ray gives most jobs the same, and need not start a process for each"""
 
 
-@dataclass(frozen=True)
-class _Room:
-    """CPUs and GPUs that a job occupies, or that are free."""
+@dataclass
+class _Running:
+    job: Job
+    room: Room
+    started: bool = False
 
-    cpus: float
-    gpus: float
+
+@dataclass
+class _State:
+    """What one life of Ray's process has come to."""
+
+    nodes: Nodes
+    running: dict[str, _Running] = field(default_factory=dict)
+    """by trial"""
 
 
 class RayExecutor:
-    """As many jobs at a time as the machine holds, in processes of their own."""
+    """As many jobs at a time as the machine or the cluster holds, in processes of their own."""
 
     name = "ray"
 
@@ -61,173 +56,134 @@ class RayExecutor:
         self,
         environment: Environment,
         resources: Resources,
+        gpu_megabytes: Callable[[Job], float | None] = lambda _: None,
         megabytes: Callable[[Job], float | None] = lambda _: None,
+        *,
+        address: str | None = None,
+        tables: Mapping[str, Path] | None = None,
         run: RunCell | None = None,
     ) -> None:
-        """`megabytes` estimates the GPU memory of a job."""
-        self._environment = environment
-        self._resources = resources
+        """`gpu_megabytes` and `megabytes` estimate what a job wants of a GPU's memory and of the machine's.
+
+        With `address` jobs are done by the cluster there, and else by the `resources` of this machine. `tables`: local
+        files of datasets, for machines that do not have them. Raises `LLPBenchError` if there is no such cluster.
+        """
+        self._gpu_megabytes = gpu_megabytes
         self._megabytes = megabytes
-        self._run = run
-        self.slots = resources.slots(environment.threads)
+        self._threads = environment.threads
+        self.slots = resources.slots(self._threads)
+        room = Room(self.slots * self._threads, resources.gpus)
+        self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
+        self._host: Child | None = None
+        if address is not None:
+            self._host, nodes = self._connect()
+            self.slots = max(int(Room.sum(nodes.rooms).cpus) // self._threads, 1)
+            self._first = nodes
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        room = _Room(self.slots * self._environment.threads, self._resources.gpus)
-        trial = tune.with_resources(
-            tune.with_parameters(_trial, environment=self._environment, folder=Path.cwd(), run=self._run),
-            lambda config: tune.PlacementGroupFactory([config["bundle"]]),
-        )
-        events = _Events(listener)
-        with _cluster(room, self.slots), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
-            tuner = tune.Tuner(
-                trial,
-                tune_config=tune.TuneConfig(
-                    search_alg=_Jobs(schedule, room, self._needs), num_samples=-1, reuse_actors=True
-                ),
-                run_config=tune.RunConfig(name="run", storage_path=folder, verbose=0, callbacks=[events]),
-            )
+        for start in range(1, _MOST_STARTS + 1):
+            state = _State(Nodes((), 0.0))
             try:
-                tuner.fit()
-            except Exception as error:
-                raise events.error or error from None
+                if self._host is None:
+                    self._host, state.nodes = self._connect()
+                else:
+                    state.nodes = self._first
+                self._serve(self._host, state, schedule, listener)
+                return
+            except Died as died:
+                lost = list(state.running.values())
+                told = f"Ray died (exit code {died.code})"
+                if start == _MOST_STARTS:
+                    raise LLPBenchError(
+                        f"{told} for the {_MOST_STARTS}th time. What is finished is safe; choose --executor inline."
+                    ) from None
+                listener.warned(f"{told} and is started again; {plural(len(lost), 'job')} that ran will run again")
+                for each in lost:
+                    _tell(listener, each, Ended("lost", "Ray died"))
+            finally:
+                if self._host is not None:
+                    self._host.end(gently=True)
+                    self._host = None
 
-    def _needs(self, job: Job) -> _Room:
-        threads = self._environment.threads
-        if self._resources.gpus == 0 or job.cell.protocol is None:
-            return _Room(self.slots * threads if job.alone else threads, 0)
-        return _Room(threads, 1 if job.alone else self._resources.gpu_share(self._megabytes(job)))
-
-
-class _Jobs(Searcher):  # type: ignore[misc]
-    """What Tune takes its trials from: the schedule, as far as there is room."""
-
-    def __init__(self, schedule: Schedule, room: _Room, needs: Callable[[Job], _Room]) -> None:
-        super().__init__()
-        self._schedule = schedule
-        self._room = room
-        self._needs = needs
-        self._running: dict[str, _Room] = {}
-
-    def suggest(self, trial_id: str) -> Any:
-        job = self._schedule.next(self._fits)
-        if job is None:
-            # With nothing running every job fits, so the schedule is empty and nobody can put a job back.
-            return None if self._running else Searcher.FINISHED
-        needs = self._running[trial_id] = self._needs(job)
-        return {"job": job, "bundle": {"CPU": needs.cpus, "GPU": needs.gpus}}
-
-    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:  # noqa: ARG002
-        del self._running[trial_id]
-
-    def save(self, checkpoint_path: str) -> None:
-        """Nothing: the journal is what a run resumes from."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Nothing, as there is nothing saved."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing, as for `_Events`."""
-        return {}
-
-    def _fits(self, job: Job) -> bool:
-        needs, busy = self._needs(job), self._running.values()
-        return (
-            sum(room.cpus for room in busy) + needs.cpus <= self._room.cpus
-            and sum(room.gpus for room in busy) + needs.gpus <= self._room.gpus
-        )
-
-
-class _Events(tune.Callback):  # type: ignore[misc]
-    """Passes on what happens to trials, in the driver's process."""
-
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._started: set[str] = set()
-        self.error: Exception | None = None
-        """what the listener raised: Tune makes a text of it"""
-
-    def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
-        self._started.add(trial.trial_id)
-        self._listener.started(trial.config["job"])
-
-    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
-        if "records" in result:
-            self._finished(trial.config["job"], json.loads(result["records"]))
-        else:
-            self._listener.progressed(trial.config["job"], Epoch(**json.loads(result["progress"])))
-
-    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
-        job = trial.config["job"]
-        if trial.trial_id not in self._started:  # its process did not even come up
-            self._listener.started(job)
-        self._finished(job, failed(job, _misfortune(trial)))
-
-    def _finished(self, job: Job, made: Made) -> None:
+    def _connect(self) -> tuple[Child, Nodes]:
+        """Start Ray's process; what it finds. Raises `LLPBenchError`."""
+        host = Child("llpbench.running.ray_host")
         try:
-            tell(self._listener, job, made)
-        except Exception as error:
-            self.error = error
+            host.send(self._setup)
+            found = host.receive()
+        except BaseException as error:
+            host.end(gently=True)
+            if isinstance(error, Died):
+                told = f"Ray ended as it began (exit code {error.code}). Choose --executor inline."
+                raise LLPBenchError(told) from None
             raise
+        if isinstance(found, Broken):
+            host.end()
+            raise LLPBenchError(found.reason)
+        return host, found
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles its callbacks, for a restart that we never make."""
-        return {}
+    def _serve(self, host: Child, state: _State, schedule: Schedule, listener: Listener) -> None:
+        """Answer Ray's process until all is done. Raises `Died`."""
+        while True:
+            try:
+                message = host.receive(schedule.seconds_left + _PATIENCE)
+            except TimeoutError:  # it hangs
+                for each in state.running.values():
+                    _tell(listener, each, Ended("stopped"))
+                return
+            match message:
+                case Nodes():
+                    state.nodes = message
+                case Asked(trial):
+                    host.send(self._answer(trial, state, schedule))
+                case Started(trial):
+                    state.running[trial].started = True
+                    listener.started(state.running[trial].job)
+                case Progressed(trial, epoch):
+                    listener.progressed(state.running[trial].job, epoch)
+                case Finished(trial, Ended("unfit", reason)):
+                    raise LLPBenchError(reason)
+                case Finished(trial, outcome):
+                    _tell(listener, state.running.pop(trial), outcome)
+                case Broken(reason):
+                    raise LLPBenchError(reason)
+                case None:
+                    return
+
+    def _answer(self, trial: str, state: _State, schedule: Schedule) -> Order | str:
+        """The next job for which there is room, if any."""
+        busy = [each.room for each in state.running.values()]
+
+        def fits(job: Job) -> bool:
+            return Room.sum(state.nodes.rooms).holds(Room.sum([*busy, self._needs(job, state.nodes)]))
+
+        job = schedule.next(fits)
+        if job is None:
+            # with nothing running every job fits, so the schedule is empty and nobody can put a job back
+            return "wait" if busy or schedule.waiting else "finished"
+        state.running[trial] = _Running(job, self._needs(job, state.nodes))
+        limit = schedule.limit(job)
+        return Order(job, state.running[trial].room, limit.timeout, time.time() + limit.budget)
+
+    def _needs(self, job: Job, nodes: Nodes) -> Room:
+        """What a job is given: no more than a machine has."""
+        largest = max(nodes.rooms, default=self._setup.room)
+        gpus = max((int(each.gpus) for each in nodes.rooms), default=0)
+        threads = min(self._threads, largest.cpus)
+        memory = self._memory(job, min((each.megabytes for each in nodes.rooms if each.megabytes), default=0.0))
+        if gpus == 0 or job.cell.protocol is None or self._setup.environment.device == "cpu":
+            return Room(largest.cpus if job.alone else threads, 0.0, memory)
+        if job.alone or not nodes.gpu_megabytes:
+            return Room(threads, 1.0, memory)
+        return Room(threads, gpu_share(self._gpu_megabytes(job), nodes.gpu_megabytes), memory)
+
+    def _memory(self, job: Job, least: float) -> float:
+        wanted = self._megabytes(job) or 0.0
+        doublings = max(math.ceil(math.log2(max(wanted, 1.0) / _MEGABYTES)), 0)
+        return min(_MEGABYTES * 2.0**doublings, least)
 
 
-def _trial(config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None) -> dict[str, str]:
-    """One job, in a worker; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
-    os.chdir(folder)
-    reported = time.monotonic()
-
-    def report(epoch: Epoch) -> None:
-        nonlocal reported
-        if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
-            reported = time.monotonic()
-            tune.report({"progress": json.dumps(asdict(epoch))})
-
-    return {"records": json.dumps(do(config["job"], environment, report, run))}
-
-
-def _misfortune(trial: Any) -> str:
-    """Why a trial ended without records, although `attempt` never raises."""
-    file = Path(trial.pickled_error_file or "")
-    error = ray.cloudpickle.loads(file.read_bytes()) if file.is_file() else None
-    if error is None or isinstance(error, RayActorError):
-        return "its process died: killed (for memory, perhaps) or crashed"
-    return f"Ray could not run it: {str(error).strip().splitlines()[-1]}"
-
-
-@contextlib.contextmanager
-def _cluster(room: _Room, slots: int) -> Iterator[None]:
-    """A silent Ray of our own on this machine, shut down afterwards."""
-    os.environ.update(_ENVIRONMENT)
-    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots)  # processes that start at a time
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    on_terminate = signal.getsignal(signal.SIGTERM)
-    try:
-        _start(room)
-        signal.signal(signal.SIGTERM, on_terminate)  # Ray takes it
-        with contextlib.redirect_stdout(io.StringIO()):  # where Ray tells the death of a worker, in a long paragraph
-            yield
-    finally:
-        ray.shutdown()
-
-
-def _start(room: _Room) -> None:
-    # Ray puts the folder in which it is started first on its workers' path: there they must find this very package
-    # rather than, say, a checkout of another version in which somebody stands
-    package = Path(llpbench.__file__).resolve().parent.parent
-    try:
-        with contextlib.chdir(package):
-            ray.init(
-                address="local",
-                num_cpus=int(room.cpus),
-                num_gpus=int(room.gpus),
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                object_store_memory=_OBJECT_STORE_BYTES,
-            )
-    except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        raise LLPBenchError(f"Ray could not be started ({reason}). Choose --executor inline.") from error
+def _tell(listener: Listener, running: _Running, outcome: Any) -> None:
+    if not running.started:  # its process did not even come up
+        listener.started(running.job)
+    tell(listener, running.job, outcome)

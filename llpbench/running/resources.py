@@ -1,4 +1,4 @@
-"""What this machine offers: CPU cores, GPUs and their memory."""
+"""What this machine offers, CPU cores and GPUs, and how much of a GPU some memory is."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ class Resources:
 
     cpus: int
     gpus: int = 0
-    gpu_megabytes: float = 0.0
-    """memory of the smallest GPU"""
 
     def slots(self, threads: int) -> int:
         """Jobs of so many threads that run at a time."""
         return max(self.cpus // threads, 1)
 
-    def gpu_share(self, megabytes: float | None) -> float:
-        """The part of a GPU, in steps of 1/8, 1/4, 1/2 and 1, that holds so many megabytes (None: unknown)."""
-        wanted = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / self.gpu_megabytes
-        return next((share for share in _SHARES if wanted <= share), 1.0)
+
+def gpu_share(megabytes: float | None, memory: float) -> float:
+    """The part of a GPU, in steps of 1/8, 1/4, 1/2 and 1, that holds so many megabytes of its `memory`, also in MB.
+
+    None: nobody knows how many it takes.
+    """
+    wanted = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / memory
+    return next((share for share in _SHARES if wanted <= share), 1.0)
 
 
 def available(device: str) -> Resources:
@@ -36,8 +38,7 @@ def available(device: str) -> Resources:
         return Resources(cpus)
     import torch
 
-    memory = [torch.cuda.get_device_properties(number).total_memory for number in range(torch.cuda.device_count())]
-    return Resources(cpus, len(memory), min(memory) / 2**20) if memory else Resources(cpus)
+    return Resources(cpus, torch.cuda.device_count())
 
 
 def usable_cpus() -> int:

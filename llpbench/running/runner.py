@@ -15,28 +15,35 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
-from llpbench.core.text import plural
+from llpbench.core.text import duration, plural
+from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.staleness import comparison
-from llpbench.running.display import Display, duration
+from llpbench.running.display import Display
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
-from llpbench.running.executors import Executor, HeadStart, Inline
+from llpbench.running.executors import Debug, Executor, failed, tell
+from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available
-from llpbench.running.schedule import Deadline, Job, Schedule
+from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""
 _WORTH_NAMING = 0.05
 """of an estimate: the least share of a basis that is named"""
+_LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 10.0
+"""when a job is taken to hang, unless somebody says: seconds at least, and times the most that is estimated"""
+_MOST_ATTEMPTS = 3
+"""of a job that was cut short through no fault of its own"""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         lambda job: estimator.estimate(job).seconds,
         deadline,
         at_least=lambda job: estimator.estimate(job).low,
+        timeout=partial(_timeout, settings, estimator),
     )
     work = _Work(journal, estimator, schedule, display, executor.slots, partial(_follow, settings, journal))
     for line in filter(None, (note, _compiling(settings, jobs, resources))):
@@ -214,6 +222,40 @@ class _Work:
             self._display.say(f"{job}: out of memory beside others, will be tried alone", warning=True)
         self._display.finished(job, [record for record in records if record["seed"] not in again])
         self._display.estimate(self.remaining.seconds)
+
+    def ended(self, job: Job, end: Ended) -> None:
+        again = _again(job, end)
+        if end.how == "stopped":
+            self._schedule.left.append(job)
+        elif again is None:
+            status: Status = "timed-out" if end.how == "timed-out" else "failed"
+            tell(self, job, failed(job, end.reason, status))
+            return
+        else:
+            self._schedule.put(again)
+            how = " alone" if again.alone and not job.alone else ""
+            self.warned(f"{job}: {end.reason}; it will be tried once more{how}")
+        del self._running[job.id]
+        self._display.finished(job, [])
+
+    def warned(self, text: str) -> None:
+        self._display.say(text, warning=True)
+
+
+def _again(job: Job, end: Ended) -> Job | None:
+    """The job as it is to be tried once more; None if its end is its own fault, or it was tried often enough."""
+    if end.how == "killed" and not job.alone:
+        return replace(job, alone=True)
+    if end.how == "lost" and job.attempt < _MOST_ATTEMPTS:
+        return replace(job, attempt=job.attempt + 1)
+    return None
+
+
+def _timeout(settings: Settings, estimator: Estimator, job: Job) -> float:
+    """Seconds after which a job is taken to hang."""
+    if settings.cell_timeout is not None:
+        return settings.cell_timeout
+    return max(_TIMES_ESTIMATED * estimator.estimate(job).high, _LEAST_TIMEOUT)
 
 
 def counts(plan: Plan) -> str:
@@ -337,26 +379,41 @@ def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estima
     """The executor that the settings ask for, and a line to show ("" mostly).
 
     `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start, during which
-    nothing would be shown: so what is cheap is done before. Raises
-    `LLPBenchError` if Ray is asked for but cannot be had.
+    nothing would be shown: so what is cheap is done before. Raises `LLPBenchError` if Ray is asked for but cannot be
+    had.
     """
     installed = importlib.util.find_spec("ray") is not None
     numbered = settings.device.startswith("cuda:")
-    if settings.executor == "ray" and not installed:
+    wanted = "ray" if settings.ray_address is not None else settings.executor
+    if wanted == "debug":
+        return Debug(settings.environment), ""
+    if wanted == "ray" and not installed:
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
-    if settings.executor == "ray" and numbered:
+    if wanted == "ray" and numbered:
         raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
     several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
 
     def ray() -> Executor:
-        from llpbench.running.ray_executor import RayExecutor  # takes seconds
+        from llpbench.running.ray_executor import RayExecutor
 
-        return RayExecutor(settings.environment, resources, estimator.megabytes)
+        return RayExecutor(
+            settings.environment,
+            resources,
+            estimator.gpu_megabytes,
+            estimator.megabytes,
+            address=settings.ray_address,
+            tables=_tables(settings, jobs) if settings.ray_address is not None else None,
+        )
 
-    worth = several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
-    if settings.executor == "ray":
+    if wanted == "ray":
         return ray(), ""
-    if settings.executor == "auto" and worth and installed:
+    worth = wanted == "auto" and several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
+    if worth and installed:
         return HeadStart("ray", resources.slots(settings.threads), ray, settings.environment), ""
-    missed = settings.executor == "auto" and worth
-    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if missed else ""
+    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if worth else ""
+
+
+def _tables(settings: Settings, jobs: Sequence[Job]) -> dict[str, Path]:
+    """The files of datasets, for the machines of a cluster that do not have them."""
+    found = {name: find_local(name, settings.data_dir) for name in {job.cell.dataset: None for job in jobs}}
+    return {name: path for name, path in found.items() if path is not None and not path.is_relative_to(EMBEDDED)}

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
 from llpbench.core.cell import Cell
-from llpbench.core.text import plural
+from llpbench.core.text import duration, plural
 from llpbench.core.tunings import Tuning
 
 _SOON = 20.0
@@ -27,7 +28,9 @@ class Job:
     cell: Cell
     seeds: tuple[int, ...]
     alone: bool = False
-    """a second attempt after running out of memory, with nothing else beside it"""
+    """a second attempt, with nothing else beside it, after it ran out of memory or its process was killed"""
+    attempt: int = 1
+    """counts those that were cut short through no fault of its own"""
     tuning: Tuning | None = None
     """the search that is to be made, on its own seed; None: the runs of the cell"""
     instead: str = ""
@@ -45,8 +48,33 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Ended:
+    """How a job has ended that has made nothing."""
+
+    how: Literal["failed", "timed-out", "killed", "lost", "stopped", "unfit"]
+    """`killed`: by somebody else, or for want of memory; `lost`: with the machine or the cluster that it ran on;
+    `stopped`: since the time budget is over; `unfit`: the machine cannot do any"""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a job may take."""
+
+    timeout: float = math.inf
+    """seconds that the job itself may take"""
+    budget: float = math.inf
+    """seconds that are left of the run's time budget"""
+
+    @property
+    def timed_out(self) -> Ended:
+        """How it ends that takes longer than it may."""
+        return Ended("timed-out", f"took longer than {duration(self.timeout)}. Give it more by --cell-timeout.")
+
+
+@dataclass(frozen=True)
 class Deadline:
-    """The moment after which no new work is started."""
+    """The moment when all work ends."""
 
     at: float = math.inf
     """as `time.monotonic` counts"""
@@ -56,9 +84,14 @@ class Deadline:
         """The moment so many seconds from now; none if None."""
         return Deadline() if seconds is None else Deadline(time.monotonic() + seconds)
 
+    @property
+    def left(self) -> float:
+        """Seconds until then; 0 if it is past."""
+        return max(self.at - time.monotonic(), 0.0)
+
     def allows(self, seconds: float) -> bool:
         """Whether work of so many seconds may still be started."""
-        return time.monotonic() + seconds < self.at
+        return seconds < self.left
 
 
 class Schedule:
@@ -70,12 +103,15 @@ class Schedule:
         seconds: Callable[[Job], float],
         deadline: Deadline | None = None,
         at_least: Callable[[Job], float] | None = None,
+        timeout: Callable[[Job], float] = lambda _: math.inf,
     ) -> None:
-        """`seconds` estimates the length of a job, and `at_least` (None: the same) what it will hardly be below.
+        """`seconds` estimates the length of a job, `at_least` (None: the same) what it will hardly be below.
 
         The latter is asked anew each time, so that it may learn as work is done: what may end in time is started.
+        `timeout`: seconds after which a job is taken to hang.
         """
         self._at_least = at_least or seconds
+        self._timeout = timeout
         self._deadline = deadline or Deadline()
         each = sorted(((seconds(job), job) for job in jobs), key=lambda pair: pair[0])
         jobs = [job for _, job in each]
@@ -84,7 +120,16 @@ class Schedule:
         first = max(number, 1)  # even if it is not cheap: the board is not to stay empty for long
         self._queue = [*jobs[:first], *reversed(jobs[first:])]
         self.left: list[Job] = []
-        """jobs that were not started because they would end too late"""
+        """jobs that were not started because they would end too late, or stopped"""
+
+    def limit(self, job: Job) -> Limit:
+        """How long a job that is started now may take."""
+        return Limit(self._timeout(job), self._deadline.left)
+
+    @property
+    def seconds_left(self) -> float:
+        """Of the time budget."""
+        return self._deadline.left
 
     @property
     def waiting(self) -> list[Job]:

@@ -95,13 +95,17 @@ class Settings:
     threads: int = 1
     compile: bool | None = None
     precision: str = "float32"
-    executor: Literal["auto", "inline", "ray"] = "auto"
+    executor: Literal["auto", "inline", "ray", "debug"] = "auto"
+    ray_address: str | None = None
+    """of a Ray cluster that does the work; None: this machine does"""
     retry: tuple[str, ...] = ()
     """what is made again beside what is stale: `failed`, `done`"""
     keep_stale: bool = False
     """runs of code that has changed since are left as they are"""
     time_budget: float | None = None
-    """seconds after which no new work is started"""
+    """seconds after which all work ends, and what would not be done by then is not started"""
+    cell_timeout: float | None = None
+    """seconds after which a cell, with all its seeds, is taken to hang; None: far more than is estimated"""
     shard: tuple[int, int] | None = None
     """the part of the plan that is run, and how many there are (`planning.in_shard`)"""
     data_dir: str | None = None
@@ -202,7 +206,13 @@ OPTIONS: dict[str, Option] = {
             "float32, or bfloat16 where it is quick.",
             metavar="TYPE",
         ),
-        Option("executor", reading.one_of("auto", "inline", "ray"), "auto, inline or ray.", metavar="NAME"),
+        Option(
+            "executor",
+            reading.one_of("auto", "inline", "ray", "debug"),
+            "auto; inline, one cell at a time; ray, many; debug, in this very process.",
+            metavar="NAME",
+        ),
+        Option("ray-address", reading.text, "Ray cluster to use: auto or HOST:PORT.", metavar="ADDRESS"),
         Option(
             "retry",
             reading.some_of("failed", "stale", "done"),
@@ -210,7 +220,10 @@ OPTIONS: dict[str, Option] = {
             metavar="WHAT",
         ),
         Option("keep-stale", reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch"),
-        Option("time-budget", reading.duration, "Start no new work after this time: 540s, 9m, 1.5h.", metavar="TIME"),
+        Option("time-budget", reading.duration, "End after this time: 540s, 9m, 1.5h. Resumable.", metavar="TIME"),
+        Option(
+            "cell-timeout", reading.duration, "Give up a cell, as timed-out, after this time: 90m, 12h.", metavar="TIME"
+        ),
         Option("shard", reading.shard, "Run the third of 16 parts of the plan: 3/16. Then merge.", metavar="K/N"),
         Option("data-dir", reading.folder, "Folder with NAME.parquet, looked at first.", metavar="DIR"),
         Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
@@ -246,6 +259,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
             f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results are to be reported on seeds "
             "that no search has seen."
         )
+    if settings.ray_address is not None and settings.executor not in ("auto", "ray"):
+        raise LLPBenchError(f"--ray-address and --executor {settings.executor} do not go together. Leave one out.")
     if settings.keep_stale and "stale" in settings.retry:
         raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
     return settings

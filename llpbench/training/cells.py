@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from llpbench.core import memory
 from llpbench.core.bags import FloatArray, Holdout, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA
@@ -32,7 +33,6 @@ from llpbench.training.device import (
     Machine,
     hardware_facts,
     is_out_of_memory,
-    keep_freed_memory,
     peak_memory_mb,
     pick_device,
     pick_precision,
@@ -56,7 +56,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     """
     for plugin in environment.plugins:
         load_plugin(plugin)
-    keep_freed_memory()
+    memory.keep_freed()
     keep_compiled_code()
     machine = pick_machine(cell, environment)
     declared = METHODS.get(cell.method)
@@ -172,18 +172,18 @@ def train_population(
         return _train_together(cell, method, tasks, machine, on_epoch, pretrain)
     except LLPBenchError:
         raise
-    except Exception as error:
-        memory = is_out_of_memory(error)
+    except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
+        crowded = is_out_of_memory(error)
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
-            status: Status = "out-of-memory" if memory else "failed"
-            reason = f"out of memory with one member alone: {fault(error)}" if memory else fault(error)
+            status: Status = "out-of-memory" if crowded else "failed"
+            reason = f"out of memory with one member alone: {fault(error)}" if crowded else fault(error)
             return [SeedResult(seed, status, reason) for seed in tasks]
     # outside the handler, so that the traceback no longer holds the tensors
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
     assert cell.protocol is not None
-    most = len(tasks) if damaged else (len(tasks) + 1) // 2 if memory else 1
+    most = len(tasks) if damaged else (len(tasks) + 1) // 2 if crowded else 1
     parts = populations(tasks, most, cell.protocol.bags_per_step)
     return [result for part in parts for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
 
@@ -240,7 +240,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         predicted = time.perf_counter()
     except LLPBenchError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
         return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     validation = holdout_criteria(proba[0], task.validation)

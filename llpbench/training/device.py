@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 from dataclasses import dataclass, field
@@ -12,15 +11,9 @@ from typing import Any
 
 import torch
 
+from llpbench.core import memory
 from llpbench.core.errors import LLPBenchError
 
-try:
-    import resource
-except ImportError:  # Windows has none
-    resource = None  # type: ignore[assignment]
-
-_MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 64 * 2**20)}
-"""glibc's numbers and our values: no block is a mapping of its own, nothing is given back, the heap grows by 64 MB"""
 _CONTEXT_BYTES = 1.5 * 2**30
 """more than a process takes of a GPU beside its tensors"""
 
@@ -104,37 +97,21 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def keep_freed_memory() -> None:
-    """Let this process keep the memory that it frees, where its C library is glibc; changes no result.
-
-    A training step needs the megabytes again that the last one has freed; given back to the system, every page of them
-    would be mapped and zeroed anew (a third of the time of a step of SAINT).
-    """
-    if platform.libc_ver()[0] == "glibc":
-        for option, value in _MALLOPT.values():
-            ctypes.CDLL(None).mallopt(option, value)
-
-
 def reset_peak_memory(device: torch.device) -> None:
-    """Start measuring the peak anew (GPU only: a process's own peak cannot be reset)."""
+    """Start measuring the peak anew."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+    else:
+        memory.give_back()  # what is left of earlier cells
+        memory.reset_peak()
 
 
 def peak_memory_mb(device: torch.device) -> float | None:
-    """Peak memory in MB since the reset on a GPU; on a CPU the process's, since it started.
-
-    None where the platform does not tell.
-    """
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    if resource is None:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1024 if platform.system() != "Darwin" else peak / 2**20
+    """Peak memory in MB since the reset: on a GPU of its tensors, on a CPU of the process (`core/memory.py`)."""
+    return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else memory.peak_mb()
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that the GPU's or the machine's memory did not suffice."""
     text = str(error)
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (

@@ -10,16 +10,17 @@ from typing import Any
 
 import optuna
 
+from llpbench.core import memory
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import DirectMethod
 from llpbench.core.provenance import utc_now
-from llpbench.core.record import SCHEMA, Chosen, TuningRecord
+from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import limit_threads, make_task, pick_machine
 from llpbench.training.compilation import keep_compiled_code, repays
-from llpbench.training.device import Machine, hardware_facts, keep_freed_memory, peak_memory_mb, reset_peak_memory
+from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, opened
@@ -40,7 +41,7 @@ def run_tuning(
     """
     for plugin in environment.plugins:
         load_plugin(plugin)
-    keep_freed_memory()
+    memory.keep_freed()
     keep_compiled_code()
     machine = pick_machine(tuning.cell, environment)
     folder = Path(environment.tuning) if environment.tuning else None
@@ -83,15 +84,17 @@ def _bench(
     return bench
 
 
-def tuning_record(tuning: Tuning, trials: Sequence[Trial], facts: dict[str, Any], reason: str = "") -> TuningRecord:
-    """The journal's line: failed only if there is not one trial to choose; `reason`: why, if that is known."""
+def tuning_record(
+    tuning: Tuning, trials: Sequence[Trial], facts: dict[str, Any], reason: str = "", status: Status = "failed"
+) -> TuningRecord:
+    """The journal's line; `status` if there is not one trial to choose, and `reason`: why, if that is known."""
     best = {name: choice for name in tuning.criteria if (choice := _best(tuning, trials, name)) is not None}
     reasons = [f"trial {trial.number}: {trial.reason}" for trial in trials if trial.reason]
     record: TuningRecord = {
         "schema": SCHEMA,
         "tuning": tuning.id,
         "spec": tuning.spec,
-        "status": "ok" if best else "failed",
+        "status": "ok" if best else status,
         "reason": "" if best else next(iter(filter(None, [reason, *reasons])), "no trial gave a value"),
         "best": best,
         "trials": [_line(trial) for trial in trials],

@@ -79,7 +79,7 @@ class Bench:
             outcomes = self._together(trials, halving)
         except LLPBenchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
             damaged = self.machine.compiled and remove_damaged(error)
             if len(trials) == 1 and not damaged:
                 status = "out-of-memory" if is_out_of_memory(error) else "failed"
@@ -115,7 +115,7 @@ class Bench:
             values = holdout_criteria(proba_of(predict, self.task.validation, self.task), self.task.validation)
         except LLPBenchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
             status = "out-of-memory" if is_out_of_memory(error) else "failed"
             return replace(trial, status=status, reason=fault(error), seconds=time.perf_counter() - clock)
         return replace(trial, status="ok", values=self._values(values), seconds=time.perf_counter() - clock)

@@ -12,9 +12,10 @@ from rich.console import Console
 
 from llpbench.core.cell import Epoch
 from llpbench.core.record import Status
+from llpbench.core.text import duration
 from llpbench.running import display as progress
 from llpbench.running import runner
-from llpbench.running.display import LiveDisplay, PlainDisplay, duration, in_short, make_display
+from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display
 from llpbench.running.schedule import Job
 
 JOB = Job(make_cell_of(), (0, 1))

@@ -5,22 +5,25 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factory import make_cell_of, make_record
+from scripted import scripted, scripted_jobs
 
-from llpbench.core.cell import Cell, Environment, Epoch
+from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source import cell_sources
+from llpbench.running.cluster import Nodes, Room
 from llpbench.running.estimates import make_estimator
-from llpbench.running.executors import HeadStart, Inline, attempt
+from llpbench.running.executors import Debug, attempt
+from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.resources import Resources
 from llpbench.running.runner import choose
-from llpbench.running.schedule import Job, Schedule
+from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
 
 JOB = Job(make_cell_of("bag-mean-linear", encoder=None), (0, 1))
@@ -49,38 +52,23 @@ class Diary:
     def found(self, job: Job, record: TuningRecord) -> None:
         self.lines.append(f"found {job.cell.bag_size} {record['status']}")
 
+    def ended(self, job: Job, end: Ended) -> None:
+        self.lines.append(f"{end.how} {job.cell.bag_size}: {end.reason}")
+        if self.schedule is not None and end.how == "lost":
+            self.schedule.put(job)
 
-def scripted(
-    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None
-) -> list[Record]:
-    """A cell whose bag size says what happens to it."""
-    time.sleep(0.6)  # longer than Ray's executor waits between two reports
-    if cell.bag_size == 1:
-        os._exit(1)
-    if cell.bag_size == 2:
-        raise LLPBenchError("bad data")
-    if cell.bag_size == 3:
-        raise RuntimeError("two\nlines")
-    if cell.bag_size == 4 and not Path(environment.data_dir or "").joinpath("again").exists():
-        Path(environment.data_dir or "").joinpath("again").touch()
-        return [make_record(cell, seed, "out-of-memory") for seed in seeds]
-    assert on_epoch is not None
-    on_epoch(Epoch(epoch=7, epochs=9, criterion="auc", value=float("nan"), members=len(seeds)))
-    return [make_record(cell, seed) for seed in seeds]
-
-
-def scripted_jobs(*sizes: int) -> list[Job]:
-    return [Job(make_cell_of("bag-mean-linear", size, encoder=None), (0, 1)) for size in sizes]
+    def warned(self, text: str) -> None:
+        self.lines.append(text)
 
 
 def reasons(records: Sequence[Record]) -> dict[str, str]:
     return {record["run"]: f"{record['status']}: {record['reason']}" for record in records}
 
 
-def test_inline_computes_one_job_after_the_other(tmp_path: Path) -> None:
+def test_debug_computes_one_job_after_the_other_in_this_process(tmp_path: Path) -> None:
     schedule = Schedule(scripted_jobs(2, 3, 4, 5), lambda _: 1.0)
     diary = Diary(schedule)
-    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    Debug(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
     assert diary.lines == [
         *("started 2", "finished 2"),
         *("started 3", "finished 3"),
@@ -90,8 +78,39 @@ def test_inline_computes_one_job_after_the_other(tmp_path: Path) -> None:
     ]
 
 
+def test_inline_outlives_whatever_a_job_does_to_its_process(tmp_path: Path) -> None:
+    schedule = Schedule(scripted_jobs(1, 20, 21, 23, 5), lambda _: 1.0, timeout=lambda _: 4.0)
+    diary = Diary(schedule)
+    before = children()
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    assert children() == before, "no process is left"
+    assert diary.lines == [
+        *("started 1", "failed 1: its code ended the process (exit code 3)"),
+        *("started 20", "killed 20: its process was killed (SIGKILL; for want of memory, perhaps)"),
+        *("started 21", "failed 21: its process crashed (SIGSEGV)"),
+        *("started 23", "timed-out 23: took longer than 4 s. Give it more by --cell-timeout."),
+        *("started 5", "epoch 5 7 nan", "finished 5"),
+    ]
+
+
+def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
+    schedule = Schedule(scripted_jobs(5, 23, 6), lambda job: float(job.cell.bag_size == 6), Deadline.after(3.0))
+    diary = Diary(schedule)
+    begin = time.monotonic()
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    assert time.monotonic() - begin < 10
+    assert diary.lines == ["started 5", "epoch 5 7 nan", "finished 5", "started 23", "stopped 23: "]
+    assert schedule.waiting == []
+    assert [job.cell.bag_size for job in schedule.left] == [6]
+
+
+def children() -> set[str]:
+    """Processes that this one has started and that are alive."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
 def test_what_goes_wrong_is_a_record_and_never_an_exception() -> None:
-    for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines")):
+    for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines"), (22, "SystemExit: 7")):
         (job,) = scripted_jobs(size)
         records = attempt(job, Environment(), lambda _: None, scripted)
         assert reasons(records) == {job.cell.run_id(seed): f"failed: {reason}" for seed in (0, 1)}
@@ -116,8 +135,8 @@ def test_cheap_direct_methods_are_done_before_what_takes_long_to_start() -> None
     schedule = Schedule([*direct, *neural], lambda job: 99.0 if job.cell.bag_size == 8 else 1.0)
     here, there = Diary(), Diary()
 
-    class Later(Inline):
-        def run(self, schedule: Schedule, listener: Any, *_: Any) -> None:
+    class Later(Debug):
+        def run(self, schedule: Schedule, listener: Any) -> None:
             assert listener is here
             super().run(schedule, there)
 
@@ -149,7 +168,7 @@ def test_auto_is_ray_where_several_jobs_can_run_at_a_time() -> None:
     assert chosen(Resources(2), jobs[:1]) == ("inline", "")
     assert chosen(Resources(2), jobs, threads=2) == ("inline", "")
     assert chosen(Resources(4), jobs, threads=2) == ("ray", "")
-    assert chosen(Resources(2, 2, 80_000), jobs, device="cuda:1") == ("inline", "")
+    assert chosen(Resources(2, 2), jobs, device="cuda:1") == ("inline", "")
     assert chosen(Resources(2), jobs, executor="inline") == ("inline", "")
     assert chosen(Resources(1), jobs[:1], executor="ray") == ("ray", "")
 
@@ -173,19 +192,26 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ray_cannot_be_told_a_gpu() -> None:
     with pytest.raises(LLPBenchError, match="however: --device cuda:1"):
-        chosen(Resources(2, 2, 80_000), scripted_jobs(5), executor="ray", device="cuda:1")
+        chosen(Resources(2, 2), scripted_jobs(5), executor="ray", device="cuda:1")
 
 
 def test_room_on_cpus_and_gpus() -> None:
-    from llpbench.running.ray_executor import RayExecutor, _Room
+    from llpbench.running.ray_executor import RayExecutor
 
     direct, neural = Job(make_cell_of("ridge", encoder=None), (0,)), Job(make_cell_of(), (0, 1))
     alone = Job(neural.cell, (0,), alone=True)
+
+    def rooms(executor: RayExecutor, *nodes: Room, gpu_megabytes: float = 0.0) -> list[Room]:
+        return [executor._needs(job, Nodes(nodes, gpu_megabytes)) for job in (direct, neural, alone)]
+
     cpu = RayExecutor(Environment(threads=2), Resources(9))
     assert cpu.slots == 4
-    assert [cpu._needs(job) for job in (direct, neural, alone)] == [_Room(2, 0), _Room(2, 0), _Room(8, 0)]
-    gpu = RayExecutor(Environment(), Resources(16, 2, 80_000), lambda _: 15_000.0)
-    assert [gpu._needs(job) for job in (direct, neural, alone)] == [_Room(1, 0), _Room(1, 0.25), _Room(1, 1)]
+    assert rooms(cpu, Room(8, 0, 9e4)) == [Room(2, 0, 1024), Room(2, 0, 1024), Room(8, 0, 1024)]
+    assert rooms(cpu, Room(1, 0, 500), Room(1, 0, 9e4)) == [Room(1, 0, 500)] * 3, "no more than a machine has"
+    known = RayExecutor(Environment(), Resources(16, 2), lambda _: 15_000.0, lambda _: 3000.0)
+    both = Room(16, 2, 9e4), Room(32, 0, 9e4)
+    assert rooms(known, *both, gpu_megabytes=80_000.0) == [Room(1, 0, 4096), Room(1, 0.25, 4096), Room(1, 1, 4096)]
+    assert rooms(known, *both) == [Room(1, 0, 4096), Room(1, 1, 4096), Room(1, 1, 4096)], "memory unknown"
     assert RayExecutor(Environment(threads=8), Resources(2)).slots == 1
 
 
@@ -205,28 +231,18 @@ class Strict(Diary):
             raise LLPBenchError("the disk is full")
 
 
-@pytest.fixture
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray's processes can import this file, and what it imports."""
-    here = Path(__file__).parent
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (here, here.parent))))
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("importable")
 def test_ray_goes_on_whatever_happens_to_its_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from llpbench.running.ray_executor import RayExecutor
 
     jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
     schedule = Schedule(jobs, lambda _: 1.0)
-    diary = Strict(schedule, most=7)
+    diary = Strict(schedule, most=6)
     with pytest.raises(LLPBenchError, match=r"^the disk is full$"):
         RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted).run(schedule, diary)
     found = reasons(diary.records)
-    assert {
-        job.cell.bag_size: found[job.cell.run_id(seed)].partition(" (")[0] for job in jobs for seed in job.seeds
-    } == {
-        1: "failed: its process died: killed",
+    assert "failed 1: its code ended the process (exit code 3)" in diary.lines
+    assert {job.cell.bag_size: found[job.cell.run_id(seed)] for job in jobs[1:] for seed in job.seeds} == {
         2: "failed: bad data",
         3: "failed: RuntimeError: two lines",
         4: "ok: ",

@@ -19,7 +19,7 @@ from llpbench.results.journal import FILE, read, to_line
 from llpbench.running.estimates import make_estimator
 from llpbench.running.obstacles import Obstacle, obstacles
 from llpbench.running.planning import Plan, expand, make_plan
-from llpbench.running.resources import Resources
+from llpbench.running.resources import gpu_share
 from llpbench.running.runner import counts
 from llpbench.running.schedule import Deadline, Job, Schedule
 from llpbench.running.settings import resolve
@@ -265,7 +265,7 @@ def test_ten_thousand_lines_are_planned_over(tmp_path: Path) -> None:
     ],
 )
 def test_shares_of_a_gpu(total: float, wanted: float | None, share: float) -> None:
-    assert Resources(8, 1, total).gpu_share(wanted) == share
+    assert gpu_share(wanted, total) == share
 
 
 # Schedule

@@ -22,7 +22,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
-from llpbench.running.executors import Inline
+from llpbench.running.executors import Debug
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Job
 from llpbench.training import device
@@ -259,10 +259,10 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
         status = "out-of-memory" if cell.method == "quick-b" or (first and len(seeds) == 3) else "ok"
         return [make_record(cell, seed, status if seed > 0 else "ok") for seed in seeds]  # type: ignore[arg-type]
 
-    class TwoSlots(Inline):
+    class TwoSlots(Debug):
         slots = 2
 
-    def choose(settings: Any, *_: object) -> tuple[Inline, str]:
+    def choose(settings: Any, *_: object) -> tuple[Debug, str]:
         return TwoSlots(settings.environment, crowded), ""  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "choose", choose)

@@ -1,0 +1,132 @@
+"""Two processes of ours that exchange pickled values: the one that starts the other, and the other.
+
+The child works for its parent alone: it hears no Ctrl-C, and ends, with what it has started, as soon as the parent is
+gone, however that ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+_SECONDS_TO_END = 15.0
+"""that a child asked to end may take before it is killed"""
+
+
+class Died(Exception):  # noqa: N818  (an end, no error of ours)
+    """The child has ended."""
+
+    def __init__(self, code: int) -> None:
+        """`code`: its exit code; negative: the signal that killed it."""
+        super().__init__(code)
+        self.code = code
+
+
+class Child:
+    """A Python process that runs a function of ours, which finds this one through `Parent`."""
+
+    def __init__(self, module: str, folder: Path | None = None) -> None:
+        """Start `main` of a module, in a folder. It imports from where this process does, wherever it is started."""
+        places = (os.path.abspath(place or os.curdir) for place in sys.path)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"from {module} import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places))},
+            start_new_session=True,
+        )
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def send(self, value: Any) -> None:
+        """Raises `Died`."""
+        assert self._process.stdin is not None
+        try:
+            pickle.dump(value, self._process.stdin)
+            self._process.stdin.flush()
+        except OSError:
+            raise Died(self._process.wait()) from None
+
+    def receive(self, seconds: float | None = None) -> Any:
+        """The next value that it sends; raises `Died`, and `TimeoutError` if there is none in so many seconds."""
+        try:
+            value = self._inbox.get(timeout=None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
+        except queue.Empty:
+            raise TimeoutError from None
+        if isinstance(value, Died):
+            self._inbox.put(value)
+            raise value
+        return value
+
+    def end(self, *, gently: bool = False) -> None:
+        """End it, with what it has started; `gently`: it is asked to first, by SIGTERM."""
+        if gently:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_SECONDS_TO_END)
+        _kill_group(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(OSError):  # what could not be sent any more
+                stream.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for value in _values(self._process.stdout):
+            self._inbox.put(value)
+        self._inbox.put(Died(self._process.wait()))
+
+
+class Parent:
+    """The process that has started this one with `Child`."""
+
+    def __init__(self) -> None:
+        """Takes the standard streams: what is printed from now on goes to standard error."""
+        self._from, self._to = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def send(self, value: Any) -> None:
+        pickle.dump(value, self._to)
+        self._to.flush()
+
+    def receive(self) -> Any:
+        """The next value that it sends."""
+        return self._inbox.get()
+
+    def _listen(self) -> None:
+        try:
+            for value in _values(self._from):
+                self._inbox.put(value)
+        finally:
+            _kill_group(os.getpid())
+            os._exit(1)
+
+
+def _values(stream: IO[bytes]) -> Any:
+    """Every value that comes, until the other end is closed."""
+    with contextlib.suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):  # of a torn one
+        while True:
+            yield pickle.load(stream)
+
+
+def _kill_group(process: int) -> None:
+    """End a process that leads a group, and all of the group, where there are groups."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process, signal.SIGKILL)

@@ -1,0 +1,190 @@
+"""What passes between the driver and Ray's process, and what a machine of a cluster must have to do our jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llpbench
+from llpbench.core.cell import Environment, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import software_facts
+from llpbench.running.executors import Outcome, RunCell
+from llpbench.running.schedule import Job
+
+
+class Room(NamedTuple):
+    """What a job occupies, or what a machine has."""
+
+    cpus: float
+    gpus: float = 0.0
+    megabytes: float = 0.0
+    """of main memory"""
+
+    def holds(self, other: Room) -> bool:
+        """Whether another has room in this one."""
+        return all(mine >= its for mine, its in zip(self, other, strict=True))
+
+    @staticmethod
+    def sum(rooms: Any) -> Room:
+        """All together."""
+        return Room(*map(sum, zip(Room(0.0), *rooms, strict=True)))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What Ray's process is started with."""
+
+    environment: Environment
+    run: RunCell | None
+    folder: Path
+    """the driver's"""
+    room: Room
+    """what a Ray of our own offers"""
+    address: str | None = None
+    """of a cluster that is there; None: a Ray of our own is started on this machine"""
+    tables: Mapping[str, Path] = field(default_factory=dict)
+    """by name, the local files of datasets"""
+
+
+class Asked(NamedTuple):
+    """There may be room for a trial of Tune's: which job is it to do? Answered by an `Order`, "wait" or "finished"."""
+
+    trial: str
+
+
+class Order(NamedTuple):
+    """A job, and what it is given."""
+
+    job: Job
+    room: Room
+    timeout: float
+    """seconds"""
+    until: float
+    """when the time budget is over, as `time.time` counts"""
+
+
+class Nodes(NamedTuple):
+    """The machines that there are now."""
+
+    rooms: tuple[Room, ...]
+    gpu_megabytes: float
+    """memory of the smallest GPU, 0.0 if there is none or it is unknown"""
+
+
+class Started(NamedTuple):
+    """A trial has a process."""
+
+    trial: str
+
+
+class Progressed(NamedTuple):
+    """An epoch of a trial is over."""
+
+    trial: str
+    epoch: Epoch
+
+
+class Finished(NamedTuple):
+    """A trial is over."""
+
+    trial: str
+    outcome: Outcome
+
+
+class Broken(NamedTuple):
+    """The run cannot go on, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Luggage:
+    """What a machine is given that shares no folders with the driver's."""
+
+    name: str
+    """of the folder in which it is unpacked"""
+    software: Mapping[str, Any]
+    """of the driver: a machine with other software is refused"""
+    plugins: Mapping[str, bytes]
+    """by path on the driver's machine"""
+    tables: Mapping[str, tuple[str, int, Any]]
+    """by name of a dataset: path and size of its file on the driver's machine, and what gives `fetch` its content"""
+
+    @property
+    def folder(self) -> Path:
+        """On this machine."""
+        return Path(tempfile.gettempdir()) / self.name
+
+    def unpack(self, environment: Environment, dataset: str, fetch: Any) -> Environment:
+        """The environment as it is on this machine: what it lacks of the driver's files is unpacked, once.
+
+        Raises `LLPBenchError` if this machine has other software than the driver.
+        """
+        self._require_software()
+        plugins = tuple(self._plugin(path) for path in environment.plugins)
+        environment = replace(environment, plugins=plugins)
+        if dataset in self.tables:
+            path, size, content = self.tables[dataset]
+            if not (os.path.exists(path) and os.path.getsize(path) == size):
+                place = self._place(f"data-{dataset}", f"{dataset}.parquet" if path.endswith(".parquet") else path)
+                _write_once(place, lambda: fetch(content))
+                environment = replace(environment, data_dir=str(place.parent))
+        elif environment.data_dir is not None and not Path(environment.data_dir).is_dir():
+            environment = replace(environment, data_dir=None)
+        return replace(
+            environment, pretrained=self._kept(environment.pretrained), tuning=self._kept(environment.tuning)
+        )
+
+    def _kept(self, path: str | None) -> str | None:
+        """Where what is computed on the way is kept: with the driver if it shares that folder, else here."""
+        return path if path is None or Path(path).parent.is_dir() else str(self.folder / Path(path).name)
+
+    def _plugin(self, path: str) -> str:
+        text = self.plugins[path]
+        if Path(path).is_file() and Path(path).read_bytes() == text:
+            return path
+        place = self._place(f"plugin-{hashlib.sha256(text).hexdigest()[:16]}", path)
+        _write_once(place, lambda: text)
+        return str(place)
+
+    def _place(self, folder: str, path: str) -> Path:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        return self.folder / folder / Path(path).name
+
+    def _require_software(self) -> None:
+        own = software()
+        for name in own.keys() | self.software.keys():
+            if own.get(name) != self.software.get(name):
+                raise LLPBenchError(
+                    f"machine {os.uname().nodename!r} of the cluster has {name} {own.get(name)}, the one that this was "
+                    f"started on {self.software.get(name)}. Install the same on every machine."
+                )
+
+
+@cache
+def software() -> Mapping[str, Any]:
+    """What results depend on that is installed here: libraries, and llpbench by the content of its files."""
+    digest = hashlib.sha256()
+    for name in ("llpbench", "llpbench.methods", "llpbench.datasets"):
+        folder = Path(str(__import__(name, fromlist=["_"]).__file__)).parent
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    found = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
+    return {**found, "llpbench": f"{llpbench.__version__} ({digest.hexdigest()[:12]})"}
+
+
+def _write_once(place: Path, content: Any) -> None:
+    """A file that appears whole; others may write the same."""
+    if place.exists():
+        return
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = place.with_name(f"{place.name}.{os.getpid()}.tmp")
+    part.write_bytes(content())
+    os.replace(part, place)

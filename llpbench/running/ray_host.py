@@ -1,0 +1,358 @@
+"""The process in which Ray lives, apart from the one that holds the journal: when Ray dies, its process dies.
+
+One Tuner for the whole run, one trial a job, actors reused; an actor hands each job to a `Worker` of its own. Tune asks
+for the next job whenever there is room (`_Jobs`), and tells what happens (`_Events`); both pass it on to the driver.
+Its own state and logs are thrown away: what a run resumes from is the journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import math
+import os
+import shutil
+import signal
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import ray
+from filelock import FileLock, Timeout
+from ray import tune
+from ray.exceptions import RayActorError
+from ray.tune.search import Searcher
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+import llpbench
+from llpbench.core.cell import Environment, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.running.channel import Parent
+from llpbench.running.cluster import (
+    Asked,
+    Broken,
+    Finished,
+    Luggage,
+    Nodes,
+    Order,
+    Progressed,
+    Room,
+    Setup,
+    Started,
+    software,
+)
+from llpbench.running.executors import Outcome, RunCell
+from llpbench.running.schedule import Ended, Limit
+from llpbench.running.worker import Worker
+
+_ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_AUTH_MODE": "disabled",  # else it writes a token into the home folder
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # else Ctrl-C returns as if everything were done
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # nobody reads its state
+}
+_OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only where machines share no folder
+_SECONDS_BETWEEN_REPORTS = 0.5
+_SECONDS_BETWEEN_COUNTS = 2.0
+"""of the machines of a cluster"""
+_LEAST_PENDING = 16
+"""trials that may wait for a process, so that machines that join are used at once"""
+_FOLDERS = "llpbench-ray-"
+"""what begins the names of Ray's folders, one for each run"""
+
+
+def main() -> None:
+    """Ray's process: connect, do what the driver orders, end."""
+    parent = Parent()
+    setup: Setup = parent.receive()
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # where Ray tells the death of a worker, in a long paragraph
+            _serve(parent, setup)
+    except KeyboardInterrupt:
+        return
+    except Exception as error:
+        parent.send(Broken(str(error) if isinstance(error, LLPBenchError) else f"Ray failed: {_in_short(error)}"))
+        return
+    parent.send(None)
+
+
+def _serve(parent: Parent, setup: Setup) -> None:
+    os.environ.update(_ENVIRONMENT)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+    with _cluster(setup), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
+        signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
+        luggage = _pack(setup)
+        census = _Census(parent)
+        census.take()
+        trial = tune.with_parameters(
+            _trial, environment=setup.environment, folder=setup.folder, run=setup.run, luggage=luggage
+        )
+        tuner = tune.Tuner(
+            tune.with_resources(trial, lambda config: tune.PlacementGroupFactory([config["bundle"]])),
+            tune_config=tune.TuneConfig(search_alg=_Jobs(parent, census), num_samples=-1, reuse_actors=True),
+            run_config=tune.RunConfig(name="run", storage_path=folder, verbose=0, callbacks=[_Events(parent)]),
+        )
+        try:
+            tuner.fit()
+        finally:
+            if setup.address is not None:
+                _unpacked_remove(luggage)
+
+
+class _Census:
+    """Tells the driver which machines there are, as often as that changes."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+        self._known: Nodes | None = None
+        self._taken = -math.inf
+        self._megabytes: dict[str, float] = {}
+        """of the smallest GPU of a machine, by its id"""
+
+    def take(self) -> None:
+        """Count, unless that was done just now."""
+        if time.monotonic() - self._taken < _SECONDS_BETWEEN_COUNTS:
+            return
+        self._taken = time.monotonic()
+        alive = _alive()
+        found = Nodes(tuple(_room_of(node["Resources"]) for node in alive), min(self._memory(alive), default=0.0))
+        if found != self._known:
+            self._known = found
+            self._parent.send(found)
+
+    def _memory(self, alive: list[dict[str, Any]]) -> list[float]:
+        for node in alive:
+            name = node["NodeID"]
+            if node["Resources"].get("GPU") and name not in self._megabytes:
+                where = NodeAffinitySchedulingStrategy(name, soft=False)
+                self._megabytes[name] = ray.get(_gpu_megabytes.options(scheduling_strategy=where).remote())
+        return [self._megabytes[node["NodeID"]] for node in alive if node["NodeID"] in self._megabytes]
+
+
+class _Jobs(Searcher):  # type: ignore[misc]
+    """What Tune takes its trials from: the driver, who knows what there is to do and whether there is room."""
+
+    def __init__(self, parent: Parent, census: _Census) -> None:
+        super().__init__()
+        self._parent = parent
+        self._census = census
+
+    def suggest(self, trial_id: str) -> Any:
+        self._census.take()
+        self._parent.send(Asked(trial_id))
+        answer = self._parent.receive()
+        if not isinstance(answer, Order):
+            return Searcher.FINISHED if answer == "finished" else None
+        room = answer.room
+        bundle = {"CPU": room.cpus, "GPU": room.gpus, "memory": int(room.megabytes * 2**20)}
+        return {"order": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
+
+    def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
+        """Nothing: `_Events` has told it."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the journal is what a run resumes from."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing, as there is nothing saved."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing, as for `_Events`."""
+        return {}
+
+
+class _Events(tune.Callback):  # type: ignore[misc]
+    """Passes on what happens to trials."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+
+    def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        self._parent.send(Started(trial.trial_id))
+
+    def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
+        if "outcome" in result:
+            self._parent.send(Finished(trial.trial_id, _outcome(json.loads(result["outcome"]))))
+        else:
+            self._parent.send(Progressed(trial.trial_id, Epoch(**json.loads(result["progress"]))))
+
+    def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        self._parent.send(Finished(trial.trial_id, _misfortune(trial)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its callbacks, for a restart that we never make."""
+        return {}
+
+
+_workers: dict[str | None, Worker] = {}
+"""of this actor, by the GPUs that it sees; there is one"""
+
+
+def _trial(
+    config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, luggage: Luggage | None
+) -> dict[str, str]:
+    """One job, in an actor; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
+    order: Order = config["order"]
+    try:
+        if luggage is not None:
+            environment = luggage.unpack(environment, order.job.cell.dataset, ray.get)
+        worker = _worker(environment, folder if folder.is_dir() else None, run)
+    except LLPBenchError as error:
+        return {"outcome": json.dumps({"how": "unfit", "reason": str(error)})}
+    reported = time.monotonic()
+
+    def report(epoch: Epoch) -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
+            reported = time.monotonic()
+            tune.report({"progress": json.dumps(asdict(epoch))})
+
+    made = worker.do(order.job, Limit(order.timeout, max(order.until - time.time(), 0.0)), report)
+    return {"outcome": json.dumps(asdict(made) if isinstance(made, Ended) else {"made": made})}
+
+
+def _worker(environment: Environment, folder: Path | None, run: RunCell | None) -> Worker:
+    """This actor's, started anew where its environment is another."""
+    key = repr((environment, os.environ.get("CUDA_VISIBLE_DEVICES")))
+    if key not in _workers:
+        for other in _workers.values():
+            other.end()
+        _workers.clear()
+        _workers[key] = Worker(environment, run, folder)
+    return _workers[key]
+
+
+def _outcome(value: dict[str, Any]) -> Outcome:
+    made: Outcome = value["made"] if "made" in value else Ended(**value)
+    return made
+
+
+def _misfortune(trial: Any) -> Ended:
+    """Why a trial ended without an outcome."""
+    file = Path(trial.pickled_error_file or "")
+    error = ray.cloudpickle.loads(file.read_bytes()) if file.is_file() else None
+    if error is None or isinstance(error, RayActorError):
+        return Ended("lost", "its process or machine died")
+    return Ended("failed", f"Ray could not run it: {_in_short(error)}")
+
+
+@contextlib.contextmanager
+def _cluster(setup: Setup) -> Iterator[None]:
+    """A silent Ray: of our own on this machine, shut down afterwards with all that it wrote, or one that is there."""
+    common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if setup.address is not None:
+            try:
+                ray.init(address=setup.address, **common)
+            except Exception as error:
+                raise LLPBenchError(
+                    f"no Ray cluster can be joined at {setup.address!r} ({_in_short(error)}). Start one with "
+                    "ray start --head, and this on one of its machines."
+                ) from error
+            yield
+            return
+        with _own_folder() as folder:
+            # Ray puts the folder in which it is started first on its workers' path: there they must find this very
+            # package rather than, say, a checkout of another version in which somebody stands
+            with contextlib.chdir(Path(llpbench.__file__).resolve().parent.parent):
+                try:
+                    ray.init(
+                        address="local",
+                        num_cpus=int(setup.room.cpus),
+                        num_gpus=int(setup.room.gpus),
+                        include_dashboard=False,
+                        object_store_memory=_OBJECT_STORE_BYTES,
+                        _temp_dir=str(folder),
+                        **common,
+                    )
+                except Exception as error:
+                    raise LLPBenchError(
+                        f"Ray could not be started ({_in_short(error)}). Choose --executor inline."
+                    ) from error
+            try:
+                yield
+            finally:
+                ray.shutdown()
+    finally:
+        ray.shutdown()
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[Path]:
+    """A folder for Ray's sockets and logs, gone afterwards, with those of processes that were killed before."""
+    base = Path(tempfile.gettempdir())
+    for old in base.glob(f"{_FOLDERS}*"):
+        with contextlib.suppress(Timeout, OSError), FileLock(old / "lock", timeout=0):
+            shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS, dir=base))
+    try:
+        with FileLock(folder / "lock"):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pack(setup: Setup) -> Luggage | None:
+    """What machines are given that share no folder with this one; nothing to a Ray of our own."""
+    if setup.address is None:
+        return None
+    plugins = {path: Path(path).read_bytes() for path in setup.environment.plugins}
+    tables = {name: (str(path), path.stat().st_size, ray.put(path.read_bytes())) for name, path in setup.tables.items()}
+    return Luggage(f"llpbench-{uuid.uuid4().hex[:12]}", software(), plugins, tables)
+
+
+def _unpacked_remove(luggage: Luggage | None) -> None:
+    """Remove what was unpacked on the machines that are still there."""
+    if luggage is None:
+        return
+    where = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _alive()]
+    ray.wait(
+        [_remove.options(scheduling_strategy=one).remote(luggage.folder.name) for one in where],
+        num_returns=len(where),
+        timeout=10,
+    )
+
+
+@ray.remote(num_cpus=0)  # type: ignore[untyped-decorator]
+def _remove(name: str) -> None:
+    shutil.rmtree(Path(tempfile.gettempdir()) / name, ignore_errors=True)
+
+
+@ray.remote(num_cpus=0, num_gpus=0.001)  # type: ignore[untyped-decorator]
+def _gpu_megabytes() -> float:
+    """Of the smallest GPU of this machine that torch sees; 0.0 if it sees none."""
+    import torch
+
+    return min(
+        (torch.cuda.get_device_properties(each).total_memory / 2**20 for each in range(torch.cuda.device_count())),
+        default=0.0,
+    )
+
+
+def _alive() -> list[dict[str, Any]]:
+    """The machines of the cluster."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in nodes if node["Alive"]]
+
+
+def _room_of(resources: dict[str, float]) -> Room:
+    return Room(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / 2**20)
+
+
+def _in_short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def _interrupt(number: int, frame: Any) -> None:  # noqa: ARG001
+    raise KeyboardInterrupt
