@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import platform
 import subprocess
@@ -41,6 +42,18 @@ def code_facts() -> dict[str, Any]:
         if commit is not None:
             facts |= {"commit": commit, "dirty": changes != ""}
     return facts
+
+
+def content_hash() -> str:
+    """12 hexadecimal digits: of every Python file of this installation or checkout, methods and datasets included."""
+    package = Path(llpbench.__file__).resolve().parent
+    beside = [package.parent / name for name in ("methods", "datasets") if not (package / name).is_dir()]
+    digest = hashlib.sha256()
+    named = [(file.relative_to(package), file) for file in package.rglob("*.py")]
+    named += [(file.relative_to(package.parent), file) for folder in beside for file in folder.rglob("*.py")]
+    for name, file in sorted(named):
+        digest.update(f"{name.as_posix()}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _git(root: Path, *arguments: str) -> str | None:

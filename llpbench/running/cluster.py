@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.provenance import software_facts
+from llpbench.core.provenance import content_hash, software_facts
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job
 
@@ -171,13 +171,8 @@ class Luggage:
 @cache
 def software() -> Mapping[str, Any]:
     """What results depend on that is installed here: libraries, and llpbench by the content of its files."""
-    digest = hashlib.sha256()
-    for name in ("llpbench", "llpbench.methods", "llpbench.datasets"):
-        folder = Path(str(__import__(name, fromlist=["_"]).__file__)).parent
-        for file in sorted(folder.rglob("*.py")):
-            digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     found = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
-    return {**found, "llpbench": f"{llpbench.__version__} ({digest.hexdigest()[:12]})"}
+    return {**found, "llpbench": f"{llpbench.__version__} ({content_hash()})"}
 
 
 def _write_once(place: Path, content: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,6 @@ class _Running:
     job: Job
     room: Room
     started: bool = False
-
-
-@dataclass
-class _State:
-    """What one life of Ray's process has come to."""
-
-    nodes: Nodes
-    running: dict[str, _Running] = field(default_factory=dict)
-    """by trial"""
 
 
 class RayExecutor:
@@ -75,98 +66,106 @@ class RayExecutor:
         room = Room(self.slots * self._threads, resources.gpus)
         self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
         self._host: Child | None = None
+        self._nodes = Nodes((), 0.0)
         if address is not None:
-            self._host, nodes = self._connect()
-            self.slots = max(int(Room.sum(nodes.rooms).cpus) // self._threads, 1)
-            self._first = nodes
+            try:
+                self._connect()
+            except Died as died:
+                raise LLPBenchError(f"Ray ended as it began: {died}. Is the cluster at {address!r} well?") from None
+            self.slots = max(int(Room.sum(self._nodes.rooms).cpus) // self._threads, 1)
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        for start in range(1, _MOST_STARTS + 1):
-            state = _State(Nodes((), 0.0))
+        for starts in range(1, _MOST_STARTS + 1):
+            running: dict[str, _Running] = {}
             try:
                 if self._host is None:
-                    self._host, state.nodes = self._connect()
-                else:
-                    state.nodes = self._first
-                self._serve(self._host, state, schedule, listener)
+                    self._connect()
+                self._serve(running, schedule, listener)
                 return
             except Died as died:
-                lost = list(state.running.values())
                 told = f"Ray died (exit code {died.code})"
-                if start == _MOST_STARTS:
+                if starts == _MOST_STARTS:
                     raise LLPBenchError(
-                        f"{told} for the {_MOST_STARTS}th time. What is finished is safe; choose --executor inline."
+                        f"{told}, {_MOST_STARTS} times. What is finished is safe; choose --executor inline."
                     ) from None
-                listener.warned(f"{told} and is started again; {plural(len(lost), 'job')} that ran will run again")
-                for each in lost:
+                listener.warned(f"{told}. It is started again, and so is what ran: {plural(len(running), 'job')}")
+                for each in running.values():
                     _tell(listener, each, Ended("lost", "Ray died"))
             finally:
-                if self._host is not None:
-                    self._host.end(gently=True)
-                    self._host = None
+                self._disconnect()
 
-    def _connect(self) -> tuple[Child, Nodes]:
-        """Start Ray's process; what it finds. Raises `LLPBenchError`."""
-        host = Child("llpbench.running.ray_host")
+    def _connect(self) -> None:
+        """Start Ray's process and hear what it finds. Raises `LLPBenchError`, and `Died`."""
+        self._host = Child("llpbench.running.ray_host", quiet=True)
         try:
-            host.send(self._setup)
-            found = host.receive()
-        except BaseException as error:
-            host.end(gently=True)
-            if isinstance(error, Died):
-                told = f"Ray ended as it began (exit code {error.code}). Choose --executor inline."
-                raise LLPBenchError(told) from None
+            self._host.send(self._setup)
+            found = self._receive(None)
+            if isinstance(found, Broken):
+                raise LLPBenchError(found.reason)
+            self._nodes = found
+        except BaseException:
+            self._disconnect()
             raise
-        if isinstance(found, Broken):
-            host.end()
-            raise LLPBenchError(found.reason)
-        return host, found
 
-    def _serve(self, host: Child, state: _State, schedule: Schedule, listener: Listener) -> None:
-        """Answer Ray's process until all is done. Raises `Died`."""
+    def _receive(self, seconds: float | None) -> Any:
+        """What Ray's process sends. Raises `Died` with its last words, and `TimeoutError`."""
+        assert self._host is not None
+        try:
+            return self._host.receive(seconds)
+        except Died as died:
+            words = self._host.last_words
+            raise Died(died.code, f"exit code {died.code}{words and f': {words}'}") from None
+
+    def _disconnect(self) -> None:
+        if self._host is not None:
+            self._host.end(gently=True)
+            self._host = None
+
+    def _serve(self, running: dict[str, _Running], schedule: Schedule, listener: Listener) -> None:
+        """Answer Ray's process until all is done; `running`: by trial. Raises `LLPBenchError`, and `Died`."""
+        assert self._host is not None
         while True:
             try:
-                message = host.receive(schedule.seconds_left + _PATIENCE)
+                message = self._receive(schedule.seconds_left + _PATIENCE)
             except TimeoutError:  # it hangs
-                for each in state.running.values():
+                for each in running.values():
                     _tell(listener, each, Ended("stopped"))
                 return
             match message:
                 case Nodes():
-                    state.nodes = message
+                    self._nodes = message
                 case Asked(trial):
-                    host.send(self._answer(trial, state, schedule))
+                    self._host.send(self._answer(trial, running, schedule))
                 case Started(trial):
-                    state.running[trial].started = True
-                    listener.started(state.running[trial].job)
+                    running[trial].started = True
+                    listener.started(running[trial].job)
                 case Progressed(trial, epoch):
-                    listener.progressed(state.running[trial].job, epoch)
-                case Finished(trial, Ended("unfit", reason)):
+                    listener.progressed(running[trial].job, epoch)
+                case Finished(_, Ended("unfit", reason)) | Broken(reason):
                     raise LLPBenchError(reason)
                 case Finished(trial, outcome):
-                    _tell(listener, state.running.pop(trial), outcome)
-                case Broken(reason):
-                    raise LLPBenchError(reason)
+                    _tell(listener, running.pop(trial), outcome)
                 case None:
                     return
 
-    def _answer(self, trial: str, state: _State, schedule: Schedule) -> Order | str:
+    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Order | str:
         """The next job for which there is room, if any."""
-        busy = [each.room for each in state.running.values()]
+        busy = [each.room for each in running.values()]
 
         def fits(job: Job) -> bool:
-            return Room.sum(state.nodes.rooms).holds(Room.sum([*busy, self._needs(job, state.nodes)]))
+            return Room.sum(self._nodes.rooms).holds(Room.sum([*busy, self._needs(job)]))
 
         job = schedule.next(fits)
         if job is None:
             # with nothing running every job fits, so the schedule is empty and nobody can put a job back
             return "wait" if busy or schedule.waiting else "finished"
-        state.running[trial] = _Running(job, self._needs(job, state.nodes))
+        running[trial] = _Running(job, self._needs(job))
         limit = schedule.limit(job)
-        return Order(job, state.running[trial].room, limit.timeout, time.time() + limit.budget)
+        return Order(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
-    def _needs(self, job: Job, nodes: Nodes) -> Room:
+    def _needs(self, job: Job) -> Room:
         """What a job is given: no more than a machine has."""
+        nodes = self._nodes
         largest = max(nodes.rooms, default=self._setup.room)
         gpus = max((int(each.gpus) for each in nodes.rooms), default=0)
         threads = min(self._threads, largest.cpus)

@@ -56,6 +56,7 @@ _ENVIRONMENT = {
     "RAY_AUTH_MODE": "disabled",  # else it writes a token into the home folder
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # after which it gives up a head that died, instead of 60
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # else Ctrl-C returns as if everything were done
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # nobody reads its state

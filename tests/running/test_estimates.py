@@ -107,12 +107,14 @@ def test_failures_and_other_hardware_say_nothing_about_time() -> None:
     assert seconds_of(of_journal(make_record(direct), gpu=True), direct) == pytest.approx(1)
 
 
-def test_memory_is_known_from_gpu_runs_of_the_same_shape() -> None:
+def test_memory_is_known_from_runs_of_the_same_shape() -> None:
     cell = make_cell_of()
     record = make_record(cell, hardware={"device": "cuda"}, memory_mb=1000.0, members=5)
-    estimator = of_journal(make_record(cell, memory_mb=99_999.0), record)
-    assert estimator.megabytes(Job(cell, (0, 1))) == 400
-    assert estimator.megabytes(Job(make_cell_of(size=64), (0, 1))) is None
+    estimator = of_journal(make_record(cell, memory_mb=700.0), make_record(cell, memory_mb=600.0), record)
+    assert estimator.gpu_megabytes(Job(cell, (0, 1))) == 400
+    assert estimator.megabytes(Job(cell, (0, 1))) == 700, "of a process, however many seeds"
+    for known in (estimator.gpu_megabytes, estimator.megabytes):
+        assert known(Job(make_cell_of(size=64), (0, 1))) is None
 
 
 # Published timings

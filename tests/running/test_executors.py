@@ -202,7 +202,8 @@ def test_room_on_cpus_and_gpus() -> None:
     alone = Job(neural.cell, (0,), alone=True)
 
     def rooms(executor: RayExecutor, *nodes: Room, gpu_megabytes: float = 0.0) -> list[Room]:
-        return [executor._needs(job, Nodes(nodes, gpu_megabytes)) for job in (direct, neural, alone)]
+        executor._nodes = Nodes(nodes, gpu_megabytes)
+        return [executor._needs(job) for job in (direct, neural, alone)]
 
     cpu = RayExecutor(Environment(threads=2), Resources(9))
     assert cpu.slots == 4

@@ -96,7 +96,7 @@ def test_a_run_leaves_a_journal_and_nothing_else(tiny_bench: Path, tmp_path: Pat
     assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
     assert outcome.contents.records == read(tmp_path / FILE).records
     assert len(display.jobs) == 4
-    assert display.said == ["8 runs to do in 4 cells; less than a second; inline, 1 at a time"]
+    assert display.said == ["8 runs to do in 4 cells; less than a second; debug, 1 at a time"]
 
 
 def test_running_again_does_only_what_is_missing(tiny_bench: Path, tmp_path: Path) -> None:

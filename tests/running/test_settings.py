@@ -84,7 +84,9 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         threads = 2
         compile = true
         precision = "float32"
-        executor = "inline"
+        executor = "ray"
+        ray-address = "auto"
+        cell-timeout = "2h"
         retry = "failed"
         keep-stale = true
         time-budget = "9m"
@@ -114,7 +116,9 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "threads": "2",
         "compile": True,
         "precision": "float32",
-        "executor": "inline",
+        "executor": "ray",
+        "ray-address": "auto",
+        "cell-timeout": "7200",
         "retry": "failed",
         "keep-stale": True,
         "time-budget": "540",
@@ -210,7 +214,9 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"threads": "two"}, "--threads must be a positive whole number, however: two"),
         ({"device": "gpu"}, "--device must be auto, cpu, cuda or cuda:N, however: gpu"),
         ({"precision": "float16"}, "--precision must be float32 or bfloat16, however: float16"),
-        ({"executor": "slurm"}, "--executor must be auto or inline or ray, however: slurm"),
+        ({"executor": "slurm"}, "--executor must be auto or inline or ray or debug, however: slurm"),
+        ({"ray-address": "auto", "executor": "inline"}, "--ray-address and --executor inline do not go together"),
+        ({"cell-timeout": "soon"}, "--cell-timeout must be a time"),
         ({"retry": "some"}, "--retry must be all, or one or more of failed, stale, done, however: some"),
         ({"retry": "all", "keep-stale": True}, "--keep-stale and --retry failed,stale,done do not go together"),
         ({"data-dir": "/no/such/folder"}, "--data-dir must be a folder that exists, however: /no/such/folder"),

@@ -10,10 +10,10 @@ import pytest
 
 FAULTS = """
 import resource, sys, torch
-from llpbench.training.device import keep_freed_memory
+from llpbench.core.memory import keep_freed
 
 if sys.argv[1] == "kept":
-    keep_freed_memory()
+    keep_freed()
 for _ in range(8):  # until the heap is large enough
     torch.zeros(2**24) + 1
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
