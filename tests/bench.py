@@ -91,6 +91,15 @@ class Fatal(Quick):
 
     def fit(self, train, schema, rng):
         os._exit(1)
+
+
+@register_method("endless", role="", classes="multi", reference="")
+class Endless(Quick):
+    """Hangs."""
+
+    def fit(self, train, schema, rng):
+        while True:
+            pass
 '''
 
 

@@ -209,7 +209,7 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(
     out = tmp_path / "killed"
     finished = 0
     for _ in range(KILLS):
-        process = start(arguments(plugin, out, *SLOWLY))
+        process = start([*arguments(plugin, out, *SLOWLY), "--executor", "inline"])
         size = (out / FILE).stat().st_size if (out / FILE).exists() else 0
         while process.poll() is None and (not (out / FILE).exists() or (out / FILE).stat().st_size <= size):
             time.sleep(0.01)  # until it has something to lose
@@ -270,6 +270,51 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
     assert "quick-a on tiny ordered 8 (3 seeds): out of memory beside others, will be tried alone" in display.said
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
+
+
+def test_a_run_outlives_its_cells_and_says_what_became_of_them(tiny_bench: Path, tmp_path: Path) -> None:
+    given = {
+        "seeds": "1",
+        "methods": "fatal,endless,quick-a",
+        "bag_sizes": "8",
+        "executor": "inline",
+        "cell_timeout": "6s",
+    }
+    outcome, display = run(tiny_bench, tmp_path, **given)
+    told = {record["spec"]["method"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
+    assert told == {
+        "fatal": ("failed", "its code ended the process (exit code 1)"),
+        "endless": ("timed-out", "took longer than 6 s. Give it more by --cell-timeout."),
+        "quick-a": ("ok", ""),
+    }
+    assert outcome.incomplete
+    _, display = run(tiny_bench, tmp_path, **given)
+    assert display.jobs == [], "what failed is not tried again unless that is asked for"
+
+
+def test_the_end_of_the_time_budget_ends_what_runs(tiny_bench: Path, tmp_path: Path) -> None:
+    given = {"methods": "quick-a,endless", "bag_sizes": "8", "executor": "inline", "seeds": "1"}
+    outcome, display = run(tiny_bench, tmp_path, time_budget="9s", **given)
+    assert [record["spec"]["method"] for record in journal(tmp_path)] == ["quick-a"]
+    assert (outcome.left, outcome.incomplete) == (1, False)
+    assert display.said[-1] == "time is up: 1 run left. Run the same command again to go on."
+
+
+def test_a_cell_whose_process_is_killed_is_tried_once_more(
+    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    out = tmp_path / "out"
+    process = start([*arguments(plugin, out, *SLOWLY), "--executor", "inline"])
+    while process.poll() is None and not journal(out):
+        time.sleep(0.01)
+    (worker,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(worker), signal.SIGKILL)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert (
+        errors.count("its process was killed (SIGKILL; for want of memory, perhaps); it will be tried once more") == 1
+    )
+    assert timeless(journal(out)) == undisturbed
 
 
 def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(

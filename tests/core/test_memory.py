@@ -1,0 +1,61 @@
+"""Memory of a process: kept while a cell trains, given back after it, and a peak of its own for each."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def measure(code: str, *arguments: str) -> list[float]:
+    """The numbers that some code prints, in a process of its own."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return [float(word) for word in done.stdout.split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset a peak")
+def test_the_peak_is_that_since_the_reset_once_freed_memory_is_given_back() -> None:
+    before, large, kept, small = measure(
+        """
+        import numpy as np
+        from llpbench.core import memory
+
+        memory.keep_freed()
+        memory.reset_peak()
+        print(memory.peak_mb())
+        blocks = [np.ones(10**5) for _ in range(250)]  # 200 MB
+        print(memory.peak_mb())
+        del blocks
+        memory.reset_peak()
+        print(memory.peak_mb())
+        memory.give_back()
+        memory.reset_peak()
+        print(memory.peak_mb())
+        """
+    )
+    assert large > before + 180
+    assert kept > before + 150, "glibc has kept it"
+    assert small < before + 50
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="memory is kept by means of glibc")
+def test_freed_memory_is_kept() -> None:
+    code = """
+        import resource, sys, torch
+        from llpbench.core.memory import keep_freed
+
+        if sys.argv[1] == "kept":
+            keep_freed()
+        for _ in range(8):  # until the heap is large enough
+            torch.zeros(2**24) + 1
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(4):
+            torch.zeros(2**24) + 1
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+        """
+    (kept,), (given_back,) = measure(code, "kept"), measure(code, "given-back")
+    assert kept * 20 < given_back

@@ -1,0 +1,71 @@
+"""Machines of a cluster that share no folder with the driver's are given what they lack, and refused if they differ."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from llpbench.core.cell import Environment
+from llpbench.core.errors import LLPBenchError
+from llpbench.running.cluster import Luggage, Room, software
+
+
+@pytest.fixture
+def luggage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Luggage:
+    """As the driver has packed it, with the temporary folder of another machine."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tables = {"credit": ("/driver/data/credit.parquet", 4, b"rows"), "movies": ("/driver/data/ml.zip", 3, b"zip")}
+    return Luggage("llpbench-1", software(), {"/driver/mine.py": b"x = 1\n"}, tables)
+
+
+def test_what_a_machine_lacks_is_unpacked_once(luggage: Luggage, tmp_path: Path) -> None:
+    driver = Environment(
+        data_dir="/driver/data", pretrained="/driver/out/p", tuning="/driver/out/t", plugins=("/driver/mine.py",)
+    )
+    fetched: list[bytes] = []
+
+    def fetch(content: bytes) -> bytes:
+        fetched.append(content)
+        return content
+
+    for _ in range(2):
+        here = luggage.unpack(driver, "credit", fetch)
+        assert here.data_dir is not None
+        assert Path(here.data_dir, "credit.parquet").read_bytes() == b"rows"
+        assert [Path(path).name for path in here.plugins] == ["mine.py"]
+        assert Path(here.plugins[0]).read_bytes() == b"x = 1\n"
+        assert here.pretrained == str(luggage.folder / "p")
+        assert here.tuning == str(luggage.folder / "t")
+    assert fetched == [b"rows"]
+    assert luggage.folder == tmp_path / "llpbench-1"
+    assert luggage.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
+    assert luggage.unpack(driver, "movies", fetch).data_dir == str(luggage.folder / "data-movies")
+    assert (luggage.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
+    assert luggage.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
+
+
+def test_what_a_machine_shares_is_used_as_it_is(luggage: Luggage, tmp_path: Path) -> None:
+    for name, content in {"credit.parquet": b"rows", "mine.py": b"x = 1\n"}.items():
+        (tmp_path / name).write_bytes(content)
+    path, plugin = (str(tmp_path / name) for name in ("credit.parquet", "mine.py"))
+    packed = replace(luggage, tables={"credit": (path, 4, b"rows")}, plugins={plugin: b"x = 1\n"})
+    driver = Environment(data_dir=str(tmp_path), pretrained=str(tmp_path / "p"), plugins=(plugin,))
+    assert packed.unpack(driver, "credit", pytest.fail) == driver
+    (tmp_path / "mine.py").write_bytes(b"x = 2\n")
+    assert packed.unpack(driver, "credit", pytest.fail).plugins != (plugin,), "another version of it"
+
+
+def test_a_machine_with_other_software_is_refused(luggage: Luggage) -> None:
+    packed = replace(luggage, software={**software(), "torch": "1.0"})
+    with pytest.raises(LLPBenchError, match=r"of the cluster has torch .*, the one that this was started on 1\.0"):
+        packed.unpack(Environment(), "adult", pytest.fail)
+
+
+def test_rooms_add_up() -> None:
+    assert Room.sum([Room(1, 0.5, 10), Room(2, 0, 5)]) == Room(3, 0.5, 15)
+    assert Room.sum([]) == Room(0)
+    assert Room(2, 1, 10).holds(Room(2, 0.5, 10))
+    assert not Room(2, 1, 10).holds(Room(1, 0, 11))
