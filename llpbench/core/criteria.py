@@ -23,6 +23,8 @@ class Criterion:
     maximise: bool
     title: str
     """as a leaderboard's heading shows it"""
+    highest: float | None = 1.0
+    """value that there can be, but for rounding; None: there is none. The lowest is 0"""
 
     def better(self, value: float, best: float) -> bool:
         """Whether `value` strictly improves on `best`; NaN never does, and everything improves on NaN."""
@@ -38,9 +40,9 @@ CRITERIA: dict[str, Criterion] = {
         Criterion("accuracy", "fine", True, "accuracy on validation rows"),
         Criterion("mpiou", "coarse", True, "mPIoU of validation bags"),
         Criterion("mpiou-hard", "coarse", True, "mPIoU of validation bags, hard predictions"),
-        Criterion("l1", "coarse", False, "L1 distance of validation bags"),
-        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions"),
-        Criterion("kl", "coarse", False, "KL divergence of validation bags"),
+        Criterion("l1", "coarse", False, "L1 distance of validation bags", highest=2.0),
+        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions", highest=2.0),
+        Criterion("kl", "coarse", False, "KL divergence of validation bags", highest=None),
     )
 }
 
@@ -64,6 +66,8 @@ class Metric:
     percent: bool
     """shown times 100"""
     title: str
+    highest: float | None = 1.0
+    """as of a criterion"""
 
 
 METRICS: dict[str, Metric] = {
@@ -74,9 +78,9 @@ METRICS: dict[str, Metric] = {
         Metric("average-precision", True, True, "average precision"),
         Metric("macro-f1", True, True, "macro F1"),
         Metric("balanced-accuracy", True, True, "balanced accuracy"),
-        Metric("brier", False, False, "Brier score"),
+        Metric("brier", False, False, "Brier score", highest=2.0),
         Metric("ece", False, False, "expected calibration error"),
         Metric("mpiou", True, True, "mPIoU of test bags"),
-        Metric("l1", False, False, "L1 distance of test bags"),
+        Metric("l1", False, False, "L1 distance of test bags", highest=2.0),
     )
 }
