@@ -21,8 +21,8 @@ MOST = 1e100
 """of other numbers, up to sign: their squares can still be added up"""
 LONGEST_NAME = 10_000
 """characters; some baggings name dozens of columns"""
-ROUNDING = 1e-6
-"""by which a metric may miss its bounds: sums of many products are not exact"""
+ROUNDING = 1e-4
+"""by which a metric may miss its bounds, as predictions may (`training/cells.py`)"""
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ def _moment(text: str) -> str:
     return text
 
 
-def _range(highest: float | None) -> Any:
-    """A number from 0 to `highest`, with room for `ROUNDING`; or null, where it was none."""
-    if highest is None:
-        return Annotated[float, Ge(-ROUNDING), Le(MOST), Said("a number of 0 or more")] | None
-    return Annotated[float, Ge(-ROUNDING), Le(highest + ROUNDING), Said(f"a number from 0 to {highest:g}")] | None
+def _within(bounds: tuple[float, float]) -> Any:
+    """A number within bounds, with room for `ROUNDING`; or null, where it was none."""
+    least, most = bounds
+    words = Said(f"a number from {least:,.0f} to {most:,.0f}")
+    return Annotated[float, Ge(least - ROUNDING), Le(most + ROUNDING), words] | None
 
 
 Count = Annotated[int, Ge(0), Le(LARGEST), Said("a whole number of 0 or more")]
@@ -117,7 +117,7 @@ Name = Annotated[str, Matching(r"^[^\p{Cc}\p{Zl}\p{Zp}]+$"), Said("a name on one
 Id = Annotated[str, Matching(r"^[0-9a-f]{16}$"), Said("16 hexadecimal digits")]
 Moment = Annotated[str, _Moment(), Said("a moment in ISO 8601")]
 
-CriterionValue: Mapping[str, Any] = {name: _range(each.highest) for name, each in CRITERIA.items()}
+CriterionValue: Mapping[str, Any] = {name: _within(each.bounds) for name, each in CRITERIA.items()}
 """by name of a criterion, the type of its value on validation rows"""
-MetricValue: Mapping[str, Any] = {name: _range(each.highest) for name, each in METRICS.items()}
+MetricValue: Mapping[str, Any] = {name: _within(each.bounds) for name, each in METRICS.items()}
 """by name of a metric, the type of its value on test rows"""

@@ -46,7 +46,8 @@ class CellFacts(TypedDict):
 
     method: Name
     dataset: Name
-    bagging: Name
+    bagging: str
+    """any text: names of columns are part of it"""
     bag_size: Count
     encoder: Name | None
     params: dict[str, Any]

@@ -33,6 +33,8 @@ LOCK = ".journal.lock"
 
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
+_SEARCH_START = b'{"schema":%d,"tuning":' % SCHEMA
+"""what one begins with that tells of a search"""
 
 
 @dataclass(frozen=True)
@@ -227,16 +229,16 @@ def _parse(data: bytes, path: Path) -> Contents:
             take(line)
         except DamagedError as error:
             if line.strip():
-                warnings.append(f"line {number} of {str(path)!r}: {error}; its run counts as missing")
+                warnings.append(f"line {number} of {str(path)!r}: {error}; {_missing(line)}")
     whole = bool(tail)
     try:
         take(tail)
     except NotJSONError:
         whole = False
         if tail:
-            warnings.append(f"the last line of {str(path)!r} is torn; its run counts as missing")
+            warnings.append(f"the last line of {str(path)!r} is torn; {_missing(tail)}")
     except DamagedError as error:
-        warnings.append(f"the last line of {str(path)!r}: {error}; its run counts as missing")
+        warnings.append(f"the last line of {str(path)!r}: {error}; {_missing(tail)}")
     if not found and not tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
     kept = {run: settle(records) for run, records in found.items()}
@@ -248,6 +250,11 @@ def _parse(data: bytes, path: Path) -> Contents:
         end=len(data) - len(tail),
         unterminated=whole,
     )
+
+
+def _missing(line: bytes) -> str:
+    """What a line that has to be left out costs, as far as its beginning tells (`to_line`)."""
+    return f"its {'search' if line.startswith(_SEARCH_START) else 'run'} counts as missing"
 
 
 def record_in(line: bytes, path: Path) -> Record | None:

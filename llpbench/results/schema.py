@@ -21,6 +21,8 @@ LONGEST_LINE = 2**23
 """bytes; of those ever written the longest has a hundredth of it"""
 _LATEST_SCHEMA = 9_999
 """what has a higher number is damaged"""
+_FAULTS = 1_000
+"""of a line of which the first is still named"""
 _SHOWN = 40
 """characters of a value in a warning"""
 
@@ -58,7 +60,7 @@ def decode(line: bytes) -> dict[str, Any]:
     try:
         value = from_json(line, cache_strings="keys")
     except ValueError as error:
-        raise NotJSONError(f"it is not JSON ({error})") from None
+        raise NotJSONError(f"it is not JSON ({str(error).replace('line 1 column', 'byte')})") from None
     if not isinstance(value, dict) or not {"run", "tuning"} & value.keys():
         raise DamagedError("it is neither a run nor a search")
     again = to_json(value, inf_nan_mode="constants")
@@ -107,7 +109,7 @@ def _check(criterion: str, value: float | None, where: str) -> None:
 
 
 def _require(value: Any, kind: Any, where: str = "") -> None:
-    """Raise `DamagedError` if a value is not of a type. Keys beyond it are fine: a later version may have added them."""
+    """Raise `DamagedError` if a value is not of a type. Keys beyond it are fine: a later version may have some."""
     try:
         _validator(kind).validate_python(value, strict=True)
     except ValidationError as error:
@@ -121,6 +123,8 @@ def _validator(kind: Any) -> SchemaValidator:
 
 def _told(error: ValidationError, where: str) -> str:
     """The first of what is wrong: `results.auc.test.auc is 3.5, not a number from 0 to 1`."""
+    if error.error_count() > _FAULTS:  # each of them would be made an object
+        return f"{error.error_count():,} of its fields are wrong"
     first = error.errors(include_url=False)[0]
     where = where or ".".join(one_line(part, _SHOWN) for part in first["loc"])
     if first["type"] == "missing":
