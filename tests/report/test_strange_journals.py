@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any
 
 import pytest
 from bench import LLPBench
-from factory import make_cell_of, make_record, record, searched
+from factory import PROTOCOL, make_cell_of, make_record, record, searched
 
 from llpbench.core.record import TuningRecord
-from llpbench.core.text import slug
 from llpbench.report import make_report, write_report
+from llpbench.report.plots import draw_all
+from llpbench.report.tabulate import tabulate
 from llpbench.report.tuned import write_configurations
 from llpbench.results.journal import FILE, Contents, read, to_line
 from llpbench.results.merging import merge_into
@@ -37,6 +39,8 @@ GOOD = [
     *(make_record(CHOSEN, seed, method={**record()["method"], "changed": {"weight": 0.5}}) for seed in range(2)),
 ]
 MISSING = object()
+PARTS = 4
+"""into which the strange runs are divided"""
 
 STRANGE: list[dict[str, Any]] = [
     {"spec.method": HOSTILE},
@@ -155,11 +159,11 @@ def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
     return read(folder / FILE)
 
 
-def report(contents: Contents, out: Path, plots: Path | None = None) -> str:
-    """Write everything there is of a journal; the page is given back."""
+def report(contents: Contents, out: Path) -> str:
+    """Write everything there is of a journal, but for plots; the page is given back."""
     tunings: list[TuningRecord] = [*contents.tunings.values()]
     made = make_report([*contents.records.values()], tunings=tunings, warnings=contents.warnings)
-    write_report(made, out, plots=plots, formats=("csv", "json", "tex"))
+    write_report(made, out, formats=("csv", "json", "tex"))
     for file in write_configurations(tunings, out):
         assert file.parent == out / "tuned"
     return (out / "index.html").read_text(encoding="utf-8")
@@ -174,47 +178,50 @@ def strange_runs() -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("changes", STRANGE, ids=lambda changes: "-".join(map(slug, changes)))
-def test_a_strange_run_spoils_no_report(tmp_path: Path, changes: dict[str, Any]) -> None:
-    of = GOOD[0]
-    contents = journal(tmp_path, changed(of, {"cell": f"{1:016x}", **changes}))
+@pytest.mark.parametrize("part", range(PARTS))
+def test_strange_runs_spoil_no_report(tmp_path: Path, part: int) -> None:
+    strange = strange_runs()[part::PARTS]
+    contents = journal(tmp_path, *strange)
     assert contents.warnings == ()
-    assert contents.records.items() >= {each["run"]: each for each in GOOD}.items()
-    assert "llp-vat" in report(contents, tmp_path)
-
-
-@pytest.mark.parametrize("changes", STRANGE_SEARCHES, ids=lambda changes: "-".join(map(slug, changes)))
-def test_a_strange_search_spoils_no_report(tmp_path: Path, changes: dict[str, Any]) -> None:
-    contents = journal(tmp_path, changed(SEARCHES[0], {"tuning": "1" * 16, **changes}))
-    assert (contents.warnings, len(contents.tunings)) == ((), 3)
-    assert "llp-vat" in report(contents, tmp_path)
-
-
-def test_all_of_them_at_once_with_plots_merged_and_planned(tmp_path: Path, llpbench: LLPBench) -> None:
-    runs = strange_runs()
-    searches = [changed(SEARCHES[0], {"tuning": f"{n:016x}", **each}) for n, each in enumerate(STRANGE_SEARCHES)]
-    contents = journal(tmp_path / "a", *runs, *searches)
-    assert contents.warnings == ()
-    assert len(contents.records) == len(GOOD) + len(runs)
-    page = report(contents, tmp_path / "report", tmp_path / "report" / "plots")
+    assert contents.records.keys() == {each["run"] for each in [*GOOD, *strange]}
+    page = report(contents, tmp_path)
     assert HOSTILE not in page
+    assert all(method in page for method in ("llp-vat", "mine", "dllp"))
     assert all(len(file.name.encode()) < 200 for file in tmp_path.rglob("*"))
-    assert not (tmp_path.parent / "outside").exists()
+
+
+def test_strange_searches_spoil_no_report(tmp_path: Path) -> None:
+    strange = [changed(SEARCHES[0], {"tuning": f"{n:016x}", **each}) for n, each in enumerate(STRANGE_SEARCHES)]
+    contents = journal(tmp_path / "out", *strange)
+    assert (contents.warnings, len(contents.tunings)) == ((), len(SEARCHES) + len(strange))
+    assert "tuned, 10 trials" in report(contents, tmp_path / "out")
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_strange_runs_are_drawn_merged_and_planned_over(tmp_path: Path, llpbench: LLPBench) -> None:
+    strange = strange_runs()
+    contents = journal(tmp_path / "a", *strange)
+    of_one_board = [run for run in contents.records.values() if run["spec"]["bagging"] == "ordered"]
+    draw_all(tabulate([run for run in of_one_board if run["spec"]["protocol"] in (PROTOCOL, None)]), tmp_path / "plots")
     merged = merge_into(tmp_path / "b", [tmp_path / "a" / FILE])
     assert merged.records == read(tmp_path / "b" / FILE).records == contents.records
     planned = llpbench("plan", "--out", str(tmp_path / "b"), "--methods", "dllp", "--pretraining", "none,self")
     assert planned.code == 0, planned.err
-    shown = llpbench("report", "--out", str(tmp_path / "b"), "--no-plots", "--common")
-    assert shown.code == 0, shown.err
-    assert shown.err.count("\n") < 40
 
 
-def test_nothing_but_strange_runs(tmp_path: Path) -> None:
-    for number, run in enumerate(strange_runs()):
-        (tmp_path / FILE).write_bytes(to_line(run))  # type: ignore[arg-type]
-        contents = read(tmp_path / FILE)
-        assert len(contents.records) == 1, number
-        make_report([*contents.records.values()])
+def test_long_names_of_baggings_are_cut_the_same_way_each_time(tmp_path: Path) -> None:
+    baggings = [f"ordered:columns={COLUMNS}+{last}" for last in ("age", "sex")]
+    assert min(len(bagging.encode()) for bagging in baggings) > 255
+    first, second = (record("dllp", 0.8, bagging=bagging) for bagging in baggings)
+    both, alone = tmp_path / "both", tmp_path / "alone"
+    write_report(make_report([first, second]), both, plots=both / "plots", formats=("csv",))
+    write_report(make_report([second]), alone, formats=("csv",))
+    names, own = ({file.name for file in folder.rglob("*") if file.suffix != ".md"} for folder in (both, alone))
+    assert (
+        len({name for name in names if re.fullmatch(r"heat-map-fine-ordered-columns-column-0-of-.*\.svg", name)}) == 2
+    )
+    assert {name for name in own if "ordered-columns" in name} < names
+    assert all(len(name) < 200 for name in names)
 
 
 SURPRISES = [None, -1, 0, 1e6, 1e100, 2**53 - 1, "", HOSTILE, [], {}, {"auc": 1}, ["x"], "none", "self", "direct"]
