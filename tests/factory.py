@@ -135,7 +135,7 @@ def searched(
     Of ten trials four went through, five were stopped and one failed.
     """
     tuning, run = Tuning(start, regime, trials, {}), make_record(start)
-    made = [
+    made: list[dict[str, Any]] = [
         {
             "number": number,
             "params": {},
