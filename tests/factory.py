@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from llpbench.core.cell import Cell, Protocol
+from llpbench.core.criteria import Regime
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
+from llpbench.core.record import PROPORTION_BINS, SCHEMA, Chosen, CriterionResult, Record, Status, TuningRecord
+from llpbench.core.tunings import Tuning
 
 PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
 
@@ -123,6 +125,52 @@ def failed(method: str = "dllp", reason: str = "loss became NaN in epoch 4", **f
 def runs(method: str, *aucs: float | None, **facts: Any) -> list[Record]:
     """One run for each AUC, seeds from 0."""
     return [record(method, auc, seed=seed, **facts) for seed, auc in enumerate(aucs)]
+
+
+def searched(
+    start: Cell, regime: Regime, best: Mapping[str, tuple[Cell, float, float | None]], trials: int = 10
+) -> TuningRecord:
+    """A search that began at a cell; `best`: by criterion the cell that it has chosen, its value and that of `start`.
+
+    Of ten trials four went through, five were stopped and one failed.
+    """
+    tuning, run = Tuning(start, regime, trials, {}), make_record(start)
+    made: list[dict[str, Any]] = [
+        {
+            "number": number,
+            "params": {},
+            "status": status,
+            "reason": "bad luck" if status == "failed" else "",
+            "values": {},
+            "epochs": 9,
+            "rungs": [[3, 0.5]],
+            "seconds": 12.0,
+        }
+        for number, status in enumerate(["ok"] * 4 + ["stopped"] * 5 + ["failed"])
+    ]
+    return TuningRecord(
+        schema=SCHEMA,
+        tuning=tuning.id,
+        spec=tuning.spec,
+        method=run["method"],
+        dataset=run["dataset"],
+        status="ok",
+        reason="",
+        best={
+            name: Chosen(trial=3, cell=cell.id, params=dict(cell.params), value=value, default=default)
+            for name, (cell, value, default) in best.items()
+        },
+        trials=made,
+        times={"total": 120.0},
+        epochs=99,
+        memory_mb=run["memory_mb"],
+        sources=run["sources"],
+        numerics=run["numerics"],
+        code=run["code"],
+        libraries=run["libraries"],
+        hardware=run["hardware"],
+        finished=run["finished"],
+    )
 
 
 def _selected(auc: float | None, neural: bool) -> CriterionResult:

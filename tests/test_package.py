@@ -20,7 +20,7 @@ from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modu
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
 
-HEAVY = ["torch", "ray", "openml", "optuna", "seaborn", "matplotlib", "pandas", "sklearn", "scipy"]
+HEAVY = ["torch", "ray", "openml", "optuna", "seaborn", "matplotlib", "pandas", "pydantic", "sklearn", "scipy"]
 
 
 def public_modules() -> list[Path]:

@@ -13,6 +13,9 @@ from typing import Literal
 
 Regime = Literal["fine", "coarse"]
 
+MANY = 1e6
+"""bounds what is a sum over classes: of two 2, but of scores that do not sum to 1 as many as there are classes"""
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -23,6 +26,8 @@ class Criterion:
     maximise: bool
     title: str
     """as a leaderboard's heading shows it"""
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """the least and the most that it can be, but for rounding"""
 
     def better(self, value: float, best: float) -> bool:
         """Whether `value` strictly improves on `best`; NaN never does, and everything improves on NaN."""
@@ -38,9 +43,9 @@ CRITERIA: dict[str, Criterion] = {
         Criterion("accuracy", "fine", True, "accuracy on validation rows"),
         Criterion("mpiou", "coarse", True, "mPIoU of validation bags"),
         Criterion("mpiou-hard", "coarse", True, "mPIoU of validation bags, hard predictions"),
-        Criterion("l1", "coarse", False, "L1 distance of validation bags"),
-        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions"),
-        Criterion("kl", "coarse", False, "KL divergence of validation bags"),
+        Criterion("l1", "coarse", False, "L1 distance of validation bags", (0.0, MANY)),
+        Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions", (0.0, MANY)),
+        Criterion("kl", "coarse", False, "KL divergence of validation bags", (-MANY, MANY)),
     )
 }
 
@@ -64,6 +69,8 @@ class Metric:
     percent: bool
     """shown times 100"""
     title: str
+    bounds: tuple[float, float] = (0.0, 1.0)
+    """as of a criterion"""
 
 
 METRICS: dict[str, Metric] = {
@@ -74,9 +81,9 @@ METRICS: dict[str, Metric] = {
         Metric("average-precision", True, True, "average precision"),
         Metric("macro-f1", True, True, "macro F1"),
         Metric("balanced-accuracy", True, True, "balanced accuracy"),
-        Metric("brier", False, False, "Brier score"),
+        Metric("brier", False, False, "Brier score", (0.0, MANY)),
         Metric("ece", False, False, "expected calibration error"),
         Metric("mpiou", True, True, "mPIoU of test bags"),
-        Metric("l1", False, False, "L1 distance of test bags"),
+        Metric("l1", False, False, "L1 distance of test bags", (0.0, MANY)),
     )
 }

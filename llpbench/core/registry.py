@@ -54,8 +54,11 @@ class Registry:
     def register(self, name: str, **facts: Any) -> Callable[[T], T]:
         """Decorator: put a class or function under `name`.
 
-        Raises `LLPBenchError` if the name is taken, naming both places, and for a fact that this kind does not have.
+        Raises `LLPBenchError` if the name is taken, naming both places, for a fact that this kind does not have, and
+        for a name that no command and no journal could hold.
         """
+        if not name.strip() or not name.isprintable():
+            raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
                 known = ", ".join(self.defaults)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 import traceback
 from collections.abc import Iterable
@@ -35,8 +36,15 @@ def fault(error: BaseException) -> str:
 
 
 def slug(text: str, most: int = 60) -> str:
-    """A text from outside as part of a file's name: lower-case letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:most].strip("-") or "unnamed"
+    """A text from outside as part of a file's name: lower-case letters, digits and hyphens.
+
+    A longer one is cut and ends in a hash of the whole, so that texts which begin alike keep names of their own.
+    """
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
+    if len(name) <= most:
+        return name
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{name[: most - len(mark) - 1].rstrip('-')}-{mark}"
 
 
 def duration(seconds: float) -> str:

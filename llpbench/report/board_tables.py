@@ -45,7 +45,7 @@ def name_of(board: Board, boards: Iterable[Board]) -> str:
     if len(peers) == 1:
         return name
     protocol = board.protocol or {}
-    return "-".join([name, *(f"{key[0]}{value}" for key, value in protocol.items())] if protocol else [name, "direct"])
+    return f"{name}-{slug('-'.join(f'{key[:1]}{value}' for key, value in protocol.items()) or 'direct')}"
 
 
 def board_tables(board: Board, name: str) -> list[ReportTable]:

@@ -13,6 +13,7 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import TuningRecord
+from llpbench.core.text import slug
 
 FOLDER = "tuned"
 """inside an output folder"""
@@ -49,11 +50,11 @@ def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Pat
 
 
 def _name(criterion: str, cell: Mapping[str, Any]) -> str:
-    """What tells most settings apart, short enough for a file's name."""
+    """What tells most settings apart, as a file's name."""
     bagging = cell["bagging"].partition(":")[0]
     parts = [criterion, cell["dataset"], bagging, cell["bag_size"], cell["encoder"], cell["pretraining"]]
     kind = "direct" if cell["protocol"] is None else None
-    return "-".join(str(part) for part in (*parts, kind) if part not in (None, 0, "none"))
+    return slug("-".join(str(part) for part in (*parts, kind) if part not in (None, 0, "none")), most=120)
 
 
 def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> str:

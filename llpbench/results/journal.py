@@ -11,20 +11,20 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import math
 import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast, get_args
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import SCHEMA, Chosen, Record, Status, TuningRecord
-from llpbench.core.tunings import Tuning
+from llpbench.core.fields import MOST
+from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
@@ -33,20 +33,8 @@ LOCK = ".journal.lock"
 
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
-_DICTIONARIES = (
-    *("spec", "method", "dataset", "results", "curves", "times", "data", "bags", "sources", "code", "libraries"),
-    "hardware",
-)
-_SPEC: dict[str, Any] = {
-    "method": str,
-    "dataset": str,
-    "bagging": str,
-    "bag_size": int,
-    "encoder": str | None,
-    "params": dict,
-    "pretraining": str,
-    "protocol": dict | None,
-}
+_SEARCH_START = b'{"schema":%d,"tuning":' % SCHEMA
+"""what one begins with that tells of a search"""
 
 
 @dataclass(frozen=True)
@@ -204,7 +192,7 @@ def _code(record: Record) -> tuple[int, dict[str, str | None]]:
 
 
 def to_line(record: Record | TuningRecord) -> bytes:
-    """A record as the journal holds it: one line of JSON, with null for NaN and infinities."""
+    """A record as the journal holds it: one line of JSON, with null for NaN, infinities and what is beyond `MOST`."""
     ordered = {"schema": record["schema"], **record}
     text = json.dumps(_finite(ordered), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode() + b"\n"
@@ -212,7 +200,7 @@ def to_line(record: Record | TuningRecord) -> bytes:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value if abs(value) <= MOST else None  # NaN is not
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -226,23 +214,31 @@ def _parse(data: bytes, path: Path) -> Contents:
     tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
 
-    def take(line: bytes) -> bool:
+    def take(line: bytes) -> None:
         value = _value(line, path)
-        if value is not None and _is_run(value):
-            found.setdefault(value["run"], []).append(cast(Record, value))
-        elif value is not None and _is_tuning(value):
-            earlier, told = tunings.get(value["tuning"]), cast(TuningRecord, value)
-            tunings[value["tuning"]] = told if earlier is None else newer(earlier, told)
+        if "run" in value:
+            run = as_run(value)
+            found.setdefault(run["run"], []).append(run)
         else:
-            return False
-        return True
+            told = as_tuning(value)
+            earlier = tunings.get(told["tuning"])
+            tunings[told["tuning"]] = told if earlier is None else newer(earlier, told)
 
     for number, line in enumerate(lines, start=1):
-        if not take(line) and line.strip():
-            warnings.append(f"line {number} of {str(path)!r} cannot be read; its run counts as missing")
-    last = take(tail)
-    if tail and not last:
-        warnings.append(f"the last line of {str(path)!r} is torn; its run counts as missing")
+        try:
+            take(line)
+        except DamagedError as error:
+            if line.strip():
+                warnings.append(f"line {number} of {str(path)!r}: {error}; {_missing(line)}")
+    whole = bool(tail)
+    try:
+        take(tail)
+    except NotJSONError:
+        whole = False
+        if tail:
+            warnings.append(f"the last line of {str(path)!r} is torn; {_missing(tail)}")
+    except DamagedError as error:
+        warnings.append(f"the last line of {str(path)!r}: {error}; {_missing(tail)}")
     if not found and not tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
     kept = {run: settle(records) for run, records in found.items()}
@@ -252,8 +248,13 @@ def _parse(data: bytes, path: Path) -> Contents:
         warnings=tuple(warnings),
         disputed={run: tuple(records) for run, records in kept.items() if len(records) > 1},
         end=len(data) - len(tail),
-        unterminated=last,
+        unterminated=whole,
     )
+
+
+def _missing(line: bytes) -> str:
+    """What a line that has to be left out costs, as far as its beginning tells (`to_line`)."""
+    return f"its {'search' if line.startswith(_SEARCH_START) else 'run'} counts as missing"
 
 
 def record_in(line: bytes, path: Path) -> Record | None:
@@ -261,8 +262,11 @@ def record_in(line: bytes, path: Path) -> Record | None:
 
     Raises `LLPBenchError` if another version of llpbench wrote it.
     """
-    value = _value(line, path)
-    return cast(Record, value) if value is not None and _is_run(value) else None
+    try:
+        value = _value(line, path)
+        return as_run(value) if "run" in value else None
+    except DamagedError:
+        return None
 
 
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
@@ -273,16 +277,9 @@ def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     return one if (one["numerics"], one["finished"]) > (other["numerics"], other["finished"]) else other
 
 
-def _value(line: bytes, path: Path) -> dict[str, Any] | None:
-    """What a line holds, if it is one of ours."""
-    try:
-        value = json.loads(line.decode(), parse_constant=lambda _: None)
-        if b"\\ud" in line.lower():  # half of a surrogate pair, perhaps: JSON can name one, no file can hold it
-            json.dumps(value, ensure_ascii=False).encode()
-    except ValueError:  # of the decoding too
-        return None
-    if not isinstance(value, dict) or not isinstance(value.get("schema"), int) or not {"run", "tuning"} & value.keys():
-        return None
+def _value(line: bytes, path: Path) -> dict[str, Any]:
+    """What a line holds, if it is of this schema. Raises `DamagedError`, and `LLPBenchError` for another schema."""
+    value = decode(line)
     if value["schema"] != SCHEMA:
         later = value["schema"] > SCHEMA
         raise LLPBenchError(
@@ -291,57 +288,6 @@ def _value(line: bytes, path: Path) -> dict[str, Any] | None:
             "nothing was changed in it."
         )
     return value
-
-
-def _is_tuning(value: dict[str, Any]) -> bool:
-    return (
-        value.keys() >= TuningRecord.__required_keys__
-        and isinstance(value["tuning"], str)
-        and value["status"] in get_args(Status)
-        and isinstance(value["reason"], str)
-        and isinstance(value["finished"], str)
-        and isinstance(value["numerics"], int)
-        and all(isinstance(value[name], dict) for name in ("spec", "method", "dataset", "best", "times", "sources"))
-        and isinstance(value["spec"].get("cell"), dict)
-        and all(isinstance(value["spec"]["cell"].get(name), kind) for name, kind in _SPEC.items())
-        and all(
-            isinstance(choice, dict) and choice.keys() >= Chosen.__required_keys__ for choice in value["best"].values()
-        )
-        and isinstance(value["trials"], list)
-        and all(isinstance(trial, dict) for trial in value["trials"])
-        and _is_search(value["spec"])
-    )
-
-
-def _is_search(spec: dict[str, Any]) -> bool:
-    """Whether this version knows what was searched."""
-    try:
-        return bool(Tuning.of(spec).boards)
-    except (KeyError, TypeError):
-        return False
-
-
-def _is_run(value: dict[str, Any]) -> bool:
-    return (
-        value.keys() >= Record.__required_keys__
-        and isinstance(value["seed"], int)
-        and value["run"] == f"{value['cell']}-{value['seed']}"
-        and value["status"] in get_args(Status)
-        and isinstance(value["reason"], str)
-        and isinstance(value["finished"], str)
-        and all(isinstance(value[name], dict) for name in _DICTIONARIES)
-        and isinstance(value["numerics"], int)
-        and isinstance(value.get("restamped", {}), dict)
-        and all(isinstance(value["spec"].get(name), kind) for name, kind in _SPEC.items())
-        and all(_is_selected(result) for result in value["results"].values())
-        and (value["status"] != "ok" or bool(value["results"]))
-    )
-
-
-def _is_selected(result: Any) -> bool:
-    return (
-        isinstance(result, dict) and {"epoch", "validation"} <= result.keys() and isinstance(result.get("test"), dict)
-    )
 
 
 def _is_ours(data: bytes) -> bool:

@@ -294,5 +294,5 @@ def _shared(spec: Mapping[str, Any], numerics: int, encoder_source: str | None) 
     """What pretrained weights depend on besides the seed (`training/pretrained.py`): equal texts share them."""
     names = ("dataset", "bagging", "bag_size", "encoder", "encoder_params", "pretraining", "pretraining_params")
     parts = [spec.get(name) for name in names]
-    more = (spec["protocol"].get("bags_per_step"), spec.get("precision"), numerics, encoder_source)
+    more = ((spec["protocol"] or {}).get("bags_per_step"), spec.get("precision"), numerics, encoder_source)
     return json.dumps([*parts, *more], sort_keys=True)

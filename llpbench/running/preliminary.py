@@ -137,7 +137,9 @@ def _table(rows: Sequence[_Row], columns: Sequence[_ColumnKey], number: int) -> 
     table.add_column("method", no_wrap=True, overflow="ellipsis", max_width=_CHARACTERS["name"])
     for dataset, bagging, size in columns:
         name = f"{dataset} {size or bagging}" if bagging == "ordered" or not size else f"{dataset} {bagging} {size}"
-        table.add_column(name, justify="right", no_wrap=True, overflow="ellipsis", max_width=_CHARACTERS["column"])
+        table.add_column(
+            Text(name), justify="right", no_wrap=True, overflow="ellipsis", max_width=_CHARACTERS["column"]
+        )
     if several or not columns:
         table.add_column(f"mean of {plural(number, 'column')}", justify="right", no_wrap=True)
     if not columns:

@@ -159,7 +159,7 @@ def pretraining_of(spec: Mapping[str, Any], values: float) -> Work | None:
     if spec.get("pretraining", "none") == "none":
         return None
     epochs = spec.get("pretraining_params", {}).get("epochs")
-    if epochs is None:  # a specification of another version
+    if not isinstance(epochs, int) or epochs < 1:  # a specification of another version
         return None
     return Work(
         "pretraining", spec["pretraining"], spec["encoder"], spec["dataset"], spec["bag_size"], values, epochs, epochs
@@ -169,10 +169,7 @@ def pretraining_of(spec: Mapping[str, Any], values: float) -> Work | None:
 def timed(record: Record, size_of: SizeOf) -> Iterator[Timed]:
     """What a run tells: of its training or fit, and of its pretraining. Failed ones tell nothing: they ended early."""
     spec, times = record["spec"], record["times"]
-    protocol = spec["protocol"]
     if record["status"] != "ok" or not times.get("total"):
-        return
-    if protocol is not None and not {"epochs", "patience"} <= protocol.keys():  # a specification of another version
         return
     values = _values(record, size_of)
     yield Timed(work_of(spec, values), times["total"] + (times.get("data") or 0.0), max(record["epochs"], 1))
@@ -202,6 +199,6 @@ def _values(record: Record, size_of: SizeOf) -> float:
     """Rows x columns, as the record has them or else as the dataset is today."""
     facts = record["dataset"]
     rows, numeric, categorical = facts.get("rows"), facts.get("numeric"), facts.get("categorical")
-    if rows is None or numeric is None or categorical is None:
+    if not rows or numeric is None or categorical is None or not numeric + categorical:
         return size_of(record["spec"]["dataset"])
     return float(rows * (numeric + categorical))

@@ -20,6 +20,7 @@ from llpbench.core.bags import FloatArray, Holdout, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.fields import ROUNDING
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, test_metrics
 from llpbench.core.ranges import read_params
@@ -263,8 +264,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
 
 def proba_of(predictor: Predictor, holdout: Holdout, task: Task) -> FloatArray:
-    """What a direct method makes of rows. Raises `ValueError` if that is of another shape, or not finite."""
+    """What a direct method makes of rows. Raises `ValueError` if that is of another shape, or not in [0, 1]."""
     proba, expected = predictor(holdout.rows), (len(holdout.rows.numeric), task.schema.classes)
     if proba.shape != expected or not np.isfinite(proba).all():
         raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
+    if proba.min() < -ROUNDING or proba.max() > 1 + ROUNDING:
+        raise ValueError(f"predictions must be in [0, 1], however: from {proba.min():g} to {proba.max():g}")
     return proba

@@ -84,6 +84,13 @@ def test_a_duplicate_names_both_places(tmp_path: Path) -> None:
     assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
 
 
+@pytest.mark.parametrize("name", ["", " ", "two\nlines", "bell\a"])
+def test_a_name_must_fit_into_commands_and_journals(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LLPBenchError, match="needs a name of printable characters on one line") as error:
+        load_plugin(plugin(tmp_path, name))
+    assert "\n" not in str(error.value)
+
+
 def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     load_plugin(path)

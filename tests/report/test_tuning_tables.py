@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
 import pytest
-from factory import make_cell_of, make_record
+from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
-from llpbench.core.criteria import Regime
-from llpbench.core.record import Chosen, Record, TuningRecord
-from llpbench.core.tunings import Tuning
+from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.comparing import compare
 from llpbench.report.pages import pages
@@ -36,23 +32,9 @@ def seeds(cell: Cell, *aucs: float) -> list[Record]:
     return found
 
 
-def searched(regime: Regime, best: Mapping[str, tuple[Cell, float, float | None]], trials: int = 10) -> TuningRecord:
-    tuning = Tuning(START, regime, trials, {})
-    run: dict[str, Any] = {**make_record(START)}
-    names = ("schema", "status", "reason", "method", "dataset", "memory_mb", "sources", "numerics", "code")
-    kept = {name: run[name] for name in (*names, "libraries", "hardware", "finished")}
-    chosen = {
-        name: Chosen(trial=3, cell=cell.id, params=dict(cell.params), value=value, default=default)
-        for name, (cell, value, default) in best.items()
-    }
-    made = [{"number": n, "status": status} for n, status in enumerate(["ok"] * 4 + ["stopped"] * 5 + ["failed"])]
-    own = {"tuning": tuning.id, "spec": tuning.spec, "best": chosen, "trials": made, "epochs": 99}
-    return cast(TuningRecord, {**kept, **own, "times": {"total": 120.0}})
-
-
 TUNINGS = [
-    searched("fine", {"auc": (BETTER, 0.83, 0.80)}),
-    searched("coarse", {"l1": (COARSE, 0.02, 0.05), "mpiou": (START, 0.9, 0.9)}),
+    searched(START, "fine", {"auc": (BETTER, 0.83, 0.80)}),
+    searched(START, "coarse", {"l1": (COARSE, 0.02, 0.05), "mpiou": (START, 0.9, 0.9)}),
 ]
 RECORDS = [*seeds(START, 0.80, 0.82, 0.81), *seeds(BETTER, 0.82, 0.85, 0.82), *seeds(COARSE, 0.70, 0.71, 0.72)]
 

@@ -11,10 +11,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from factory import make_cell_of, make_record, record
+from factory import make_cell_of, make_record
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA
@@ -121,25 +120,6 @@ def test_a_missing_last_line_break_loses_nothing(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.append(RECORDS[2])
     assert list(read(path).records.values()) == RECORDS
-
-
-@pytest.mark.parametrize("damage", [b"\0" * 30 + b"\n", b"{}\n", b"[1]\n", b"\xff\xfe\n", b'{"schema":2,"run":"x"}\n'])
-def test_a_corrupt_line_is_reported_and_the_others_survive(tmp_path: Path, damage: bytes) -> None:
-    path = write(tmp_path, to_line(RECORDS[0]), damage, to_line(RECORDS[2]))
-    contents = read(path)
-    assert list(contents.records.values()) == [RECORDS[0], RECORDS[2]]
-    assert len(contents.warnings) == 1
-    assert "line 2 of" in contents.warnings[0]
-
-
-@pytest.mark.parametrize(
-    "changes", [{"run": "another"}, {"status": "fine"}, {"results": None}, {"seed": "1"}, {"spec": []}]
-)
-def test_a_line_that_is_no_whole_record_is_corrupt(tmp_path: Path, changes: dict[str, object]) -> None:
-    path = write(tmp_path, to_line(RECORDS[0]), to_line({**RECORDS[1], **changes}))  # type: ignore[arg-type]
-    contents = read(path)
-    assert list(contents.records.values()) == RECORDS[:1]
-    assert "line 2 of" in contents.warnings[0]
 
 
 def test_the_last_record_of_a_run_counts(tmp_path: Path) -> None:
@@ -270,34 +250,3 @@ def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pyte
             journal.append(RECORDS[1])
         one_line(error)
     assert list(read(journal.path).records.values()) == RECORDS[:1]
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda run: run["spec"].pop("dataset"),
-        lambda run: run.update(sources=None),
-        lambda run: run.update(numerics="1"),
-        lambda run: run.update(restamped=3),
-        lambda run: run["spec"].update(bag_size="many"),
-        lambda run: run["spec"].update(protocol=3),
-        lambda run: run.update(reason=None),
-        lambda run: run.update(curves=None),
-        lambda run: run.update(results={"auc": {"test": {}}}),
-        lambda run: run.update(results={}),
-        lambda run: run["method"].update(reference="\ud800"),
-    ],
-)
-def test_a_line_that_lacks_what_reports_need_is_left_out_with_a_warning(tmp_path: Path, damage: Any) -> None:
-    good, bad = record("a"), record("b")
-    damage(bad)
-    (tmp_path / FILE).write_text(json.dumps(bad) + "\n" + json.dumps(good) + "\n")
-    contents = read(tmp_path / FILE)
-    assert list(contents.records) == [good["run"]]
-    assert len(contents.warnings) == 1
-
-
-def test_what_is_no_number_in_json_is_unknown(tmp_path: Path) -> None:
-    run = record("a", memory_mb=float("inf"))
-    (tmp_path / FILE).write_text(json.dumps(run) + "\n")
-    assert read(tmp_path / FILE).records[run["run"]]["memory_mb"] is None

@@ -237,7 +237,8 @@ def test_ten_thousand_lines_are_planned_over(tmp_path: Path) -> None:
         for size in range(1, 11)
     ]
     test = dict.fromkeys("abcdefghi", 0.123456789)
-    results = {name: {"epoch": 3, "validation": 0.987654321, "test": test} for name in ("auc", *"bcdefg")}
+    result = {"epoch": 3, "validation": 0.987654321, "test": test, "diagnostics": {}}
+    results = dict.fromkeys(("auc", *"bcdefg"), result)
     lines = [to_line(make_record(cell, seed, results=results)) for cell in cells for seed in range(10)]
     path = tmp_path / FILE
     path.write_bytes(b"".join(lines))

@@ -81,6 +81,13 @@ def test_rows_are_told_apart_by_all_that_makes_them_differ() -> None:
     ]
 
 
+def test_names_are_text_and_no_markup() -> None:
+    assert board(runs("[/red]", 0.9, dataset="[/b][x]"))[:2] == [
+        ["method", "[/b][x]", "64", "seeds"],
+        ["[/red]", "mlp", "90.0", "1"],
+    ]
+
+
 def test_a_run_made_again_replaces_what_it_was() -> None:
     assert board([*runs("dllp", 0.6), *runs("dllp", 0.9)])[1] == ["dllp", "mlp", "90.0", "1"]
 

@@ -172,8 +172,8 @@ def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_p
     cell = make_cell_of("dllp", 256)
     hardware = {"device": "cpu", "threads": 3, "compiled": False, "name": "x", "precision": "float32"}
     records = [
-        make_record(cell, seed, members=members, numerics=0, hardware=hardware, finished=finished)
-        for seed, members, finished in [(4, 2, "1"), (1, 2, "2"), (0, 2, "1"), (3, 2, "2"), (2, 1, "3"), (5, 3, "3")]
+        make_record(cell, seed, members=members, numerics=0, hardware=hardware, finished=f"2026-01-0{day}")
+        for seed, members, day in [(4, 2, 1), (1, 2, 2), (0, 2, 1), (3, 2, 2), (2, 1, 3), (5, 3, 3)]
     ]
     with Journal(tmp_path) as journal:
         for record in records:

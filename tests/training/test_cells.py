@@ -199,12 +199,15 @@ def test_members_that_cannot_be_stacked_train_alone(monkeypatch: pytest.MonkeyPa
     assert [record["members"] for record in alone] == [1, 1]
 
 
-def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("value", "reason"), [(np.nan, "finite"), (1.1, "in [0, 1]"), (-0.1, "in [0, 1]")])
+def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(
+    monkeypatch: pytest.MonkeyPatch, value: float, reason: str
+) -> None:
     declared = METHODS.get("bag-mean-linear")
-    monkeypatch.setattr(declared, "fit", lambda *_: lambda rows: np.full((len(rows.numeric), 2), np.nan))
+    monkeypatch.setattr(declared, "fit", lambda *_: lambda rows: np.full((len(rows.numeric), 2), value))
     result = fit_direct(declared(), 0, toy_task(0))
     assert result.status == "failed"
-    assert "finite" in result.reason
+    assert reason in result.reason
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", "meta", "nonsense"])

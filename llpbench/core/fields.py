@@ -1,0 +1,123 @@
+"""What fields of the journal's records may hold, as types: numbers with their bounds, names, moments.
+
+They are read by pydantic (`results/schema.py`), which is not loaded until a journal is: what a type has to say to it
+stands in `__get_pydantic_core_schema__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, get_args
+
+from annotated_types import Ge, Le
+
+from llpbench.core.criteria import CRITERIA, METRICS
+
+LARGEST = 2**53 - 1
+"""of integers: what every reader of JSON holds exactly"""
+MOST = 1e100
+"""of other numbers, up to sign: their squares can still be added up"""
+LONGEST_NAME = 10_000
+"""characters; some baggings name dozens of columns"""
+ROUNDING = 1e-4
+"""by which a metric may miss its bounds, as predictions may (`training/cells.py`)"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a field must be, in words that follow "not" in a warning; the type that it stands behind is the rule."""
+
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.custom_error_schema(handler(source), "said", custom_error_message=self.words)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Text of at most so many characters that matches a pattern, as Rust's `regex` has them."""
+
+    pattern: str
+    longest: int = LONGEST_NAME
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.str_schema(pattern=self.pattern, max_length=self.longest)
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """What is annotated as something plain is more exactly of this type, mostly a `TypedDict`; with keys of any name
+    beyond that, as later versions may add some."""
+
+    shape: Any
+    or_empty: bool = False
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        whole = handler.generate_schema(self.shape)
+        return core_schema.no_info_wrap_validator_function(_or_empty, whole) if self.or_empty else whole
+
+
+def _or_empty(value: Any, validate: Callable[[Any], Any]) -> Any:
+    return value if value == {} else validate(value)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A dictionary of which the values under some names are more exactly of these types, where it has them."""
+
+    types: Mapping[str, Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        fields = {
+            name: core_schema.typed_dict_field(handler.generate_schema(kind), required=False)
+            for name, kind in self.types.items()
+        }
+        others = handler.generate_schema(get_args(source)[1])
+        return core_schema.typed_dict_schema(fields, extras_schema=others, extra_behavior="allow")
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """Text that `datetime` reads."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(_moment, handler(source))
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+def _within(bounds: tuple[float, float]) -> Any:
+    """A number within bounds, with room for `ROUNDING`; or null, where it was none."""
+    least, most = bounds
+    words = Said(f"a number from {least:,.0f} to {most:,.0f}")
+    return Annotated[float, Ge(least - ROUNDING), Le(most + ROUNDING), words] | None
+
+
+Count = Annotated[int, Ge(0), Le(LARGEST), Said("a whole number of 0 or more")]
+Positive = Annotated[int, Ge(1), Le(LARGEST), Said("a whole number of 1 or more")]
+Real = Annotated[float, Ge(-MOST), Le(MOST), Said("a number")]
+Size = Annotated[float, Ge(0), Le(LARGEST), Said("a number of 0 or more")]
+Seconds = Annotated[float, Ge(0), Le(1e9), Said("a number of seconds, 0 or more")]
+Name = Annotated[str, Matching(r"^[^\p{Cc}\p{Zl}\p{Zp}]+$"), Said("a name on one line")]
+Id = Annotated[str, Matching(r"^[0-9a-f]{16}$"), Said("16 hexadecimal digits")]
+Moment = Annotated[str, _Moment(), Said("a moment in ISO 8601")]
+
+CriterionValue: Mapping[str, Any] = {name: _within(each.bounds) for name, each in CRITERIA.items()}
+"""by name of a criterion, the type of its value on validation rows"""
+MetricValue: Mapping[str, Any] = {name: _within(each.bounds) for name, each in METRICS.items()}
+"""by name of a metric, the type of its value on test rows"""

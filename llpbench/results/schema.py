@@ -1,0 +1,151 @@
+"""Lines of a journal, read and checked: the types and bounds that `core/record.py` states hold of every record.
+
+Decoded and validated by pydantic's compiled core, which together takes no longer than `json.loads` alone.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator, from_json, to_json
+
+from llpbench.core.fields import CriterionValue
+from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import one_line
+from llpbench.core.tunings import Tuning
+
+LONGEST_LINE = 2**23
+"""bytes; of those ever written the longest has a hundredth of it"""
+_LATEST_SCHEMA = 9_999
+"""what has a higher number is damaged"""
+_FAULTS = 1_000
+"""of a line of which the first is still named"""
+_SHOWN = 40
+"""characters of a value in a warning"""
+
+_WORDS = {
+    "dict_type": "an object",
+    "list_type": "a list",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "literal_error": "one of {expected}",
+    "too_short": "a list of {min_length}",
+    "too_long": "a list of {max_length}",
+}
+"""what something must be, by pydantic's name of the error, where the field itself does not say it"""
+
+
+class DamagedError(ValueError):
+    """A line is no record; the message says which field is wrong, and how."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("".join(char if char.isprintable() else "?" for char in one_line(reason)))
+
+
+class NotJSONError(DamagedError):
+    """It is no whole JSON either: perhaps it is torn."""
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """The object that a line of a journal holds, of whatever schema, not yet validated.
+
+    What is no number in JSON (NaN, 1e999) is null. Raises `NotJSONError`, and `DamagedError` for what no version of
+    llpbench has written.
+    """
+    if len(line) > LONGEST_LINE:
+        raise DamagedError(f"it is longer than {LONGEST_LINE:,} bytes")
+    try:
+        value = from_json(line, cache_strings="keys")
+    except ValueError as error:
+        raise NotJSONError(f"it is not JSON ({str(error).replace('line 1 column', 'byte')})") from None
+    if not isinstance(value, dict) or not {"run", "tuning"} & value.keys():
+        raise DamagedError("it is neither a run nor a search")
+    again = to_json(value, inf_nan_mode="constants")
+    if again.count(b'":') != line.count(b'":'):  # or there are spaces before colons
+        json.loads(line, object_pairs_hook=_once)
+    if b"NaN" in again or b"Infinity" in again:
+        value = from_json(to_json(value, inf_nan_mode="null"))
+    schema = value.get("schema")
+    if type(schema) is not int or not 0 < schema <= _LATEST_SCHEMA:
+        raise DamagedError(f"schema is {_shown(schema)}, not the number of one")
+    return cast(dict[str, Any], value)
+
+
+def as_run(value: dict[str, Any]) -> Record:
+    """A decoded object, if it is the record of a run. Raises `DamagedError` with the first thing that is wrong."""
+    _require(value, Record)
+    run = cast(Record, value)
+    name = f"{run['cell']}-{run['seed']}"
+    if run["run"] != name:
+        raise DamagedError(f"run is {_shown(run['run'])}, not {name}, as cell and seed say")
+    if run["status"] == "ok" and not run["results"]:
+        raise DamagedError("results is empty, though status is ok")
+    for criterion, result in run["results"].items():
+        _check(criterion, result["validation"], f"results.{criterion}.validation")
+    return run
+
+
+def as_tuning(value: dict[str, Any]) -> TuningRecord:
+    """The same of a search; what this version would not search in the same way is refused, too."""
+    _require(value, TuningRecord)
+    tuning = cast(TuningRecord, value)
+    try:
+        Tuning.of(tuning["spec"])
+    except TypeError as error:
+        raise DamagedError(f"spec is of another version ({error})") from None
+    for criterion, choice in tuning["best"].items():
+        _check(criterion, choice["value"], f"best.{criterion}.value")
+        _check(criterion, choice["default"], f"best.{criterion}.default")
+    return tuning
+
+
+def _check(criterion: str, value: float | None, where: str) -> None:
+    """Raise `DamagedError` if a criterion, of those that this version knows, has no such values."""
+    if criterion in CriterionValue:
+        _require(value, CriterionValue[criterion], where)
+
+
+def _require(value: Any, kind: Any, where: str = "") -> None:
+    """Raise `DamagedError` if a value is not of a type. Keys beyond it are fine: a later version may have some."""
+    try:
+        _validator(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise DamagedError(_told(error, where)) from None
+
+
+@cache
+def _validator(kind: Any) -> SchemaValidator:
+    return cast(SchemaValidator, TypeAdapter(kind).validator)
+
+
+def _told(error: ValidationError, where: str) -> str:
+    """The first of what is wrong: `results.auc.test.auc is 3.5, not a number from 0 to 1`."""
+    if error.error_count() > _FAULTS:  # each of them would be made an object
+        return f"{error.error_count():,} of its fields are wrong"
+    first = error.errors(include_url=False)[0]
+    where = where or ".".join(one_line(part, _SHOWN) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"{where} is missing"
+    words = _WORDS.get(first["type"], first["msg"]).format_map(first.get("ctx", {}))
+    return f"{where} is {_shown(first['input'])}, not {words}"
+
+
+def _shown(value: Any) -> str:
+    """A value on a line, shortened."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these pairs. Raises `DamagedError` for a key that is there twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise DamagedError(f"{_shown(key)} is there twice")
+        found[key] = value
+    return found
