@@ -138,4 +138,8 @@ class TuningRecord(TypedDict):
     libraries: dict[str, str]
     hardware: dict[str, Any]
     finished: str
+    restamped: NotRequired[dict[str, Any]]
     """these as in a run's record"""
+    former: NotRequired[list[str]]
+    """ids of cells that were chosen by records of this tuning whose place this one has taken: their runs are results of
+    a search that counts no more, and of nothing that anybody has set"""

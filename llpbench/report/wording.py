@@ -256,3 +256,13 @@ def clean(text: str) -> str:
 def trials_text(spec: Mapping[str, Any]) -> str:
     """`50 trials`, of a search with this specification; its sampler where it is not the usual one."""
     return plural(spec["trials"], "trial") + ("" if spec["sampler"] == "tpe" else f", {spec['sampler']}")
+
+
+def range_text(space: Mapping[str, Any]) -> str:
+    """`0.0001–0.01 log`, or `64|128`: what is searched of a hyperparameter, and where alone it is."""
+    if "choices" in space:
+        text = "|".join(map(str, space["choices"]))
+    else:
+        text = f"{space['low']:g}–{space['high']:g}{' log' if space.get('log') else ''}"
+    where = " and ".join(f"{name} {'|'.join(map(str, values))}" for name, values in space.get("when", {}).items())
+    return f"{text} where {where}" if where else text

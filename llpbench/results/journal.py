@@ -194,12 +194,12 @@ def settle(records: Sequence[Record]) -> list[Record]:
     return kept
 
 
-def age(record: Record) -> tuple[int, str]:
-    """What orders the records of a run by the code that they stand for, the newest last."""
+def age(record: Record | TuningRecord) -> tuple[int, str]:
+    """What orders the records of a run, or of a tuning, by the code that they stand for, the newest last."""
     return record["numerics"], max(record["finished"], str(record.get("restamped", {}).get("when", "")))
 
 
-def _code(record: Record) -> tuple[int, dict[str, str | None]]:
+def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
     return record["numerics"], record["sources"]
 
 
@@ -265,12 +265,30 @@ def record_in(line: bytes, path: Path) -> Record | None:
     return cast(Record, value) if value is not None and _is_run(value) else None
 
 
+def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
+    """The record of a search in a line of a journal; otherwise as `record_in`."""
+    value = _value(line, path)
+    return cast(TuningRecord, value) if value is not None and _is_tuning(value) else None
+
+
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
-    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure."""
-    same = (one["numerics"], one["sources"]) == (other["numerics"], other["sources"])
+    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure.
+
+    It remembers what the other has chosen (`former`), whose runs may stand in the journal.
+    """
+    same = _code(one) == _code(other)
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
-        return one if one["status"] == "ok" else other
-    return one if (one["numerics"], one["finished"]) > (other["numerics"], other["finished"]) else other
+        counts = one if one["status"] == "ok" else other
+    else:
+        counts = one if age(one) > age(other) else other
+    gone = other if counts is one else one
+    before = {*counts.get("former", ()), *gone.get("former", ()), *_chosen(gone)} - _chosen(counts)
+    return {**counts, "former": sorted(before)} if before else counts
+
+
+def _chosen(record: TuningRecord) -> set[str]:
+    """Ids of the cells that a search has chosen."""
+    return {choice["cell"] for choice in record["best"].values()}
 
 
 def _value(line: bytes, path: Path) -> dict[str, Any] | None:
@@ -309,6 +327,9 @@ def _is_tuning(value: dict[str, Any]) -> bool:
         )
         and isinstance(value["trials"], list)
         and all(isinstance(trial, dict) for trial in value["trials"])
+        and isinstance(value.get("restamped", {}), dict)
+        and isinstance(value.get("former", []), list)
+        and all(isinstance(cell, str) for cell in value.get("former", []))
         and _is_search(value["spec"])
     )
 
