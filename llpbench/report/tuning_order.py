@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum, inf
 
 from llpbench.core.record import TuningRecord
@@ -49,6 +49,7 @@ def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> Re
         compared[_ALL] = _over_columns(list(compared.values()))
     ranks = {title: _ranks(found) for title, found in compared.items()}
     rows = {pair.default.contender.label: pair.default for pair in pairs}
+    shown = replace(board, rows=tuple(rows.values()))
 
     def place(label: str) -> tuple[float, ...]:
         after = [ranks[title][label][1] if label in ranks[title] else inf for title in reversed(ranks)]
@@ -58,9 +59,9 @@ def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> Re
         name=f"tuning-order-{name}",
         title=f"Order before and after tuning, {words.lowered(words.title(board))}",
         caption=caption_of(board, words.TUNING_ORDER),
-        headings=(*row_headings(board), *(Heading(title, _PARTS) for title in ranks)),
+        headings=(*row_headings(shown), *(Heading(title, _PARTS) for title in ranks)),
         rows=tuple(
-            (*row_fields(board, rows[label]), *(_field(rows[label], found.get(label)) for found in ranks.values()))
+            (*row_fields(shown, rows[label]), *(_field(rows[label], found.get(label)) for found in ranks.values()))
             for label in sorted(rows, key=lambda label: (*place(label), label))
         ),
         notes={"Pairs of methods that change places": tuple(f"{t}: {_changed(found)}" for t, found in ranks.items())},

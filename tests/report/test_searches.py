@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -46,14 +47,12 @@ def search(
     start = replace(make_cell_of(method, size), params=START)
     made = [trial(0, dict(START), 0.5)]
     for number in range(1, trials):
-        params = {
-            "rate": float(10 ** rng.uniform(-5, -1)),
-            "size": int(rng.choice([1, 2, 4])),
-            "mode": "ab"[number % 2],
-        }
-        extra = {"only_b": float(rng.uniform())} if params["mode"] == "b" else {}
-        value = 0.9 if number == 1 else 0.8 + 0.02 * np.log10(params["rate"]) + 0.02 * extra.get("only_b", 0.5)
-        made.append(trial(number, params | extra, float(value)))
+        rate, mode = float(10 ** rng.uniform(-5, -1)), "ab"[number % 2]
+        params = {"rate": rate, "size": int(rng.choice([1, 2, 4])), "mode": mode}
+        only_b = float(rng.uniform()) if mode == "b" else 0.5
+        extra = {"only_b": only_b} if mode == "b" else {}
+        value = 0.9 if number == 1 else 0.8 + 0.02 * math.log10(rate) + 0.02 * only_b
+        made.append(trial(number, params | extra, value))
     tuning = Tuning(start, regime, trials, SPACE)
     run: dict[str, Any] = {**make_record(start)}
     names = ("schema", "status", "reason", "dataset", "memory_mb", "sources", "numerics", "code")
@@ -72,7 +71,9 @@ def runs(found: TuningRecord, default: float, tuned: float | None) -> Iterator[R
         (start, default, {}),
         (replace(start, params={**START, "rate": 0.1}), tuned, {"rate": 0.1}),
     ):
-        for seed in range(2) if auc is not None else ():
+        if auc is None:
+            continue
+        for seed in range(2):
             run = make_record(cell, seed)
             run["method"] = {**run["method"], "role": found["method"]["role"], "changed": changed}
             for result in run["results"].values():
