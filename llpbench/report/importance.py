@@ -22,7 +22,7 @@ from llpbench.core.text import plural
 from llpbench.core.tunings import Tuning
 
 LEAST_TRIALS = 10
-"""of which less than nothing could be said"""
+"""of fewer nothing is said"""
 
 _TREES = 100
 _POINTS = 128
@@ -55,14 +55,14 @@ def importance(record: TuningRecord) -> Importance | str:
     space = _Space(tuning)
     trials, values, epochs = compared(record)
     if len(trials) < LEAST_TRIALS:
-        return f"only {plural(len(trials), 'trial')}"
+        return f"only {plural(len(trials), 'trial')} of at least {LEAST_TRIALS}"
     if min(values) == max(values):
         return "all trials equal"
     points = np.array([space.written(trial["params"]) for trial in trials])
     forest = RandomForestRegressor(n_estimators=_TREES, oob_score=True, random_state=0)
     forest.fit(points, rankdata(values))
-    if forest.oob_score_ <= 0:  # it foretells trials that it has not seen worse than their mean does
-        return "no pattern"
+    if forest.oob_score_ <= 0:  # of trials that it has not seen it says no more than their mean does
+        return "no pattern in its trials"
     drawn = space.drawn(np.random.default_rng(0), _POINTS)
     varied = [
         [space.only_active(_with(drawn, place, step)) for step in space.steps(name)]

@@ -98,11 +98,11 @@ def test_the_hyperparameter_that_matters_has_nearly_all_the_variance() -> None:
 
 
 def test_without_a_pattern_or_with_few_trials_nothing_is_told() -> None:
-    assert importance(search(trials=9)) == "only 9 trials"
+    assert importance(search(trials=9)) == "only 9 trials of at least 10"
     noise, equal, rng = search(), search(), np.random.default_rng(1)
     for one, other in zip(noise["trials"], equal["trials"], strict=True):
         one["values"], other["values"] = {"auc": float(rng.normal())}, {"auc": 0.5}
-    assert importance(noise) == "no pattern"
+    assert importance(noise) == "no pattern in its trials"
     assert importance(equal) == "all trials equal"
 
 
@@ -149,6 +149,7 @@ def test_importance_says_from_how_many_trials_and_a_gap_where_nothing_can_be_tol
     _, few = drawn(search(trials=5))
     assert {text.get_text() for text in few.figure.axes[0].texts} == {"–"}
     assert "of none here" in few.about.caption
+    assert "–: nothing can be told of dllp on adult 256 (only 5 trials of at least 10)." in few.about.caption
 
 
 def test_many_searches_fill_pages_and_no_more_than_there_is_room_for(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from llpbench.core.criteria import CRITERIA, GUIDES, Criterion
 from llpbench.core.record import TuningRecord
 from llpbench.report import wording as words
 from llpbench.report.boards import Board, Column, Row
-from llpbench.report.importance import LEAST_TRIALS, Importance, importance
+from llpbench.report.importance import Importance, importance
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
@@ -40,6 +40,7 @@ _MARKERS: Mapping[str, Mapping[str, Any]] = {
     "failed": {"marker": "|", "color": _FAILED, "markersize": 6, "markeredgewidth": 1.2},
 }
 _SHARE = "#9ecae1"
+_NOT_SEARCHED = "not searched"
 
 
 @dataclass(frozen=True)
@@ -212,9 +213,8 @@ def _importances(board: Board, found: _Searched, name: str) -> Iterator[Drawing]
                 "Percent of the variance over the search space that a hyperparameter explains by itself, the others "
                 "averaged out (functional ANOVA, main effects); what is left to 100 is of several together. Computed "
                 f"with a random forest that has learned from the trials how they rank by {_guide(board).title}: "
-                f"{_of_trials([each for line in told.values() for each in line])}. Few trials make a coarse picture. "
-                f"{words.NOTHING}: fewer than {LEAST_TRIALS} trials can be compared, or the forest foretells trials "
-                "that it has not seen no better than their mean does.",
+                f"{_of_trials([each for line in told.values() for each in line])}. Few trials make a coarse picture.",
+                _untold(told, [found.columns[place] for place in places]),
                 _part(number, len(pages)),
                 layout.setting(board),
             ),
@@ -245,7 +245,7 @@ def _pages(blocks: Sequence[tuple[str, list[str]]]) -> list[list[tuple[str, list
 
 
 def _told(search: TuningRecord | None) -> Importance | str:
-    return "not searched" if search is None else importance(search)
+    return _NOT_SEARCHED if search is None else importance(search)
 
 
 def _of_trials(told: Sequence[Importance | str]) -> str:
@@ -261,6 +261,17 @@ def _of_trials(told: Sequence[Importance | str]) -> str:
     at = f"after {' or '.join(map(str, epochs))} epochs, the highest rung that all have reached"
     some = ", or at their end where none was stopped" if any(each.epochs is None for each in known) else ""
     return f"{number} trials a search, {at}{some}"
+
+
+def _untold(told: Mapping[str, Sequence[Importance | str]], columns: Sequence[Column]) -> str:
+    """Of which searches nothing is told, and why; "" if something is of all."""
+    lines = [
+        f"{label} on {column.title} ({each})"
+        for label, line in told.items()
+        for column, each in zip(columns, line, strict=True)
+        if isinstance(each, str) and each != _NOT_SEARCHED
+    ]
+    return f"{words.NOTHING}: nothing can be told of {', '.join(words.some_of(lines, 5))}." if lines else ""
 
 
 def _importance_figure(
