@@ -20,7 +20,8 @@ from llpbench.report.importance import Importance, compared, importance
 from llpbench.report.pages import pages
 from llpbench.report.plots import draw_all
 from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.searches import searches
+from llpbench.report.plots.search_history import search_histories
+from llpbench.report.plots.search_importance import search_importances
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_order import tuning_order
 
@@ -119,9 +120,13 @@ def test_trials_are_compared_where_all_that_were_stopped_have_been() -> None:
     assert values == pytest.approx([0.0, *(0.1 * number for number in range(3, 20))])
 
 
+def pictures(board: Board, tunings: list[TuningRecord]) -> list[Drawing]:
+    return [*search_histories(board, tunings, "x"), *search_importances(board, tunings, "x")]
+
+
 def drawn(found: TuningRecord) -> list[Drawing]:
     (board,) = [each for each in boards((found, 0.8, 0.9)) if each.criterion.name == "auc"]
-    return list(searches(board, [found], "x"))
+    return pictures(board, [found])
 
 
 def test_a_course_shows_every_trial_the_best_so_far_and_the_default() -> None:
@@ -156,12 +161,10 @@ def test_many_searches_fill_pages_and_no_more_than_there_is_room_for(tmp_path: P
     found = [search(f"m{n}", 5, size) for n in range(9) for size in (4, 8, 16)]
     records = [run for each in found for run in runs(each, 0.8, 0.9)]
     (board,) = [each for each in tabulate(records, tunings=found).boards if each.criterion.name == "auc"]
-    pictures = list(searches(board, found, "x"))
-    assert [each.about.name for each in pictures] == [
-        *("search-history-x-1", "search-history-x-2", "search-importance-x")
-    ]
-    assert [len(each.figure.axes) for each in pictures] == [15, 12, 9]
-    assert "Part 2 of 2." in pictures[1].about.caption
+    many = pictures(board, found)
+    assert [each.about.name for each in many] == [*("search-history-x-1", "search-history-x-2", "search-importance-x")]
+    assert [len(each.figure.axes) for each in many] == [15, 12, 9]
+    assert "Part 2 of 2." in many[1].about.caption
     one = [search(trials=12), search(trials=12, regime="coarse")]
     plots = draw_all(tabulate([*runs(one[0], 0.8, 0.9)], tunings=one), tmp_path)
     assert sorted(plot.name for plot in plots if plot.kind.startswith("search")) == [
