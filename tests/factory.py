@@ -128,13 +128,13 @@ def runs(method: str, *aucs: float | None, **facts: Any) -> list[Record]:
 
 
 def searched(
-    start: Cell, regime: Regime, best: Mapping[str, tuple[Cell, float, float | None]], trials: int = 10
+    start: Cell, regime: Regime, best: Mapping[str, tuple[Cell, float, float | None]], trials: int = 10, **how: Any
 ) -> TuningRecord:
     """A search that began at a cell; `best`: by criterion the cell that it has chosen, its value and that of `start`.
 
-    Of ten trials four went through, five were stopped and one failed.
+    Of ten trials four went through, five were stopped and one failed. `how`: fields of `Tuning`.
     """
-    tuning, run = Tuning(start, regime, trials, {}), make_record(start)
+    tuning, run = Tuning(start, regime, trials, **{"space": {}, **how}), make_record(start)
     made: list[dict[str, Any]] = [
         {
             "number": number,

@@ -136,9 +136,9 @@ def params_table(method: str) -> Table:
 
 def _cell(cell: Cell) -> str:
     """A cell with what tells it from others of the same method."""
-    from llpbench.training.specification import changed  # torch
+    from llpbench.training.specification import configuration  # torch
 
-    differs = ", ".join(f"{name}={value}" for name, value in changed(cell).items())
+    differs = configuration(cell)
     return f"{cell} ({differs})" if differs else str(cell)
 
 

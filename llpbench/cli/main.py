@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,23 +76,21 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
         return _show_plan(settings)
     from llpbench.report import make_report, write_report
     from llpbench.report.tuned import write_configurations
-    from llpbench.results.journal import FILE
     from llpbench.results.merging import disputes
-    from llpbench.results.staleness import stale_runs
+    from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running import runner
     from llpbench.running.display import make_display
 
     chosen = [] if settings.study is None else _select_studies(settings.study)
     summary = runner.run(settings, make_display())
     if settings.shard is not None:
-        named = [f"{settings.journal.parent}/*", *([str(settings.out)] if (settings.out / FILE).exists() else [])]
-        told = f"llpbench merge {' '.join(named)} --out {settings.out}"
-        click.echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
+        _show_how_to_merge(settings)
         return FAILED if summary.incomplete else 0
     found, records = summary.contents, list(summary.contents.records.values())
     warnings = [*found.warnings, *disputes(found.disputed.values())]
     tunings = list(found.tunings.values())
-    made = make_report(records, warnings=warnings, stale=stale_runs(records), tunings=tunings)
+    stale = stale_runs(records) | stale_searches(tunings)
+    made = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
     write_configurations(tunings, settings.out)
     # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
     write_report(made, settings.out, plots=settings.out / PLOTS if chosen else None)
@@ -120,6 +119,9 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     made = [summary.contents.tunings.get(each.tuning.id) for each in summary.plan.tunings]
     found = [record for record in made if record is not None]
     show(tunings_table(found))
+    if settings.shard is not None:
+        _show_how_to_merge(settings)
+        return FAILED if summary.incomplete else 0
     files = write_configurations(summary.contents.tunings.values(), settings.out)
     click.echo(
         f"journal: {settings.journal}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
@@ -199,7 +201,7 @@ def report(
 ) -> int:
     """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
     from llpbench.report import make_report, select_formats, write_report
-    from llpbench.results.staleness import stale_runs
+    from llpbench.results.staleness import stale_runs, stale_searches
 
     wanted = select_formats(formats)
     load_plugins(plugin)
@@ -208,7 +210,8 @@ def report(
     records = list(merged.records.values())
     warnings = [*merged.warnings, *merged.disputed]
     tunings = list(merged.tunings.values())
-    made = make_report(records, warnings=warnings, common=common, stale=stale_runs(records), tunings=tunings)
+    stale = stale_runs(records) | stale_searches(tunings)
+    made = make_report(records, warnings=warnings, common=common, stale=stale, tunings=tunings)
     folder = Path(out)
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
     write_report(made, folder, plots=pictures, formats=wanted)
@@ -226,12 +229,18 @@ def merge(journals: tuple[str, ...], out: str) -> int:
     """Join journals (or the folders of some) into the journal of --out.
 
     Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so.
+    What searches have chosen is written for --config, as after a run.
     """
+    from llpbench.report.tuned import FOLDER, write_configurations
     from llpbench.results.merging import merge_into
 
     merged = merge_into(Path(out), [_journal_path(name) for name in journals])
     _warn(merged)
     click.echo(f"{len(merged.records):,} runs, of which {len(merged.disputed)} with different results: {out}")
+    if merged.tunings:
+        files = write_configurations(merged.tunings.values(), Path(out))
+        searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")
+        click.echo(f"{searches}; {written} for --config: {Path(out) / FOLDER}")
     return 0
 
 
@@ -250,10 +259,10 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
     from llpbench.results.journal import read
-    from llpbench.results.merging import published
+    from llpbench.results.merging import join_tunings, published
 
     reference = read(published())
-    tunings = {**reference.tunings, **merged.tunings}
+    tunings = join_tunings(reference.tunings, merged.tunings)
     found = put_beside(merged.records, reference.records, list(tunings.values()))
     render(found.leaderboards, Console(), own=found.own)
     for remark in found.remarks:
@@ -278,6 +287,16 @@ def _show_plan(settings: Settings) -> int:
         click.echo(f"impossible: {reason}")
     click.echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
     return 0
+
+
+def _show_how_to_merge(settings: Settings) -> None:
+    """The command that joins the journals of all parts of a plan, as a shell reads it."""
+    from llpbench.results.journal import FILE
+
+    out = shlex.quote(str(settings.out))
+    named = [f"{shlex.quote(str(settings.journal.parent))}/*", *([out] if (settings.out / FILE).exists() else [])]
+    told = f"llpbench merge {' '.join(named)} --out {out}"
+    click.echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
 def _show_leaderboards(leaderboards: Any, out: Path) -> None:

@@ -27,7 +27,10 @@ from llpbench.core.text import plural
 def restamp(
     out: str, sample: int, seed: int, reference: str | None, data_dir: str | None, plugin: tuple[str, ...]
 ) -> int:
-    """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree."""
+    """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree.
+
+    Searches for hyperparameters are kept with the runs of their methods.
+    """
     from llpbench.results.merging import journal_path
     from llpbench.running.display import make_display
     from llpbench.running.restamp import restamp as make_again
@@ -39,8 +42,9 @@ def restamp(
     if done.difference:
         click.echo(f"llpbench: nothing restamped. {done.difference}", err=True)
         return FAILED
+    kept = plural(done.renewed, "run") + (f" and {plural(done.searches, 'tuning')}" if done.searches else "")
     click.echo(
-        f"{plural(done.renewed, 'run')} restamped: {plural(done.compared, 'run')} in "
+        f"{kept} restamped: {plural(done.compared, 'run')} in "
         f"{plural(done.cells, 'cell')}, made again, gave the same numbers."
     )
     for line in done.left:

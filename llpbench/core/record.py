@@ -268,4 +268,8 @@ class TuningRecord(TypedDict):
     libraries: dict[str, str]
     hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
     finished: Moment
+    restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
     """these as in a run's record"""
+    former: NotRequired[list[Id]]
+    """ids of cells that were chosen by records of this tuning whose place this one has taken: their runs are results of
+    a search that counts no more, and of nothing that anybody has set"""

@@ -112,13 +112,16 @@ class Score:
     missing: tuple[int, ...]
     """seeds of the column that have no run here"""
     stale: Mapping[int, str]
-    """by seed, of runs that succeeded or failed: what has changed in the code since"""
+    """by seed, of runs that succeeded or failed: what has changed in the code since they, or the search that has chosen
+    what they are of, were made"""
     best_epoch: float | None
     """median over the runs that succeeded; None for methods without epochs"""
     seconds: float | None
     """median duration of the runs that succeeded"""
     runs: Mapping[int, Record] = field(default_factory=dict)
     """by seed, failed ones too: everything that the journal knows of them"""
+    tuning: str | None = None
+    """id of the search that has chosen the cell for this row; None if none has"""
 
     @property
     def expected(self) -> int:

@@ -32,7 +32,7 @@ def compare(
 ) -> Comparison:
     """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes.
 
-    `tunings`: whose choices are rows of the criteria that chose them alone.
+    `tunings`: searches of either, whose choices are rows of the criteria that chose them alone.
     """
     tasks = {_task(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _task(record) in tasks}

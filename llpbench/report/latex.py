@@ -24,6 +24,7 @@ _SPECIAL = str.maketrans(
         "–": "--",
         "−": "$-$",
         "×": r"$\times$",
+        "→": r"$\to$",
         "·": r"$\cdot$",
         "⚑": r"$\dagger$",
     }

@@ -12,6 +12,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import study_tables, what_to_run
+from llpbench.report.tuning_order import tuning_order
 from llpbench.report.tuning_tables import tuning_gains
 
 
@@ -103,8 +104,12 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
         ),
     }
     if leaderboards.tunings:
-        gains = [tuning_gains(board, leaderboards.tunings, name) for board, name in (*fine, *coarse)]
-        others["tuning"] = ("Tuning", [table for table in gains if table is not None])
+        tables = [
+            make(board, leaderboards.tunings, name)
+            for make in (tuning_order, tuning_gains)
+            for board, name in (*fine, *coarse)
+        ]
+        others["tuning"] = ("Tuning", [table for table in tables if table is not None])
     return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]
 
 

@@ -14,20 +14,21 @@ from llpbench.report.board_tables import caption_of, row_fields, row_headings
 from llpbench.report.boards import HEADLINE, Board, Row, Score, summarise
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.wording import NOTHING
+from llpbench.results.choices import start_of
 
 _LEVEL = 0.95
 
 
 def tuning_gains(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
     """Tuned minus default, column by column, and what it took; None if nothing on the board was tuned."""
-    rows = []
+    rows, searches = [], {tuning["tuning"]: tuning for tuning in tunings}
     for row in board.rows:
         if not row.contender.tuned:
             continue
         for index, column in enumerate(board.columns):
-            tuning = _search(row, index, board, tunings)
+            tuning = searches.get(row.scores[index].tuning or "")
             if tuning is not None:
-                default = next((other for other in board.rows if _is_start(other, row, index, tuning)), None)
+                default = start_row(board, index, tuning)
                 rows.append((*row_fields(board, row), text(column.title), *_fields(board, row, default, index, tuning)))
     if not rows:
         return None
@@ -50,30 +51,11 @@ def tuning_gains(board: Board, tunings: Sequence[TuningRecord], name: str) -> Re
     )
 
 
-def _search(row: Row, index: int, board: Board, tunings: Sequence[TuningRecord]) -> TuningRecord | None:
-    """The search that has chosen a row's cell in a column: the last one."""
-    cell, criterion = row.scores[index].cell, board.criterion.name
-    who = row.contender
-    found = [
-        tuning
-        for tuning in tunings
-        if criterion in tuning["best"]
-        and tuning["best"][criterion]["cell"] == cell
-        and (tuning["spec"]["cell"]["method"], tuning["spec"]["cell"]["encoder"]) == (who.method, who.encoder)
-        and who.configuration.endswith(_how(tuning))
-    ]
-    return max(found, key=lambda tuning: tuning["finished"], default=None)
-
-
-def _how(tuning: TuningRecord) -> str:
-    return f"tuned, {words.trials_text(tuning['spec'])}"
-
-
-def _is_start(other: Row, row: Row, index: int, tuning: TuningRecord) -> bool:
-    """Whether a row is of the configuration that the search started from."""
-    same = other.contender[:3] == row.contender[:3] and not other.contender.tuned
-    start = tuning["spec"]["cell"]["params"]
-    return same and any(run["spec"]["params"] == start for run in other.scores[index].runs.values())
+def start_row(board: Board, index: int, tuning: TuningRecord) -> Row | None:
+    """The row that has, in a column, what a search started from; None if that has not run."""
+    start = start_of(tuning)
+    rows = (row for row in board.rows if row.scores[index].cell == start and not row.contender.tuned)
+    return next(rows, None)
 
 
 def _fields(board: Board, row: Row, default: Row | None, index: int, tuning: TuningRecord) -> list[Field]:

@@ -80,6 +80,13 @@ TUNING = (
     "the largest of many, and so too large; a test gain below 0 says that the search has overtuned."
 )
 
+TUNING_ORDER = (
+    "Rank of a method's default configuration among the defaults → rank of what this board's criterion has chosen for "
+    "it, among what it has chosen for the others: by mean test AUC over the seeds that more than half of the tuned "
+    "methods have, of methods that have both on all of them. Of several searches for one method that of most trials "
+    "counts. Ceilings and floors have no rank. Close methods change places by chance: the gains below say by how much."
+)
+
 GAP_CLOSED = (
     "Percent of the way from the floor (0: each row has its bag's proportions for a label) to the ceiling (100: every "
     "label is known), both with the row's encoder and without pretraining; rows without an encoder are put between "
@@ -256,3 +263,13 @@ def clean(text: str) -> str:
 def trials_text(spec: Mapping[str, Any]) -> str:
     """`50 trials`, of a search with this specification; its sampler where it is not the usual one."""
     return plural(spec["trials"], "trial") + ("" if spec["sampler"] == "tpe" else f", {spec['sampler']}")
+
+
+def range_text(space: Mapping[str, Any]) -> str:
+    """`0.0001–0.01 log`, or `64|128`: what is searched of a hyperparameter, and where alone it is."""
+    if "choices" in space:
+        text = "|".join(map(str, space["choices"]))
+    else:
+        text = f"{space['low']:g}–{space['high']:g}{' log' if space.get('log') else ''}"
+    where = " and ".join(f"{name} {'|'.join(map(str, values))}" for name, values in space.get("when", {}).items())
+    return f"{text} where {where}" if where else text

@@ -182,12 +182,12 @@ def settle(records: Sequence[Record]) -> list[Record]:
     return kept
 
 
-def age(record: Record) -> tuple[int, str]:
-    """What orders the records of a run by the code that they stand for, the newest last."""
+def age(record: Record | TuningRecord) -> tuple[int, str]:
+    """What orders the records of a run, or of a tuning, by the code that they stand for, the newest last."""
     return record["numerics"], max(record["finished"], str(record.get("restamped", {}).get("when", "")))
 
 
-def _code(record: Record) -> tuple[int, dict[str, str | None]]:
+def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
     return record["numerics"], record["sources"]
 
 
@@ -269,12 +269,33 @@ def record_in(line: bytes, path: Path) -> Record | None:
         return None
 
 
+def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
+    """The record of a search in a line of a journal; otherwise as `record_in`."""
+    try:
+        value = _value(line, path)
+        return as_tuning(value) if "tuning" in value else None
+    except DamagedError:
+        return None
+
+
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
-    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure."""
-    same = (one["numerics"], one["sources"]) == (other["numerics"], other["sources"])
+    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure.
+
+    It remembers what the other has chosen (`former`), whose runs may stand in the journal.
+    """
+    same = _code(one) == _code(other)
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
-        return one if one["status"] == "ok" else other
-    return one if (one["numerics"], one["finished"]) > (other["numerics"], other["finished"]) else other
+        counts = one if one["status"] == "ok" else other
+    else:
+        counts = one if age(one) > age(other) else other
+    gone = other if counts is one else one
+    before = {*counts.get("former", ()), *gone.get("former", ()), *_chosen(gone)} - _chosen(counts)
+    return {**counts, "former": sorted(before)} if before else counts
+
+
+def _chosen(record: TuningRecord) -> set[str]:
+    """Ids of the cells that a search has chosen."""
+    return {choice["cell"] for choice in record["best"].values()}
 
 
 def _value(line: bytes, path: Path) -> dict[str, Any]:

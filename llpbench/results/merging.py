@@ -6,7 +6,7 @@ kept, and reports flag it, unless they are of different code: then the newest co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ import llpbench
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import Record, TuningRecord
-from llpbench.results.journal import FILE, Journal, age, newer, read, settle, to_line
+from llpbench.results.journal import FILE, Contents, Journal, age, newer, read, settle, to_line
 
 PUBLISHED = "published"
 """names the journal that ships with the package"""
@@ -68,17 +68,30 @@ def merge(journals: Iterable[Path]) -> Merged:
 
     Raises `LLPBenchError` as `journal.read` does.
     """
+    return join(map(read, journals))
+
+
+def join(journals: Iterable[Contents]) -> Merged:
+    """The same of journals that have been read."""
     found: dict[str, list[Record]] = {}
     tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
-    for contents in map(read, journals):
+    for contents in journals:
         warnings += contents.warnings
-        for name, tuning in contents.tunings.items():
-            tunings[name] = newer(tunings[name], tuning) if name in tunings else tuning
+        tunings = join_tunings(tunings, contents.tunings)
         for run, last in contents.records.items():
             found.setdefault(run, []).extend(contents.disputed.get(run, (last,)))
     kept = {run: settle(sorted(records, key=age)) for run, records in found.items()}
     return Merged(kept, tuple(warnings), tunings)
+
+
+def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecord]:
+    """The searches of several journals, by id, each as `journal.newer` has it."""
+    found: dict[str, TuningRecord] = {}
+    for tunings in journals:
+        for name, tuning in tunings.items():
+            found[name] = newer(found[name], tuning) if name in found else tuning
+    return found
 
 
 def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
@@ -25,7 +26,7 @@ def comparison() -> Callable[[Record | TuningRecord], str]:
             return None
 
     def why(record: Record | TuningRecord) -> str:
-        spec = record["spec"].get("cell", record["spec"])  # a tuning's is the cell that it started from
+        spec = cell_spec(record)
         sources = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
         return "" if sources is None else _difference(record, sources)
 
@@ -37,6 +38,19 @@ def stale_runs(records: Iterable[Record]) -> dict[str, str]:
     why = comparison()
     reasons = ((record["run"], why(record)) for record in records)
     return {run: reason for run, reason in reasons if reason}
+
+
+def stale_searches(tunings: Iterable[TuningRecord]) -> dict[str, str]:
+    """The same of searches, by id."""
+    why = comparison()
+    reasons = ((tuning["tuning"], why(tuning)) for tuning in tunings)
+    return {tuning: reason for tuning, reason in reasons if reason}
+
+
+def cell_spec(record: Record | TuningRecord) -> Mapping[str, Any]:
+    """The specification of the cell that a run is of, or that a search starts from."""
+    spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
+    return spec
 
 
 def changed_parts(record: Record | TuningRecord, sources: Mapping[str, str | None]) -> list[str]:

@@ -41,8 +41,8 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:
-        """So many runs are to do; of the same plan are those that are `known`."""
+    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
+        """So many runs are to do; of the same plan are those that are `known`, and the `searches` that are done."""
         ...
 
     def estimate(self, seconds: float) -> None:
@@ -87,7 +87,7 @@ class PlainDisplay:
     ) -> None:
         pass
 
-    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:  # noqa: ARG002
+    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
         self._runs = runs
 
     def estimate(self, seconds: float) -> None:
@@ -152,8 +152,9 @@ class LiveDisplay:
     ) -> None:
         self._live.stop()
 
-    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:
+    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
         self._runs = runs
+        self._board.add_searches(searches)
         self._board.add(known)
 
     def estimate(self, seconds: float) -> None:
@@ -181,6 +182,7 @@ class LiveDisplay:
         self._running.pop(job.id)
         self._finished += 1
         self._runs += more
+        self._board.add_searches([record])
         if record["status"] != "ok":
             self._failed += 1
             self._console.print(f"[red]{record['status']}[/] {escape(str(job))}: {escape(record['reason'])}")

@@ -109,6 +109,11 @@ class Plan:
         return [each.job for each in self.tunings if each.wanted and not each.obstacle]
 
     @property
+    def found(self) -> list[TuningRecord]:
+        """What the searches have found that are not to be made again."""
+        return [each.record for each in self.tunings if each.record is not None and not each.wanted]
+
+    @property
     def expected(self) -> list[Job]:
         """What is to run, and as much as searches will most likely choose: a configuration for each of their boards."""
         usual = tuple(range(self.seeds))

@@ -2,23 +2,25 @@
 
 Mean test AUC x 100, at the epochs that fine-grained validation selects, by method and column. Nothing is ranked:
 methods that have every column come first, by their mean over all of them; where one is missing there is a gap, no mean.
+What a search has chosen by that validation stands there as tuned; what another criterion has chosen does not.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
+from llpbench.results.choices import chosen_by_searches
 
 TITLE = "finished so far (preliminary): test AUC by fine-grained validation, mean over seeds"
 
@@ -46,24 +48,39 @@ def figure(records: Iterable[Record]) -> str:
     return f"AUC {fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
 
 
+class _Known(NamedTuple):
+    """What is finished."""
+
+    records: Mapping[str, Record]
+    """by run id"""
+    searches: Mapping[str, TuningRecord]
+    """by id"""
+
+
 class Preliminary:
     """The scores of finished runs."""
 
     def __init__(self) -> None:
-        self._records: Mapping[str, Record] = {}
+        self._known = _Known({}, {})
         self._drawn: tuple[Any, RenderableType | None] = None, None
 
     def add(self, records: Iterable[Record]) -> None:
         """Take finished runs into account; one made again replaces what it was."""
         # a new mapping: the display's thread may be drawing the old one
-        self._records = {**self._records, **{record["run"]: record for record in records}}
+        new = {**self._known.records, **{record["run"]: record for record in records}}
+        self._known = self._known._replace(records=new)
+
+    def add_searches(self, searches: Iterable[TuningRecord]) -> None:
+        """Take finished searches into account, which say what runs are of."""
+        new = {**self._known.searches, **{search["tuning"]: search for search in searches}}
+        self._known = self._known._replace(searches=new)
 
     def draw(self, height: int, width: int) -> RenderableType | None:
         """The board, in at most so many lines and characters; None if nothing is finished or there is no room."""
-        wanted = self._records, height, width  # asked for several times a second
+        wanted = self._known, height, width  # asked for several times a second
         drawn = self._drawn[0]
         if drawn is None or drawn[0] is not wanted[0] or drawn[1:] != wanted[1:]:
-            self._drawn = wanted, _drawn(wanted[0].values(), height, width)
+            self._drawn = wanted, _drawn(_named(wanted[0]), height, width)
         return self._drawn[1]
 
 
@@ -113,11 +130,26 @@ class _Row:
         return [value for record in self.cells.get(column, ()) if (value := score(record)) is not None]
 
 
-def _drawn(records: Iterable[Record], height: int, width: int) -> RenderableType | None:
+def _named(known: _Known) -> Iterator[tuple[str, Record]]:
+    """The runs with the names of their rows: of what they are of, of what a search has chosen, or of both."""
+    chosen = chosen_by_searches(known.searches.values())
+    tuned: defaultdict[str, list[str]] = defaultdict(list)
+    for search in known.searches.values():
+        if choice := search["best"].get("auc"):
+            tuned[choice["cell"]].append(f"{_name(search['spec']['cell'], search['method'])} tuned")
+    for record in known.records.values():
+        if record["cell"] not in chosen or not record["method"]["changed"]:
+            yield _name(record["spec"], record["method"]), record
+        for name in tuned[record["cell"]]:
+            yield name, record
+
+
+def _drawn(records: Iterable[tuple[str, Record]], height: int, width: int) -> RenderableType | None:
+    """`records`: with the names of their rows."""
     found: defaultdict[str, defaultdict[_ColumnKey, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
+    for name, record in records:
         spec = record["spec"]
-        found[_name(record)][spec["dataset"], spec["bagging"], spec["bag_size"]].append(record)
+        found[name][spec["dataset"], spec["bagging"], spec["bag_size"]].append(record)
     columns = sorted({column for cells in found.values() for column in cells})
     rows = sorted((_Row(name, columns, cells) for name, cells in found.items()), key=lambda row: row.place)
     room = height - _LINES_AROUND
@@ -155,9 +187,8 @@ def _table(rows: Sequence[_Row], columns: Sequence[_ColumnKey], number: int) -> 
     return table
 
 
-def _name(record: Record) -> str:
+def _name(spec: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     """What names a row: the method, what its encoder starts from, and what differs from the defaults."""
-    spec, facts = record["spec"], record["method"]
     changed = [f"{name}={value}" for name, value in facts.get("changed", {}).items()]
     details = [spec["encoder"], spec["pretraining"] if spec["pretraining"] != "none" else None, *changed]
     details.append(spec.get("precision"))

@@ -7,6 +7,11 @@ figure of its records must be the same to nine digits, which is all that the ord
 difference of one bit in training grows far beyond that. New figures may have been added. What no sampled run speaks for
 stays stale: another method, device, or a dataset, bagging or encoder whose own source has changed; and what has failed.
 
+A search for hyperparameters is kept with the runs of its method, as it trains what they train, and is not made again: a
+change of how searches themselves go has to make them anew. Its own file in `tuning/` stays of the code before, which
+matters to a longer search alone: that begins anew, as after any change of code, rather than go on with trials of which
+none has been compared.
+
 Products of matrices are not the same to the last bit on CPUs of different kinds, and training makes much of little.
 Where a journal was made elsewhere, a *reference* says what the code before the change gives here: a journal in which it
 has made sampled runs on this machine. They are then compared with it, and the new stamp says so.
@@ -30,13 +35,13 @@ from llpbench.core.cell import Cell, Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.provenance import NUMERICS, code_facts, utc_now
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.source import cell_sources
 from llpbench.core.text import plural
-from llpbench.results.journal import Journal, read, record_in, to_line
+from llpbench.results.journal import Journal, read, record_in, to_line, tuning_in
 from llpbench.results.merging import journal_path
-from llpbench.results.staleness import changed_parts, comparison
+from llpbench.results.staleness import cell_spec, changed_parts, comparison
 from llpbench.running.display import Display
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import attempt
@@ -63,6 +68,8 @@ class Restamped:
     """the run and figure that came out otherwise; "" if none did"""
     left: tuple[str, ...] = ()
     """what is still stale, one line for each method and reason"""
+    searches: int = 0
+    """that have got a new stamp"""
 
 
 def restamp(
@@ -107,13 +114,14 @@ def restamp(
             return Restamped(len(chosen), runs, 0, difference)
         covered = {part for group in groups for record in group.records for part in parts_of(record)}
         renewed, left = found.split(covered)
+        searches, more = found.split_searches(covered)
         referred = {record["run"] for group in groups for record in group.records} & known.keys()
         commits = sorted({str(known[run]["code"].get("commit")) for run in referred})
         stamp = {"when": utc_now(), **_commit(), "sample": runs}
         stamp |= {"reference": {"runs": len(referred), "commits": commits}} if referred else {}
-        _renew(journal.path, {run: found.stamp(run) | {"restamped": stamp} for run in renewed}, renewed)
+        _renew(journal.path, renewed, searches, stamp)
         (out / MEMORY).unlink(missing_ok=True)
-        return Restamped(len(chosen), runs, len(renewed), left=tuple(left))
+        return Restamped(len(chosen), runs, len(renewed), left=(*left, *more), searches=len(searches))
 
 
 def _reference(path: Path) -> dict[str, Record]:
@@ -129,11 +137,12 @@ def _reference(path: Path) -> dict[str, Record]:
 
 
 class _Stale:
-    """The stale runs of a journal, and which of them can be made again."""
+    """The stale runs and searches of a journal, and which of the runs can be made again."""
 
     def __init__(self, journal: Journal) -> None:
         contents, why = journal.contents, comparison()
         self._runs = {run: record for run, record in contents.records.items() if why(record)}
+        self._searches = {name: tuning for name, tuning in contents.tunings.items() if why(tuning)}
         self._disputed = contents.disputed
         self._strange = sorted({r["spec"]["method"] for r in contents.records.values()} - set(METHODS.names()))
         self._here = _devices()
@@ -149,28 +158,37 @@ class _Stale:
         """Why no run can be sampled."""
         if not self._runs and self._strange:
             return f"{', '.join(self._strange)} cannot be found. Give --plugin, as their runs were given it."
+        if not self._runs and self._searches:
+            return "only searches are stale, and no stale run speaks for them. Search again instead."
         if not self._runs:
             return "none is stale. Nothing is to do."
         return "its stale runs have failed, or cannot be made again on this machine. Run them again instead."
-
-    def stamp(self, run: str) -> dict[str, Any]:
-        """Today's `sources` and `numerics` of a run."""
-        return {"sources": _sources(self._runs[run]), "numerics": NUMERICS}
 
     def split(self, covered: set[Part]) -> tuple[dict[str, Record], list[str]]:
         """The runs that a sample with these parts speaks for, and a line for each method and reason of the others."""
         renewed: dict[str, Record] = {}
         left: Counter[str] = Counter()
         for run, record in self._runs.items():
-            method, lacking = record["spec"]["method"], _must_be_covered(record) - covered
+            method = record["spec"]["method"]
             if not self._may_be_stamped(record):
                 left[f"{method}: {'disputed' if run in self._disputed else 'failed'}"] += 1
-            elif lacking:
-                named = " and ".join(f"{kind} {name}" for kind, name in sorted(lacking))
-                left[f"{method}: no sampled run has {named}"] += 1
+            elif lacking := _lacking(record, covered):
+                left[f"{method}: {lacking}"] += 1
             else:
                 renewed[run] = record
         return renewed, [f"{why} ({plural(runs, 'run')})" for why, runs in sorted(left.items())]
+
+    def split_searches(self, covered: set[Part]) -> tuple[dict[str, TuningRecord], list[str]]:
+        """The same of searches."""
+        renewed: dict[str, TuningRecord] = {}
+        left: Counter[str] = Counter()
+        for name, tuning in self._searches.items():
+            lacking = "failed" if tuning["status"] != "ok" else _lacking(tuning, covered)
+            if lacking:
+                left[f"{tuning['spec']['cell']['method']}: {lacking}"] += 1
+            else:
+                renewed[name] = tuning
+        return renewed, [f"{why} ({plural(number, 'tuning')})" for why, number in sorted(left.items())]
 
     def _may_be_stamped(self, record: Record) -> bool:
         return record["status"] == "ok" and record["run"] not in self._disputed
@@ -257,25 +275,31 @@ def _environment(group: Group, data_dir: str | None, folder: str, plugins: tuple
     )
 
 
-def _must_be_covered(record: Record) -> set[Part]:
-    """The parts that a sample must have to speak for a run: those the engine computes with, and changed sources."""
+def _lacking(record: Record | TuningRecord, covered: set[Part]) -> str:
+    """What a sample with some parts lacks to speak for a run or search, "" if nothing: of the parts that the engine
+    computes with, and of those whose source has changed."""
     changed = {"method", "pretraining", "device", *changed_parts(record, _sources(record))}
-    return {(kind, name) for kind, name in parts_of(record) if kind in changed}
+    lacking = {(kind, name) for kind, name in parts_of(record) if kind in changed} - covered
+    return f"no sampled run has {' and '.join(f'{kind} {name}' for kind, name in sorted(lacking))}" if lacking else ""
 
 
-def _sources(record: Record) -> dict[str, str | None]:
-    spec = record["spec"]
+def _sources(record: Record | TuningRecord) -> dict[str, str | None]:
+    spec = cell_spec(record)
     return cell_sources(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
 
 
-def _renew(path: Path, stamps: Mapping[str, Mapping[str, Any]], renewed: Mapping[str, Record]) -> None:
-    """Rewrite the lines of some records with new stamps; every other line stays as it is."""
+def _renew(
+    path: Path, runs: Mapping[str, Record], searches: Mapping[str, TuningRecord], stamp: Mapping[str, Any]
+) -> None:
+    """Rewrite the lines of some records with today's code and a new stamp; every other line stays as it is."""
     lines = []
     for line in path.read_bytes().split(b"\n")[:-1]:
-        record = record_in(line, path)
-        if record is not None and record == renewed.get(record["run"]):
-            renewed_record: Any = {**record, **stamps[record["run"]]}
-            lines.append(to_line(renewed_record))
+        run = record_in(line, path)
+        search = tuning_in(line, path) if run is None else None
+        if run is not None and run == runs.get(run["run"]):
+            lines.append(to_line(_stamped(run, stamp)))
+        elif search is not None and _is_of(search, searches.get(search["tuning"])):
+            lines.append(to_line(_stamped(search, stamp)))
         else:
             lines.append(line + b"\n")
     try:
@@ -284,6 +308,18 @@ def _renew(path: Path, stamps: Mapping[str, Mapping[str, Any]], renewed: Mapping
         raise LLPBenchError(
             f"journal {str(path)!r} cannot be written: {error.strerror or error}. Make room."
         ) from error
+
+
+def _is_of(line: TuningRecord, counting: TuningRecord | None) -> bool:
+    """Whether a line of the journal is the record of a search that counts, whatever that remembers of others."""
+    if counting is None:
+        return False
+    former: dict[str, Any] = {"former": None}
+    return {**line, **former} == {**counting, **former}
+
+
+def _stamped(record: Any, stamp: Mapping[str, Any]) -> Any:
+    return {**record, "sources": _sources(record), "numerics": NUMERICS, "restamped": stamp}
 
 
 def _devices() -> set[str]:

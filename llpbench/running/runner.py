@@ -25,6 +25,7 @@ from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import duration, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.results.journal import FILE, Contents, Journal, read
+from llpbench.results.merging import join
 from llpbench.results.staleness import comparison
 from llpbench.running.display import Display
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
@@ -146,7 +147,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     display.say(f"{counts(plan)}; {about(work.remaining)}; {executor.name}, {executor.slots} at a time")
     for change in plan.changes:
         display.say(f"stale: {change}")
-    display.begin(sum(len(job.seeds) for job in jobs), _kept(plan, _known(settings, journal.contents)))
+    known = _kept(plan, _known(settings, journal.contents))
+    display.begin(sum(len(job.seeds) for job in jobs), known, plan.found)
     display.estimate(work.remaining.seconds)
     executor.run(schedule, work)
     left = sum(len(job.seeds) for job in schedule.left)
@@ -301,8 +303,7 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
     searched = with_tunings(Plan(()), tunings, contents.tunings, again=settings.again, why_stale=compared)
     if settings.tune_only:
         return searched
-    made = (each.record for each in searched.tunings if each.record is not None and not each.wanted)
-    chosen = (cell for record in made if record["status"] == "ok" for cell in chosen_cells(record))
+    chosen = (cell for record in searched.found if record["status"] == "ok" for cell in chosen_cells(record))
     every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=compared)
     return replace(plan, tunings=searched.tunings, seeds=len(settings.seeds))
@@ -312,9 +313,8 @@ def _known(settings: Settings, contents: Contents) -> Contents:
     """What a journal holds, for a part of a plan beside what the parts' common journal does."""
     if settings.shard is None:
         return contents
-    common = read(settings.out / FILE)
-    records, tunings = {**common.records, **contents.records}, {**common.tunings, **contents.tunings}
-    return replace(contents, records=records, tunings=tunings)
+    joined = join((read(settings.out / FILE), contents))
+    return replace(contents, records=joined.records, tunings=joined.tunings)
 
 
 def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from llpbench.core.cell import Cell
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
+from llpbench.results.staleness import cell_spec
 
 Part = tuple[str, str]
 """what a run is of: `("method", "dllp")`"""
@@ -63,8 +64,8 @@ def draw(groups: Mapping[str, list[Group]], number: int, seed: int) -> list[list
     return chosen
 
 
-def parts(record: Record) -> list[Part]:
-    """What a run is of; the parts that a sample is to cover first come first."""
-    spec = record["spec"]
+def parts(record: Record | TuningRecord) -> list[Part]:
+    """What a run or search is of; the parts that a sample is to cover first come first."""
+    spec = cell_spec(record)
     names = ("method", "dataset", "bag_size", "encoder", "pretraining", "bagging")
     return [*((name, str(spec[name])) for name in names), ("device", str(record["hardware"].get("device")))]

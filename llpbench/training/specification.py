@@ -74,6 +74,12 @@ def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> 
     return {name: facts.get(name) if value is None else value for name, value in params.items()}
 
 
+def configuration(cell: Cell) -> str:
+    """`hidden=128, learning_rate=0.0003`: what differs from the default configuration, in a few words."""
+    items = (f"{name}={f'{value:.4g}' if isinstance(value, float) else value}" for name, value in changed(cell).items())
+    return ", ".join(items)
+
+
 def changed(cell: Cell) -> dict[str, Any]:
     """The hyperparameters in which a cell differs from its default configuration, by name.
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
 from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.comparing import compare
 from llpbench.report.pages import pages
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_tables import tuning_gains
+from llpbench.results.journal import newer
+from llpbench.results.merging import join_tunings
 
 START = make_cell_of("dllp")
-BETTER, COARSE = (replace(START, params={"weight": weight}) for weight in (0.5, 0.9))
+BETTER, COARSE, FORMER = (replace(START, params={"weight": weight}) for weight in (0.5, 0.9, 0.7))
 
 
 def seeds(cell: Cell, *aucs: float) -> list[Record]:
@@ -111,6 +115,65 @@ def test_the_interval_holds_the_true_gain_as_often_as_it_says() -> None:
         assert isinstance(high, float)
         held += low <= true <= high
     assert 0.92 < held / 400 < 0.98
+
+
+def test_what_a_search_chose_before_it_was_made_anew_is_no_row() -> None:
+    old = {**TUNINGS[0], "finished": "2025-01-01T00:00:00Z", "numerics": 0}
+    old["best"] = {"auc": {**TUNINGS[0]["best"]["auc"], "cell": FORMER.id}}
+    records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]
+    joined = join_tunings({TUNINGS[0]["tuning"]: cast(TuningRecord, old)}, {each["tuning"]: each for each in TUNINGS})
+    found = board(tabulate(records, tunings=list(joined.values())), "auc")
+    assert {row.contender.label for row in found.rows} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
+    assert found.columns[0].seeds == (0, 1, 2), "nor do its seeds lack anywhere"
+    missing = board(tabulate(records, tunings=TUNINGS), "auc")
+    assert "dllp (mlp, weight=0.7)" in {row.contender.label for row in missing.rows}
+
+
+def test_which_record_of_a_search_counts_and_what_it_remembers_depends_on_no_order() -> None:
+    def record(cell: Cell, numerics: int) -> TuningRecord:
+        made = searched(START, "fine", {"auc": (cell, 0.83, 0.80)})
+        return cast(TuningRecord, {**made, "numerics": numerics})
+
+    first, second, third = (record(cell, age) for age, cell in enumerate((FORMER, BETTER, COARSE)))
+    expected = {**third, "former": sorted([FORMER.id, BETTER.id])}
+    for one, two, three in itertools.permutations([first, second, third]):
+        assert newer(newer(one, two), three) == newer(one, newer(two, three)) == expected
+    assert newer(expected, third) == newer(third, expected) == expected  # type: ignore[arg-type]
+    assert "former" not in newer(first, record(FORMER, 2)), "what is chosen again is not only remembered"
+
+
+def test_runs_of_what_a_stale_search_has_chosen_are_stale_with_it() -> None:
+    stale = {TUNINGS[0]["tuning"]: "source of method changed", f"{BETTER.id}-1": "numerics 0, now 1"}
+    rows = {row.contender.tuned: row for row in board(tabulate(RECORDS, tunings=TUNINGS, stale=stale), "auc").rows}
+    search = "its search: source of method changed"
+    assert rows[True].scores[0].stale == {0: search, 1: "numerics 0, now 1", 2: search}
+    assert rows[False].scores[0].stale == {}
+
+
+def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
+    usual = searched(START, "fine", {"auc": (BETTER, 0.83, 0.80)}, space={"weight": {"low": 0.1, "high": 1.0}})
+    choice = {"auc": (COARSE, 0.84, 0.80)}
+
+    def labels(*others: TuningRecord) -> dict[str, str | None]:
+        found = board(tabulate(RECORDS, tunings=[usual, *others]), "auc")
+        return {row.contender.configuration: row.scores[0].tuning for row in found.rows if row.contender.tuned}
+
+    assert labels() == {"tuned, 10 trials": usual["tuning"]}
+    seed = searched(START, "fine", choice, seed=7, space=usual["spec"]["space"])
+    assert labels(seed) == {"tuned, 10 trials, seed 1000": usual["tuning"], "tuned, 10 trials, seed 7": seed["tuning"]}
+    wide = searched(
+        START, "fine", choice, space={"weight": {"low": 0.01, "high": 10.0, "log": True}, "b": {"choices": [1]}}
+    )
+    assert labels(wide) == {
+        "tuned, 10 trials, weight 0.1–1": usual["tuning"],
+        "tuned, 10 trials, b 1, weight 0.01–10 log": wide["tuning"],
+    }
+    drawn = searched(START, "fine", choice, sampler="random", space=usual["spec"]["space"])
+    assert labels(drawn) == {"tuned, 10 trials": usual["tuning"], "tuned, 10 trials, random": drawn["tuning"]}
+    table = tuning_gains(board(tabulate(RECORDS, tunings=[usual, seed]), "auc"), [usual, seed], "x")
+    assert table is not None
+    gains = {row["configuration"]: row["gain mean"] for row in table.values()}
+    assert gains == pytest.approx({"tuned, 10 trials, seed 1000": 2.0, "tuned, 10 trials, seed 7": -10.0})
 
 
 def test_there_is_a_page_only_where_something_was_tuned() -> None:

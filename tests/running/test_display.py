@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from llpbench.running import display as progress
 from llpbench.running import runner
 from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display
 from llpbench.running.schedule import Job
+from llpbench.training.specification import make_cell
 
 JOB = Job(make_cell_of(), (0, 1))
 
@@ -39,6 +41,12 @@ def test_only_a_terminal_gets_a_live_display(
     monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=is_terminal))
     monkeypatch.setenv("NO_COLOR", no_color)
     assert type(make_display()) is kind
+
+
+def test_a_job_says_what_differs_from_the_default(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    job = Job(make_cell("quick-a", "tiny", bag_size=8, params={"seconds": 0.12345}), (0, 1, 2))
+    assert str(job) == "quick-a on tiny ordered 8 (3 seeds), seconds=0.1235"
+    assert str(replace(job, cell=make_cell("quick-a", "tiny", bag_size=8))) == "quick-a on tiny ordered 8 (3 seeds)"
 
 
 def test_a_run_in_a_terminal(tiny_bench: Path, tmp_path: Path) -> None:

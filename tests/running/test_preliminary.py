@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from factory import failed, record, runs
+from factory import failed, make_cell_of, make_record, record, runs
 from rich.console import Console
 
 from llpbench.core.record import Record
@@ -16,16 +18,20 @@ def board(records: Sequence[Record], height: int = 40, width: int = 120) -> list
     """The words of each line below the title."""
     preliminary = Preliminary()
     preliminary.add(records)
+    return lines(preliminary, height, width)
+
+
+def lines(preliminary: Preliminary, height: int = 40, width: int = 120) -> list[list[str]]:
     drawn = preliminary.draw(height, width)
     if drawn is None:
         return []
     console = Console(file=io.StringIO(), width=width)
     console.print(drawn)
     assert isinstance(console.file, io.StringIO)
-    title, *lines = console.file.getvalue().splitlines()
+    title, *found = console.file.getvalue().splitlines()
     assert title.strip() == TITLE
-    assert len(lines) < height
-    return [line.split() for line in lines]
+    assert len(found) < height
+    return [line.split() for line in found]
 
 
 def test_best_first_with_the_number_of_seeds() -> None:
@@ -51,6 +57,23 @@ def test_a_method_that_lacks_a_column_has_a_gap_and_no_mean() -> None:
 def test_what_failed_is_shown_as_failed() -> None:
     lines = board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
     assert lines[1:] == [["dllp", "mlp", "80.0", "1"], ["broken", "mlp", "failed", "0"]]
+
+
+def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_has_is_left_out() -> None:
+    start = make_cell_of("dllp", 64)
+    chosen, other, mine = (replace(start, params={"weight": weight}) for weight in (0.5, 0.9, 0.1))
+    search: Any = {"tuning": "x", "spec": {"cell": start.spec}, "method": make_record(start)["method"]}
+    search["best"] = {"auc": {"cell": chosen.id}, "l1": {"cell": other.id}}
+    preliminary = Preliminary()
+    preliminary.add([make_record(cell) for cell in (start, chosen, other, mine)])
+    assert [line[:3] for line in lines(preliminary)[1:]] == [
+        *(["dllp", "mlp", "90.0"], ["dllp", "mlp", "weight=0.1"]),
+        *(["dllp", "mlp", "weight=0.5"], ["dllp", "mlp", "weight=0.9"]),
+    ]
+    preliminary.add_searches([search])
+    assert [line[:3] for line in lines(preliminary)[1:]] == [
+        *(["dllp", "mlp", "90.0"], ["dllp", "mlp", "tuned"], ["dllp", "mlp", "weight=0.1"])
+    ]
 
 
 def test_without_labels_of_validation_rows_there_is_no_figure() -> None:

@@ -17,7 +17,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.staleness import stale_runs
+from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import restamp as module
 from llpbench.running import runner
 from llpbench.running.restamp import MEMORY, Restamped, difference, restamp
@@ -261,3 +261,35 @@ def test_what_is_restamped_is_newer_than_its_copy(out: Path) -> None:
         assert merged.disputed == []
     assert json.loads((out / FILE).read_text().splitlines()[0])["schema"] == 2
     assert states(out)
+
+
+def test_searches_are_kept_with_the_runs_of_their_methods(tiny_bench: Path, tmp_path: Path) -> None:
+    given = make_settings(
+        tiny_bench, tmp_path, methods="bag-mean-linear,bag-soft-label-linear", bag_sizes="16", tune="3", seeds="1"
+    )
+    runner.run(given, Silent())
+    contents = read(tmp_path / FILE)
+    (tmp_path / FILE).unlink()
+    with Journal(tmp_path) as journal:
+        for record in contents.records.values():
+            journal.append({**record, "numerics": 0})
+        for tuning in contents.tunings.values():
+            older = {**tuning, "finished": "2025-01-01T00:00:00Z", "numerics": -1}
+            older["best"] = {"auc": {**next(iter(tuning["best"].values())), "cell": "superseded"}}
+            journal.append_tuning(older)  # type: ignore[arg-type]
+            journal.append_tuning({**tuning, "numerics": 0})
+    before = read(tmp_path / FILE).tunings
+    verdict = restamp(tmp_path, Silent(), sample=1)
+    assert verdict.searches == 2, "of the method that was drawn"
+    assert any(line.endswith("(2 tunings)") for line in verdict.left)
+    verdict = restamp(tmp_path, Silent(), sample=1)
+    assert verdict.searches == 2
+    after = read(tmp_path / FILE).tunings
+    assert stale_searches(after.values()) == {}
+    for name, tuning in after.items():
+        assert tuning.pop("restamped")["sample"] >= 1
+        assert {**tuning, "numerics": 0} == before[name]
+        assert tuning["former"] == ["superseded"]
+    display = Silent()
+    runner.run(given, display)
+    assert display.jobs == []

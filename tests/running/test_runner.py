@@ -50,7 +50,7 @@ class Silent:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-    def begin(self, runs: int, known: Iterable[Record] = ()) -> None:  # noqa: ARG002
+    def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
         self.known = sorted(record["run"] for record in known)
 
     def estimate(self, seconds: float) -> None: ...

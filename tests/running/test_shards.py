@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
-from bench import LLPBench, make_settings
+from bench import LLPBench, arguments, make_settings
 from test_runner import Silent
 
-from llpbench.results.journal import FILE, read
+from llpbench.core.provenance import NUMERICS
+from llpbench.results.journal import FILE, Journal, read
 from llpbench.running import runner
 from llpbench.running.planning import expand
 
@@ -44,3 +46,42 @@ def test_parts_have_journals_of_their_own_which_are_merged(
     again = Silent()
     runner.run(make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7", shard="1/2"), again)
     assert again.jobs == []
+
+
+def test_what_parts_know_is_what_merging_says_of_both_journals(tiny_bench: Path, tmp_path: Path) -> None:
+    part = make_settings(tiny_bench, tmp_path, bag_sizes="4,5,6,7", shard="1/2")
+    runner.run(part, Silent())
+    own = read(part.journal / FILE)
+    assert own.records
+    (tmp_path / FILE).write_bytes((part.journal / FILE).read_bytes())
+    with Journal(tmp_path) as common:  # made again since, by the whole plan
+        for record in own.records.values():
+            common.append({**record, "finished": "2999-01-01T00:00:00Z"})
+    (part.journal / FILE).unlink()
+    with Journal(part.journal) as journal:
+        for record in own.records.values():
+            journal.append({**record, "numerics": 0})
+    display = Silent()
+    summary = runner.run(part, display)
+    assert display.jobs == [], "the newer one counts, whosever it is"
+    assert {record["numerics"] for record in summary.contents.records.values()} == {NUMERICS}
+
+
+def test_the_merge_that_is_told_is_one_for_a_shell_and_writes_what_was_tuned(
+    tiny_bench: Path, tmp_path: Path, llpbench: LLPBench
+) -> None:
+    out = tmp_path / "some where's"
+    words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "3", "--executor", "inline"]
+    for part in ("1/2", "2/2"):
+        done = llpbench(*arguments(tiny_bench, out, *words, "--shard", part))
+        assert done.code == 0
+    told = done.err.splitlines()[-1].partition("When all parts are done: ")[2]
+    listed = subprocess.run(["sh", "-c", f"printf '%s\\n' {told}"], capture_output=True, text=True, check=True)
+    program, *merge = listed.stdout.splitlines()
+    assert program == "llpbench"
+    assert merge[:2] == ["merge", str(out / "shards" / "1-of-2")]
+    merged = llpbench(*merge)
+    assert merged.code == 0
+    names = sorted(path.name for path in (out / "tuned").iterdir())
+    assert names == [f"{criterion}-tiny-ordered-16-direct.toml" for criterion in ("auc", "l1", "mpiou")]
+    assert f"2 tunings; 3 configurations for --config: {out / 'tuned'}" in merged.out

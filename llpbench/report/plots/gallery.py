@@ -17,6 +17,8 @@ from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.search_history import search_histories
+from llpbench.report.plots.search_importance import search_importances
 from llpbench.report.plots.time import time
 
 MOST_GROUPS = 3
@@ -68,6 +70,8 @@ def _of_group(boards: list[Board], leaderboards: Leaderboards) -> Iterator[Drawi
             yield from critical_difference(board, name)
             yield from robustness(board, name)
             yield from heat_maps(board, name)
+            yield from search_histories(board, leaderboards.tunings, name)
+            yield from search_importances(board, leaderboards.tunings, name)
         if board.criterion.name == CRITERIA[0]:
             yield from learning_curves(board, name)
 

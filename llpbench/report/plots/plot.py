@@ -14,6 +14,8 @@ Kind = Literal[
     "heat-map",
     "learning-curves",
     "proportions",
+    "search-history",
+    "search-importance",
 ]
 
 

@@ -1,0 +1,139 @@
+"""How searches for hyperparameters went, trial by trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from llpbench.core.criteria import Criterion
+from llpbench.core.record import TuningRecord
+from llpbench.report.boards import Board, Column
+from llpbench.report.plots import layout
+from llpbench.report.plots.plot import About
+from llpbench.report.plots.saving import Drawing
+from llpbench.report.plots.searches import MOST_FIGURES, guide_of, part_note, searched
+from llpbench.report.plots.style import FONT_SIZE
+
+MOST_ACROSS = 4
+MOST_PANELS = 16
+"""of a figure"""
+
+_SHOWN = 0.75
+"""of the trials, the better ones, that are surely inside a panel"""
+_DONE, _STOPPED, _FAILED, _BEST = "#0072b2", "0.6", "#d55e00", "#009e73"
+_MARKERS: Mapping[str, Mapping[str, Any]] = {
+    "ok": {"marker": "o", "color": _DONE, "markersize": 3.2, "markeredgewidth": 0},
+    "stopped": {"marker": "x", "color": _STOPPED, "markersize": 3.2, "markeredgewidth": 0.9},
+    "failed": {"marker": "|", "color": _FAILED, "markersize": 6, "markeredgewidth": 1.2},
+}
+
+
+def search_histories(board: Board, tunings: Sequence[TuningRecord], name: str) -> Iterator[Drawing]:
+    """A panel for each search whose choice is on a board: a line of them for each method, where there is room."""
+    found = searched(board, tunings)
+    if found is None:
+        return
+    panels = [
+        (label, column, search)
+        for label, line in zip(found.labels, found.searches, strict=True)
+        for column, search in zip(found.columns, line, strict=True)
+        if search is not None or len(found.columns) <= MOST_ACROSS
+    ]
+    across = len(found.columns) if 1 < len(found.columns) <= MOST_ACROSS else layout.balanced(len(panels), MOST_ACROSS)
+    most = max(MOST_PANELS // across, 1) * across
+    pages = [panels[start : start + most] for start in range(0, len(panels), most)]
+    guide = guide_of(board)
+    for number, page in enumerate(pages[:MOST_FIGURES], start=1):
+        about = About(
+            kind="search-history",
+            name=f"search-history-{name}" if len(pages) == 1 else f"search-history-{name}-{number}",
+            title="Course of the searches for hyperparameters",
+            caption=layout.sentences(
+                f"What guided each search, {guide.title}, by trial ({'up' if guide.maximise else 'down'} is good): its "
+                "best epoch, for trials that were stopped the best until then. Trial 0 is the default. What lies far "
+                "beyond most trials stands at the edge. It is of the split that was searched on, and the best of many "
+                "is too good: what it is worth on other splits say the boards.",
+                part_note(number, len(pages)),
+                layout.setting(board),
+            ),
+            bagging=board.bagging,
+            criterion=board.criterion.name,
+        )
+        yield Drawing(about, _history_figure(page, across, guide))
+
+
+def _history_figure(panels: Sequence[tuple[str, Column, TuningRecord | None]], across: int, guide: Criterion) -> Figure:
+    legend = [
+        Line2D([], [], linestyle="none", label=label, **{**_MARKERS[status], "markersize": 5})
+        for status, label in (("ok", "trial"), ("stopped", "stopped at a rung"), ("failed", "failed"))
+    ]
+    legend += [
+        Line2D([], [], color=_BEST, linewidth=1.3, label="best so far"),
+        Line2D([], [], color="black", linewidth=0.8, linestyle="--", label="default"),
+    ]
+    figure, axes = layout.panels(len(panels), across=across, height=1.5, below=0.2 + layout.legend_height(legend))
+    for number, (ax, (label, column, search)) in enumerate(zip(axes, panels, strict=True)):
+        if search is None:
+            ax.set_visible(False)
+            continue
+        _history(ax, search, guide)
+        room = 88 // across
+        ax.set_title(f"{layout.shown(label, room)}\n{layout.shown(column.title, room)}", fontsize=FONT_SIZE)
+        if number % across == 0:
+            ax.set_ylabel(guide.name.upper())
+    layout.label_below(axes, min(across, len(panels)), "trial")
+    layout.legend_below(figure, legend)
+    return figure
+
+
+def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
+    values = {
+        trial["number"]: value
+        for trial in search["trials"]
+        if (value := trial["values"].get(guide.name)) is not None and trial["status"] in ("ok", "stopped")
+    }
+    states = {trial["number"]: trial["status"] for trial in search["trials"]}
+    best = [*_best_so_far({number: values[number] for number in values if states[number] == "ok"}, guide)]
+    if values:
+        low, high = _range(values, best, guide)
+        margin = 0.07 * (high - low) or 0.01 * abs(high) or 1.0
+        ax.set_ylim(low - margin, high + margin)
+        for status in ("stopped", "ok"):
+            own = {number: min(max(value, low), high) for number, value in values.items() if states[number] == status}
+            if own:  # a line of nothing that is not cut off has no place, and the layout fails
+                ax.plot([*own], [*own.values()], linestyle="none", zorder=3, clip_on=False, **_MARKERS[status])
+    if 0 in values:
+        ax.axhline(values[0], color="black", linewidth=0.8, linestyle="--", zorder=1.5)
+    if best:
+        steps = [*best, (max(states), best[-1][1])]
+        numbers, heights = zip(*steps, strict=True)
+        ax.plot(numbers, heights, drawstyle="steps-post", color=_BEST, linewidth=1.3, zorder=2)
+    for number in states.keys() - values.keys():
+        bottom = ax.get_xaxis_transform()
+        ax.plot([number], [0.0], linestyle="none", transform=bottom, clip_on=False, **_MARKERS["failed"])
+    ax.yaxis.grid(visible=True)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=4))
+    ax.set_xlim(-1, max(len(states), 1))
+
+
+def _best_so_far(values: Mapping[int, float], guide: Criterion) -> Iterator[tuple[int, float]]:
+    """The trials that were better than all before, with their values."""
+    best = math.nan
+    for number in sorted(values):
+        if guide.better(values[number], best):
+            best = values[number]
+            yield number, best
+
+
+def _range(values: Mapping[int, float], best: Sequence[tuple[int, float]], guide: Criterion) -> tuple[float, float]:
+    """What a panel shows: from the best to where most trials are, and all of the line of the best so far."""
+    ordered = sorted(values.values(), reverse=guide.maximise)
+    inside = [*ordered[: math.ceil(_SHOWN * len(ordered))], *(value for _, value in best)]
+    return min(inside), max(inside)
