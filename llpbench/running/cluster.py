@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,10 @@ class Room(NamedTuple):
     def holds(self, other: Room) -> bool:
         """Whether another has room in this one."""
         return all(mine >= its for mine, its in zip(self, other, strict=True))
+
+    def without(self, other: Room) -> Room:
+        """What another leaves of it."""
+        return Room(*(mine - its for mine, its in zip(self, other, strict=True)))
 
     @staticmethod
     def sum(rooms: Any) -> Room:
@@ -70,12 +74,28 @@ class Order(NamedTuple):
     """when the time budget is over, as `time.time` counts"""
 
 
-class Nodes(NamedTuple):
+@dataclass(frozen=True)
+class Nodes:
     """The machines that there are now."""
 
     rooms: tuple[Room, ...]
-    gpu_megabytes: float
+    gpu_megabytes: float = 0.0
     """memory of the smallest GPU, 0.0 if there is none or it is unknown"""
+
+    @cached_property
+    def total(self) -> Room:
+        """All together."""
+        return Room.sum(self.rooms)
+
+    @cached_property
+    def most_cpus(self) -> float:
+        """Of the largest machine."""
+        return max((each.cpus for each in self.rooms), default=0.0)
+
+    @cached_property
+    def least_megabytes(self) -> float:
+        """Of main memory, of the smallest machine; 0.0 if it is unknown."""
+        return min((each.megabytes for each in self.rooms if each.megabytes), default=0.0)
 
 
 class Started(NamedTuple):

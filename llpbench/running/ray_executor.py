@@ -6,7 +6,6 @@ that asks, starts it again if it died, and alone knows the schedule and the jour
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -66,13 +65,13 @@ class RayExecutor:
         room = Room(self.slots * self._threads, resources.gpus)
         self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
         self._host: Child | None = None
-        self._nodes = Nodes((), 0.0)
+        self._nodes = Nodes(())
         if address is not None:
             try:
                 self._connect()
             except Died as died:
                 raise LLPBenchError(f"Ray ended as it began: {died}. Is the cluster at {address!r} well?") from None
-            self.slots = max(int(Room.sum(self._nodes.rooms).cpus) // self._threads, 1)
+            self.slots = max(int(self._nodes.total.cpus) // self._threads, 1)
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
         for starts in range(1, _MOST_STARTS + 1):
@@ -150,36 +149,36 @@ class RayExecutor:
 
     def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Order | str:
         """The next job for which there is room, if any."""
-        busy = [each.room for each in running.values()]
-
-        def fits(job: Job) -> bool:
-            return Room.sum(self._nodes.rooms).holds(Room.sum([*busy, self._needs(job)]))
-
-        job = schedule.next(fits)
+        free = self._nodes.total.without(Room.sum(each.room for each in running.values()))
+        job = None
+        if not running or free.cpus >= self._least_cpus:  # else no job fits: there may be many to look through
+            job = schedule.next(lambda job: free.holds(self._needs(job)))
         if job is None:
             # with nothing running every job fits, so the schedule is empty and nobody can put a job back
-            return "wait" if busy or schedule.waiting else "finished"
+            return "wait" if running or schedule.waiting else "finished"
         running[trial] = _Running(job, self._needs(job))
         limit = schedule.limit(job)
         return Order(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
+    @property
+    def _least_cpus(self) -> float:
+        """That any job is given."""
+        return min(self._threads, self._nodes.most_cpus)
+
     def _needs(self, job: Job) -> Room:
         """What a job is given: no more than a machine has."""
-        nodes = self._nodes
-        largest = max(nodes.rooms, default=self._setup.room)
-        gpus = max((int(each.gpus) for each in nodes.rooms), default=0)
-        threads = min(self._threads, largest.cpus)
-        memory = self._memory(job, min((each.megabytes for each in nodes.rooms if each.megabytes), default=0.0))
-        if gpus == 0 or job.cell.protocol is None or self._setup.environment.device == "cpu":
-            return Room(largest.cpus if job.alone else threads, 0.0, memory)
-        if job.alone or not nodes.gpu_megabytes:
-            return Room(threads, 1.0, memory)
-        return Room(threads, gpu_share(self._gpu_megabytes(job), nodes.gpu_megabytes), memory)
+        nodes, memory = self._nodes, self._memory(job)
+        if nodes.total.gpus == 0 or job.cell.protocol is None or self._setup.environment.device == "cpu":
+            return Room(nodes.most_cpus if job.alone else self._least_cpus, 0.0, memory)
+        known = nodes.gpu_megabytes and not job.alone
+        share = gpu_share(self._gpu_megabytes(job), nodes.gpu_megabytes) if known else 1.0
+        return Room(self._least_cpus, share, memory)
 
-    def _memory(self, job: Job, least: float) -> float:
-        wanted = self._megabytes(job) or 0.0
-        doublings = max(math.ceil(math.log2(max(wanted, 1.0) / _MEGABYTES)), 0)
-        return min(_MEGABYTES * 2.0**doublings, least)
+    def _memory(self, job: Job) -> float:
+        given = _MEGABYTES
+        while given < (self._megabytes(job) or 0.0):
+            given *= 2
+        return min(given, self._nodes.least_megabytes)
 
 
 def _tell(listener: Listener, running: _Running, outcome: Any) -> None:

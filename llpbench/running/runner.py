@@ -7,6 +7,7 @@ missing. What is made of the journal is not its business.
 from __future__ import annotations
 
 import importlib.util
+import math
 import signal
 import threading
 import time
@@ -43,6 +44,8 @@ _WORTH_NAMING = 0.05
 """of an estimate: the least share of a basis that is named"""
 _LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 10.0
 """when a job is taken to hang, unless somebody says: seconds at least, and times the most that is estimated"""
+_ESTIMATING = 100.0
+"""for how many times as long as an estimate of what remains has taken there is no other"""
 _MOST_ATTEMPTS = 3
 """of a job that was cut short through no fault of its own"""
 
@@ -179,6 +182,8 @@ class _Work:
         self._running: dict[str, tuple[Job, float]] = {}
         self._done: set[str] = set()
         """cells that have run"""
+        self._estimated = -math.inf
+        """when the next estimate of what remains is due"""
 
     @property
     def remaining(self) -> Estimate:
@@ -209,7 +214,7 @@ class _Work:
         for each in follow:
             self._schedule.put(each)
         self._display.found(job, record, sum(len(each.seeds) for each in follow))
-        self._display.estimate(self.remaining.seconds)
+        self._estimate()
 
     def finished(self, job: Job, records: list[Record]) -> None:
         del self._running[job.id]
@@ -223,7 +228,7 @@ class _Work:
             self._schedule.put(Job(job.cell, again, alone=True))
             self._display.say(f"{job}: out of memory beside others, will be tried alone", warning=True)
         self._display.finished(job, [record for record in records if record["seed"] not in again])
-        self._display.estimate(self.remaining.seconds)
+        self._estimate()
 
     def ended(self, job: Job, end: Ended) -> None:
         again = _again(job, end)
@@ -242,6 +247,13 @@ class _Work:
 
     def warned(self, text: str) -> None:
         self._display.say(text, warning=True)
+
+    def _estimate(self) -> None:
+        """Show how much remains, unless that was done just now: with many jobs, it takes longer than some of them."""
+        now = time.monotonic()
+        if now >= self._estimated:
+            self._display.estimate(self.remaining.seconds)
+            self._estimated = now + _ESTIMATING * (time.monotonic() - now)
 
 
 def _again(job: Job, end: Ended) -> Job | None:

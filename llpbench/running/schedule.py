@@ -121,7 +121,8 @@ class Schedule:
         number = sum(end <= _SOON for end in accumulate(length for length, _ in each))
         self._cheap = {job.id for job in jobs[:number]}
         first = max(number, 1)  # even if it is not cheap: the board is not to stay empty for long
-        self._queue = [*jobs[:first], *reversed(jobs[first:])]
+        self._queue = [*jobs[first:], *reversed(jobs[:first])]
+        """the next one last, where it is taken away without moving the others"""
         self.left: list[Job] = []
         """jobs that were not started because they would end too late, or stopped"""
 
@@ -137,7 +138,7 @@ class Schedule:
     @property
     def waiting(self) -> list[Job]:
         """Jobs not yet started."""
-        return list(self._queue)
+        return self._queue[::-1]
 
     def is_cheap(self, job: Job) -> bool:
         """Whether it is one of those that take no longer than seconds together."""
@@ -145,13 +146,15 @@ class Schedule:
 
     def put(self, job: Job) -> None:
         """Add a job at the end."""
-        self._queue.append(job)
+        self._queue.insert(0, job)
 
     def next(self, fits: Callable[[Job], bool] = lambda _: True) -> Job | None:
         """Take the first job for which there is room and time; None if there is none now."""
-        for job in list(self._queue):
+        place = len(self._queue)
+        while (place := place - 1) >= 0:
+            job = self._queue[place]
             if fits(job):
-                self._queue.remove(job)
+                del self._queue[place]
                 if self._deadline.allows(self._at_least(job)):
                     return job
                 self.left.append(job)
