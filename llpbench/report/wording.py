@@ -270,6 +270,7 @@ def range_text(space: Mapping[str, Any]) -> str:
     if "choices" in space:
         text = "|".join(map(str, space["choices"]))
     else:
-        text = f"{space['low']:g}–{space['high']:g}{' log' if space.get('log') else ''}"
+        ends = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in (space["low"], space["high"]))
+        text = f"{'–'.join(ends)}{' log' if space.get('log') else ''}"
     where = " and ".join(f"{name} {'|'.join(map(str, values))}" for name, values in space.get("when", {}).items())
     return f"{text} where {where}" if where else text

@@ -8,6 +8,7 @@ Its own state and logs are thrown away: what a run resumes from is the journal.
 from __future__ import annotations
 
 import contextlib
+import getpass
 import io
 import json
 import logging
@@ -67,8 +68,6 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 """of the machines of a cluster"""
 _LEAST_PENDING = 16
 """trials that may wait for a process, so that machines that join are used at once"""
-_FOLDERS = "llpbench-ray-"
-"""what begins the names of Ray's folders, one for each run"""
 
 
 def main() -> None:
@@ -91,7 +90,7 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    with _cluster(setup), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
+    with _own_folder() as folder, _cluster(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
         luggage = _pack(setup)
         census = _Census(parent)
@@ -102,7 +101,9 @@ def _serve(parent: Parent, setup: Setup) -> None:
         tuner = tune.Tuner(
             tune.with_resources(trial, lambda config: tune.PlacementGroupFactory([config["bundle"]])),
             tune_config=tune.TuneConfig(search_alg=_Jobs(parent, census), num_samples=-1, reuse_actors=True),
-            run_config=tune.RunConfig(name="run", storage_path=folder, verbose=0, callbacks=[_Events(parent)]),
+            run_config=tune.RunConfig(
+                name="run", storage_path=str(folder / "tune"), verbose=0, callbacks=[_Events(parent)]
+            ),
         )
         try:
             tuner.fit()
@@ -249,8 +250,8 @@ def _misfortune(trial: Any) -> Ended:
 
 
 @contextlib.contextmanager
-def _cluster(setup: Setup) -> Iterator[None]:
-    """A silent Ray: of our own on this machine, shut down afterwards with all that it wrote, or one that is there."""
+def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
+    """A silent Ray: of our own on this machine, which writes to a folder, or one that is there."""
     common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if setup.address is not None:
@@ -261,9 +262,7 @@ def _cluster(setup: Setup) -> Iterator[None]:
                     f"no Ray cluster can be joined at {setup.address!r} ({_in_short(error)}). Start one with "
                     "ray start --head, and this on one of its machines."
                 ) from error
-            yield
-            return
-        with _own_folder() as folder:
+        else:
             # Ray puts the folder in which it is started first on its workers' path: there they must find this very
             # package rather than, say, a checkout of another version in which somebody stands
             with contextlib.chdir(Path(llpbench.__file__).resolve().parent.parent):
@@ -278,30 +277,29 @@ def _cluster(setup: Setup) -> Iterator[None]:
                         **common,
                     )
                 except Exception as error:
-                    raise LLPBenchError(
-                        f"Ray could not be started ({_in_short(error)}). Choose --executor inline."
-                    ) from error
-            try:
-                yield
-            finally:
-                ray.shutdown()
+                    told = f"Ray could not be started ({_in_short(error)}). Choose --executor inline."
+                    raise LLPBenchError(told) from error
+        yield
     finally:
         ray.shutdown()
 
 
 @contextlib.contextmanager
 def _own_folder() -> Iterator[Path]:
-    """A folder for Ray's sockets and logs, gone afterwards, with those of processes that were killed before."""
-    base = Path(tempfile.gettempdir())
-    for old in base.glob(f"{_FOLDERS}*"):
-        with contextlib.suppress(Timeout, OSError), FileLock(old / "lock", timeout=0):
-            shutil.rmtree(old, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDERS, dir=base))
+    """A folder for what Ray and Tune write, gone afterwards, with those of processes that were killed before."""
+    base, name = Path(tempfile.gettempdir()), f"llpbench-ray-{getpass.getuser()}"
+    with FileLock(base / f"{name}.lock"):  # nobody takes a folder for a dead one's that is not locked yet
+        for old in base.glob(f"{name}-*"):
+            with contextlib.suppress(Timeout, OSError), FileLock(old / "lock", timeout=0):
+                shutil.rmtree(old, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=base))
+        lock = FileLock(folder / "lock")
+        lock.acquire()
     try:
-        with FileLock(folder / "lock"):
-            yield folder
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
 
 
 def _pack(setup: Setup) -> Luggage | None:

@@ -92,7 +92,10 @@ def main() -> None:
     parent = Parent()
     environment, run = parent.receive()
     if run is None:
-        import llpbench.training.cells  # noqa: F401  (torch, before the first job comes)
+        import pandas  # noqa: F401  (these, before the first job comes)
+        import sklearn.ensemble  # noqa: F401
+
+        import llpbench.training.cells  # noqa: F401
 
     parent.send("ready")
     reported = -_SECONDS_BETWEEN_REPORTS

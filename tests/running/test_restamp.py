@@ -263,6 +263,9 @@ def test_what_is_restamped_is_newer_than_its_copy(out: Path) -> None:
     assert states(out)
 
 
+SUPERSEDED = "0" * 16
+
+
 def test_searches_are_kept_with_the_runs_of_their_methods(tiny_bench: Path, tmp_path: Path) -> None:
     given = make_settings(
         tiny_bench, tmp_path, methods="bag-mean-linear,bag-soft-label-linear", bag_sizes="16", tune="3", seeds="1"
@@ -274,8 +277,8 @@ def test_searches_are_kept_with_the_runs_of_their_methods(tiny_bench: Path, tmp_
         for record in contents.records.values():
             journal.append({**record, "numerics": 0})
         for tuning in contents.tunings.values():
-            older = {**tuning, "finished": "2025-01-01T00:00:00Z", "numerics": -1}
-            older["best"] = {"auc": {**next(iter(tuning["best"].values())), "cell": "superseded"}}
+            older = {**tuning, "finished": "2025-01-01T00:00:00Z", "numerics": 0}
+            older["best"] = {"auc": {**next(iter(tuning["best"].values())), "cell": SUPERSEDED}}
             journal.append_tuning(older)  # type: ignore[arg-type]
             journal.append_tuning({**tuning, "numerics": 0})
     before = read(tmp_path / FILE).tunings
@@ -289,7 +292,7 @@ def test_searches_are_kept_with_the_runs_of_their_methods(tiny_bench: Path, tmp_
     for name, tuning in after.items():
         assert tuning.pop("restamped")["sample"] >= 1
         assert {**tuning, "numerics": 0} == before[name]
-        assert tuning["former"] == ["superseded"]
+        assert tuning["former"] == [SUPERSEDED]
     display = Silent()
     runner.run(given, display)
     assert display.jobs == []
