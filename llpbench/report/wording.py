@@ -270,7 +270,8 @@ def range_text(space: Mapping[str, Any]) -> str:
     if "choices" in space:
         text = "|".join(map(str, space["choices"]))
     else:
-        ends = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in (space["low"], space["high"]))
+        given = (space.get("low", NOTHING), space.get("high", NOTHING))
+        ends = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in given)
         text = f"{'–'.join(ends)}{' log' if space.get('log') else ''}"
     where = " and ".join(f"{name} {'|'.join(map(str, values))}" for name, values in space.get("when", {}).items())
     return f"{text} where {where}" if where else text

@@ -25,6 +25,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration, plural
 from llpbench.running.preliminary import Preliminary, figure
 from llpbench.running.schedule import Job
+from llpbench.training.specification import configuration
 
 _MOST_RUNNING = 12
 """lines of running cells"""
@@ -98,7 +99,7 @@ class PlainDisplay:
 
     def started(self, job: Job) -> None:
         self._since[job.id] = time.monotonic()
-        self.say(f"started {job}")
+        self.say(f"started {title(job)}")
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
         """Nothing: a line for each epoch would be too many."""
@@ -115,14 +116,14 @@ class PlainDisplay:
 
     def _ended(self, job: Job, verdict: str, told: str) -> None:
         took = duration(time.monotonic() - self._since.pop(job.id))
-        self.say(f"{verdict} {job} in {took}, {self._finished}/{self._runs} runs{told and f': {told}'}")
+        self.say(f"{verdict} {title(job)} in {took}, {self._finished}/{self._runs} runs{told and f': {told}'}")
 
 
 @dataclass
 class _Running:
     """A job that is being computed."""
 
-    job: Job
+    title: str
     since: float = field(default_factory=time.monotonic)
     epoch: Epoch | None = None
 
@@ -164,7 +165,7 @@ class LiveDisplay:
         self._console.print(escape(text), style="yellow" if warning else "")
 
     def started(self, job: Job) -> None:
-        self._running[job.id] = _Running(job)
+        self._running[job.id] = _Running(title(job))
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
         self._running[job.id].epoch = epoch
@@ -176,7 +177,7 @@ class LiveDisplay:
         verdict, reason = in_short(records)
         if reason:
             self._failed += sum(record["status"] != "ok" for record in records)
-            self._console.print(f"[red]{verdict}[/] {escape(str(job))}: {escape(reason)}")
+            self._console.print(f"[red]{verdict}[/] {escape(title(job))}: {escape(reason)}")
 
     def found(self, job: Job, record: TuningRecord, more: int) -> None:
         self._running.pop(job.id)
@@ -185,7 +186,7 @@ class LiveDisplay:
         self._board.add_searches([record])
         if record["status"] != "ok":
             self._failed += 1
-            self._console.print(f"[red]{record['status']}[/] {escape(str(job))}: {escape(record['reason'])}")
+            self._console.print(f"[red]{record['status']}[/] {escape(title(job))}: {escape(record['reason'])}")
 
     def _render(self) -> RenderableType:
         if not self._runs:
@@ -217,12 +218,18 @@ class LiveDisplay:
         for one in running:
             epoch = one.epoch
             table.add_row(
-                Text(str(one.job)),
+                Text(one.title),
                 Text("" if epoch is None else f"epoch {epoch.epoch + 1}/{epoch.epochs}", style="dim"),
                 Text("" if epoch is None else f"{epoch.criterion} {epoch.value:.3f}", style="dim"),
                 Text(duration(time.monotonic() - one.since), style="dim"),
             )
         return table
+
+
+def title(job: Job) -> str:
+    """`dllp mlp on adult ordered 256 (3 seeds), hidden=128`: what differs from the defaults comes last."""
+    differs = configuration(job.cell) if job.cell.params else ""
+    return f"{job}, {differs}" if differs else str(job)
 
 
 def gain(record: TuningRecord) -> str:

@@ -8,7 +8,6 @@ Its own state and logs are thrown away: what a run resumes from is the journal.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import io
 import json
 import logging
@@ -66,6 +65,8 @@ _OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only where machines 
 _SECONDS_BETWEEN_REPORTS = 0.5
 _SECONDS_BETWEEN_COUNTS = 2.0
 """of the machines of a cluster"""
+_LONGEST_FOLDER = 20
+"""characters of the folder for temporary files: paths of Ray's sockets have 80 more, and a system allows 107"""
 _LEAST_PENDING = 16
 """trials that may wait for a process, so that machines that join are used at once"""
 
@@ -287,7 +288,9 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _own_folder() -> Iterator[Path]:
     """A folder for what Ray and Tune write, gone afterwards, with those of processes that were killed before."""
-    base, name = Path(tempfile.gettempdir()), f"llpbench-ray-{getpass.getuser()}"
+    base, name = Path(tempfile.gettempdir()), f"llpbench-{os.getuid() if hasattr(os, 'getuid') else 'ray'}"
+    if len(str(base)) > _LONGEST_FOLDER and Path("/tmp").is_dir():
+        base = Path("/tmp")
     with FileLock(base / f"{name}.lock"):  # nobody takes a folder for a dead one's that is not locked yet
         for old in base.glob(f"{name}-*"):
             with contextlib.suppress(Timeout, OSError), FileLock(old / "lock", timeout=0):

@@ -28,7 +28,7 @@ from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import comparison
-from llpbench.running.display import Display
+from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
 from llpbench.running.executors import Debug, Executor, failed, tell
 from llpbench.running.inline import HeadStart, Inline
@@ -226,7 +226,7 @@ class _Work:
         again = tuple(record["seed"] for record in records if crowded and record["status"] == "out-of-memory")
         if again:
             self._schedule.put(Job(job.cell, again, alone=True))
-            self._display.say(f"{job}: out of memory beside others, will be tried alone", warning=True)
+            self._display.say(f"{title(job)}: out of memory beside others, will be tried alone", warning=True)
         self._display.finished(job, [record for record in records if record["seed"] not in again])
         self._estimate()
 
@@ -241,7 +241,7 @@ class _Work:
         else:
             self._schedule.put(again)
             how = " alone" if again.alone and not job.alone else ""
-            self.warned(f"{job}: {end.reason}; it will be tried once more{how}")
+            self.warned(f"{title(job)}: {end.reason}; it will be tried once more{how}")
         del self._running[job.id]
         self._display.finished(job, [])
 

@@ -42,12 +42,7 @@ class Job:
         return self.cell.id if self.tuning is None else self.tuning.id
 
     def __str__(self) -> str:
-        """`dllp mlp on adult ordered 256 (3 seeds), hidden=128`: what differs from the defaults comes last."""
-        from llpbench.training.specification import configuration  # torch
-
-        what = self.tuning or f"{self.cell} ({plural(len(self.seeds), 'seed')})"
-        differs = configuration(self.cell)
-        return f"{what}, {differs}" if differs else str(what)
+        return str(self.tuning or f"{self.cell} ({plural(len(self.seeds), 'seed')})")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from llpbench.core.record import Status
 from llpbench.core.text import duration
 from llpbench.running import display as progress
 from llpbench.running import runner
-from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display
+from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display, title
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 
@@ -45,7 +45,7 @@ def test_only_a_terminal_gets_a_live_display(
 
 def test_a_job_says_what_differs_from_the_default(tiny_bench: Path, tmp_path: Path) -> None:  # noqa: ARG001
     job = Job(make_cell("quick-a", "tiny", bag_size=8, params={"seconds": 0.12345}), (0, 1, 2))
-    assert str(job) == "quick-a on tiny ordered 8 (3 seeds), seconds=0.1235"
+    assert title(job) == "quick-a on tiny ordered 8 (3 seeds), seconds=0.1235"
     assert str(replace(job, cell=make_cell("quick-a", "tiny", bag_size=8))) == "quick-a on tiny ordered 8 (3 seeds)"
 
 
