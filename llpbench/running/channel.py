@@ -13,12 +13,9 @@ import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import IO, Any
-
-from llpbench.core.text import one_line
 
 _SECONDS_TO_END = 15.0
 """that a child asked to end may take before it is killed"""
@@ -39,15 +36,14 @@ class Child:
     def __init__(self, module: str, folder: Path | None = None, *, quiet: bool = False) -> None:
         """Start `main` of a module, in a folder. It imports from where this process does, wherever it is started.
 
-        `quiet`: what it writes to standard error is not shown, but kept for `last_words`.
+        `quiet`: what it writes to standard error is not shown.
         """
-        self._errors = tempfile.TemporaryFile() if quiet else None  # noqa: SIM115  (it is open as long as the child)
         places = (os.path.abspath(place or os.curdir) for place in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"from {module} import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=subprocess.DEVNULL if quiet else None,
             cwd=folder,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places))},
             start_new_session=True,
@@ -74,16 +70,6 @@ class Child:
             self._inbox.put(value)
             raise value
         return value
-
-    @property
-    def last_words(self) -> str:
-        """The last line that it wrote to standard error, if it was to be quiet; "" if there is none."""
-        if self._errors is None:
-            return ""
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(size - 2000, 0))
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return one_line(lines[-1]) if lines else ""
 
     def end(self, *, gently: bool = False) -> None:
         """End it, with what it has started; `gently`: it is asked to first, by SIGTERM."""

@@ -6,6 +6,7 @@ that asks, starts it again if it died, and alone knows the schedule and the jour
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from llpbench.running.schedule import Ended, Job, Schedule
 
 _MOST_STARTS = 4
 """of Ray in one run"""
-_PATIENCE = 60.0
+_PATIENCE = 15.0
 """seconds after the end of the time budget in which Ray may still report"""
 _MEGABYTES = 1024.0
 """of main memory that a job is given at least: what it wants is rounded up to a power of two times as much, so that
@@ -66,9 +67,11 @@ class RayExecutor:
         self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
         self._host: Child | None = None
         self._nodes = Nodes(())
+        self._lived = False
+        """whether Ray has been up in this run"""
         if address is not None:
             try:
-                self._connect()
+                self._connect(math.inf)
             except Died as died:
                 raise LLPBenchError(f"Ray ended as it began: {died}. Is the cluster at {address!r} well?") from None
             self.slots = max(int(self._nodes.total.cpus) // self._threads, 1)
@@ -78,42 +81,40 @@ class RayExecutor:
             running: dict[str, _Running] = {}
             try:
                 if self._host is None:
-                    self._connect()
+                    self._connect(schedule.seconds_left)
                 self._serve(running, schedule, listener)
                 return
+            except TimeoutError:  # the time budget is over, and Ray still starts, or hangs
+                for each in running.values():
+                    _tell(listener, each, Ended("stopped"))
+                schedule.next()  # leaves what is waiting
+                return
             except Died as died:
-                told = f"Ray died (exit code {died.code})"
+                told = f"Ray died ({died})"
                 if starts == _MOST_STARTS:
                     raise LLPBenchError(
                         f"{told}, {_MOST_STARTS} times. What is finished is safe; choose --executor inline."
                     ) from None
                 listener.warned(f"{told}. It is started again, and so is what ran: {plural(len(running), 'job')}")
                 for each in running.values():
-                    _tell(listener, each, Ended("lost", "Ray died"))
+                    _tell(listener, each, Ended("interrupted", "Ray died"))
             finally:
                 self._disconnect()
 
-    def _connect(self) -> None:
-        """Start Ray's process and hear what it finds. Raises `LLPBenchError`, and `Died`."""
+    def _connect(self, seconds: float) -> None:
+        """Start Ray's process and hear what it finds. Raises `LLPBenchError`, `Died`, and `TimeoutError`."""
         self._host = Child("llpbench.running.ray_host", quiet=True)
         try:
             self._host.send(self._setup)
-            found = self._receive(None)
+            found = self._host.receive(seconds)
             if isinstance(found, Broken):
+                if self._lived:  # it can be had, and is being disturbed
+                    raise Died(1, found.reason)
                 raise LLPBenchError(found.reason)
-            self._nodes = found
         except BaseException:
             self._disconnect()
             raise
-
-    def _receive(self, seconds: float | None) -> Any:
-        """What Ray's process sends. Raises `Died` with its last words, and `TimeoutError`."""
-        assert self._host is not None
-        try:
-            return self._host.receive(seconds)
-        except Died as died:
-            words = self._host.last_words
-            raise Died(died.code, f"exit code {died.code}{words and f': {words}'}") from None
+        self._nodes, self._lived = found, True
 
     def _disconnect(self) -> None:
         if self._host is not None:
@@ -121,18 +122,12 @@ class RayExecutor:
             self._host = None
 
     def _serve(self, running: dict[str, _Running], schedule: Schedule, listener: Listener) -> None:
-        """Answer Ray's process until all is done; `running`: by trial. Raises `LLPBenchError`, and `Died`."""
+        """Answer Ray's process until all is done; `running`: by trial. Raises as `_connect`."""
         assert self._host is not None
         while True:
-            try:
-                message = self._receive(schedule.seconds_left + _PATIENCE)
-            except TimeoutError:  # it hangs
-                for each in running.values():
-                    _tell(listener, each, Ended("stopped"))
-                return
-            match message:
-                case Nodes():
-                    self._nodes = message
+            match self._host.receive(schedule.seconds_left + _PATIENCE):
+                case Nodes() as nodes:
+                    self._nodes = nodes
                 case Asked(trial):
                     self._host.send(self._answer(trial, running, schedule))
                 case Started(trial):

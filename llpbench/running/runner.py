@@ -260,6 +260,8 @@ def _again(job: Job, end: Ended) -> Job | None:
     """The job as it is to be tried once more; None if its end is its own fault, or it was tried often enough."""
     if end.how == "killed" and not job.alone:
         return replace(job, alone=True)
+    if end.how == "interrupted":
+        return job
     if end.how == "lost" and job.attempt < _MOST_ATTEMPTS:
         return replace(job, attempt=job.attempt + 1)
     return None

@@ -49,9 +49,9 @@ class Job:
 class Ended:
     """How a job has ended that has made nothing."""
 
-    how: Literal["failed", "timed-out", "killed", "lost", "stopped", "unfit"]
-    """`killed`: by somebody else, or for want of memory; `lost`: with the machine or the cluster that it ran on;
-    `stopped`: since the time budget is over; `unfit`: the machine cannot do any"""
+    how: Literal["failed", "timed-out", "killed", "lost", "interrupted", "stopped", "unfit"]
+    """`killed`: by somebody else, or for want of memory; `lost`: with the machine that it ran on; `interrupted`: as Ray
+    died, which is started again; `stopped`: since the time budget is over; `unfit`: the machine cannot do any"""
     reason: str = ""
 
 
