@@ -15,7 +15,7 @@ from typing import Any
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import plural
+from llpbench.core.text import duration, plural
 from llpbench.running.channel import Child, Died
 from llpbench.running.cluster import Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
 from llpbench.running.executors import Listener, RunCell, tell
@@ -24,6 +24,8 @@ from llpbench.running.schedule import Ended, Job, Schedule
 
 _MOST_STARTS = 4
 """of Ray in one run"""
+_STARTING = 180.0
+"""seconds that Ray may take to start"""
 _PATIENCE = 15.0
 """seconds after the end of the time budget in which Ray may still report"""
 _MEGABYTES = 1024.0
@@ -106,7 +108,15 @@ class RayExecutor:
         self._host = Child("llpbench.running.ray_host", quiet=True)
         try:
             self._host.send(self._setup)
-            found = self._host.receive(seconds)
+            try:
+                found = self._host.receive(min(seconds, _STARTING))
+            except TimeoutError:
+                if seconds <= _STARTING:
+                    raise
+                told = (
+                    f"Ray has not started within {duration(_STARTING)}. What is finished is safe; is the cluster well?"
+                )
+                raise LLPBenchError(told) from None
             if isinstance(found, Broken):
                 if self._lived:  # it can be had, and is being disturbed
                     raise Died(1, found.reason)

@@ -27,7 +27,7 @@ from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Job
 from llpbench.training import device
 
-KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "2"))
+KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
 """how often the test of SIGKILL kills"""
 
 
