@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,6 +39,15 @@ def scripted(
         raise SystemExit(7)
     if cell.bag_size == 23:
         time.sleep(99)
+    if cell.bag_size == 24:
+        raise KeyboardInterrupt("by hand")
+    if cell.bag_size == 25 and os.fork() == 0:  # and the copy goes on here
+        return [make_record(cell, seed, "failed") for seed in seeds]
+    if cell.bag_size == 26:
+        threading.Thread(target=time.sleep, args=(99,)).start()
+        os.closerange(3, 99)
+    if cell.bag_size == 27:
+        threading.Thread(target=time.sleep, args=(99,)).start()
     assert on_epoch is not None
     on_epoch(Epoch(epoch=7, epochs=9, criterion="auc", value=float("nan"), members=len(seeds)))
     return [make_record(cell, seed) for seed in seeds]

@@ -205,7 +205,7 @@ def load_plugin(path: str | Path) -> None:
     except LLPBenchError:
         del sys.modules[name]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
     _loaded_plugins.add(str(path))
@@ -221,7 +221,7 @@ def load_entry_points() -> None:
             importlib.import_module(point.module)
         except LLPBenchError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise LLPBenchError(
                 f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {one_line(error)}. "
                 "Mend or uninstall it."

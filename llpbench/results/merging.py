@@ -105,6 +105,7 @@ def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
         raise LLPBenchError(
             f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
         )
+    merge(journals)  # what cannot be read is to leave nothing behind
     with Journal(folder):
         merged = merge(journals)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)

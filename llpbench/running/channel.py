@@ -19,6 +19,8 @@ from typing import IO, Any
 
 _SECONDS_TO_END = 15.0
 """that a child asked to end may take before it is killed"""
+_SECONDS_TO_EXIT = 5.0
+"""that a child may take which has closed its end of the channel"""
 
 
 class Died(Exception):  # noqa: N818  (an end, no error of ours)
@@ -89,7 +91,12 @@ class Child:
         assert self._process.stdout is not None
         for value in _values(self._process.stdout):
             self._inbox.put(value)
-        self._inbox.put(Died(self._process.wait()))
+        try:
+            code = self._process.wait(_SECONDS_TO_EXIT)
+        except subprocess.TimeoutExpired:  # it cannot be heard any more, and stays
+            _kill_group(self._process.pid)
+            code = 1
+        self._inbox.put(Died(code))
 
 
 class Parent:

@@ -6,7 +6,6 @@ that asks, starts it again if it died, and alone knows the schedule and the jour
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ _MOST_STARTS = 4
 """of Ray in one run"""
 _STARTING = 180.0
 """seconds that Ray may take to start"""
+_JOINING = 60.0
+"""seconds that a cluster may take to answer"""
 _PATIENCE = 15.0
 """seconds after the end of the time budget in which Ray may still report"""
 _MEGABYTES = 1024.0
@@ -73,7 +74,12 @@ class RayExecutor:
         """whether Ray has been up in this run"""
         if address is not None:
             try:
-                self._connect(math.inf)
+                self._connect(_JOINING)
+            except TimeoutError:
+                told = f"no Ray cluster can be joined at {address!r}: no answer within {duration(_JOINING)}."
+                raise LLPBenchError(
+                    f"{told} Start one with ray start --head, and this on one of its machines."
+                ) from None
             except Died as died:
                 raise LLPBenchError(f"Ray ended as it began: {died}. Is the cluster at {address!r} well?") from None
             self.slots = max(int(self._nodes.total.cpus) // self._threads, 1)

@@ -34,7 +34,7 @@ from llpbench.running.executors import Debug, Executor, failed, tell
 from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
-from llpbench.running.resources import Resources, available
+from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import PRETRAINED, Settings
 
@@ -365,7 +365,10 @@ def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) ->
 
 
 def _require_device(settings: Settings) -> None:
-    """Raise here for a device or precision that is not to be had, rather than in every cell."""
+    """Raise here for a device, precision or threads that are not to be had, rather than in every cell."""
+    cpus = usable_cpus()
+    if settings.threads > cpus and settings.ray_address is None:
+        raise LLPBenchError(f"--threads {settings.threads} is more than the CPU cores of this machine: {cpus}.")
     from llpbench.training.device import pick_device, pick_precision  # torch
 
     pick_precision(settings.precision, pick_device(settings.device))
@@ -373,7 +376,10 @@ def _require_device(settings: Settings) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Turn SIGTERM, too, into `KeyboardInterrupt`, and hear SIGINT even where a shell has it ignored."""
+    """Turn SIGTERM, too, into `KeyboardInterrupt`, and hear SIGINT even where a shell has it ignored.
+
+    A terminal that is closed (SIGHUP) is the same, unless somebody has it ignored, as nohup does.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
@@ -381,7 +387,10 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # where Python cannot set handlers
         yield
         return
-    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heard.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:

@@ -261,6 +261,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         )
     if settings.ray_address is not None and settings.executor not in ("auto", "ray"):
         raise LLPBenchError(f"--ray-address and --executor {settings.executor} do not go together. Leave one out.")
+    if settings.cell_timeout is not None and settings.executor == "debug":
+        raise LLPBenchError("--cell-timeout and --executor debug do not go together: nothing ends a cell there.")
     if settings.keep_stale and "stale" in settings.retry:
         raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
     return settings

@@ -7,6 +7,7 @@ alone, and it can be ended at any moment.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from pathlib import Path
 
 from llpbench.core import memory
 from llpbench.core.cell import Environment, Epoch
+from llpbench.core.text import one_line
 from llpbench.running.channel import Child, Died, Parent
-from llpbench.running.executors import Outcome, RunCell, do
+from llpbench.running.executors import Outcome, RunCell, do, failed
 from llpbench.running.schedule import Ended, Job, Limit
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -106,7 +108,15 @@ def main() -> None:
             reported = time.monotonic()
             parent.send(epoch)
 
+    process = os.getpid()
     while True:
-        parent.send(do(parent.receive(), environment, report, run))
+        job = parent.receive()
+        try:
+            made = do(job, environment, report, run)
+        except BaseException as error:  # whatever a method's code raises, to end the process it takes more
+            made = failed(job, one_line(error))
+        if os.getpid() != process:  # a copy that a method's code has made, and that came back from it
+            os._exit(1)
+        parent.send(made)
         gc.collect()  # while the driver writes it down
         memory.give_back()

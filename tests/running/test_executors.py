@@ -104,6 +104,22 @@ def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
     assert [job.cell.bag_size for job in schedule.left] == [6]
 
 
+def test_no_code_of_a_job_keeps_its_process_from_the_next_job(tmp_path: Path) -> None:
+    schedule = Schedule(scripted_jobs(24, 25, 26, 27, 5), lambda _: 1.0, timeout=lambda _: 30.0)
+    diary = Diary(schedule)
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    assert diary.lines[:-3] == [
+        *("started 24", "finished 24"),
+        *("started 25", "epoch 25 7 nan", "finished 25"),
+        *("started 26", "failed 26: its code ended the process (exit code 1)"),
+        *("started 27", "epoch 27 7 nan", "finished 27"),
+    ]
+    assert diary.lines[-3:] == ["started 5", "epoch 5 7 nan", "finished 5"]
+    found = reasons(diary.records)
+    assert found[scripted_jobs(24)[0].cell.run_id(0)] == "failed: KeyboardInterrupt: by hand"
+    assert [record["status"] for record in diary.records] == ["failed"] * 2 + ["ok"] * 6
+
+
 def children() -> set[str]:
     """Processes that this one has started and that are alive."""
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())

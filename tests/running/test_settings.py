@@ -216,6 +216,7 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"precision": "float16"}, "--precision must be float32 or bfloat16, however: float16"),
         ({"executor": "slurm"}, "--executor must be auto or inline or ray or debug, however: slurm"),
         ({"ray-address": "auto", "executor": "inline"}, "--ray-address and --executor inline do not go together"),
+        ({"cell-timeout": "9s", "executor": "debug"}, "--cell-timeout and --executor debug do not go together"),
         ({"cell-timeout": "soon"}, "--cell-timeout must be a time"),
         ({"retry": "some"}, "--retry must be all, or one or more of failed, stale, done, however: some"),
         ({"retry": "all", "keep-stale": True}, "--keep-stale and --retry failed,stale,done do not go together"),
