@@ -94,7 +94,7 @@ for kind in ("method", "bagging"):
     assert methods
     assert baggings
     plugins = [part for file in files for part in ("--plugin", file)]
-    quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=inline", "--out=out"]
+    quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=debug", "--out=out"]
     run(folder, "-m", "llpbench", "run", *plugins, "--methods", methods, "--baggings", f"ordered,{baggings}", *quick)
 
 

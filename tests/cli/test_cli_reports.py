@@ -29,7 +29,7 @@ def test_studies_are_listed(llpbench: LLPBench) -> None:
 
 def test_a_study_is_run_and_its_table_shown_beside_the_paper(llpbench: LLPBench, tmp_path: Path) -> None:
     words = "run --study fine-grained --methods supervised,dllp --encoders mlp --datasets adult --bag-sizes 1024"
-    words += " --seeds 1 --epochs 1 --executor inline --out"
+    words += " --seeds 1 --epochs 1 --executor debug --out"
     done = llpbench(*words.split(), str(tmp_path))
     assert done.code == 0
     assert "Fine-grained results: ordered · bags of 1024 · encoder mlp · at most 1 epochs" in done.out

@@ -22,9 +22,9 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
-from llpbench.running.executors import Debug
+from llpbench.running.executors import Debug, Listener, Outcome, tell
 from llpbench.running.runner import RunSummary
-from llpbench.running.schedule import Job
+from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.training import device
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
@@ -273,17 +273,52 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
 
 
 def test_a_run_outlives_its_cells_and_says_what_became_of_them(tiny_bench: Path, tmp_path: Path) -> None:
-    given = {"seeds": "1", "bag_sizes": "8", "executor": "inline"}
-    run(tiny_bench, tmp_path, methods="fatal,quick-a", **given)
-    outcome, display = run(tiny_bench, tmp_path, methods="fatal,quick-a,endless", cell_timeout="3s", **given)
+    given = {"seeds": "1", "bag_sizes": "8", "executor": "inline", "methods": "fatal,quick-a"}
+    outcome, _ = run(tiny_bench, tmp_path, **given)
     told = {record["spec"]["method"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
-    assert told == {
-        "fatal": ("failed", "its code ended the process (exit code 1)"),
-        "endless": ("timed-out", "took longer than 3 s. Give it more by --cell-timeout."),
-        "quick-a": ("ok", ""),
-    }
+    assert told == {"fatal": ("failed", "its code ended the process (exit code 1)"), "quick-a": ("ok", "")}
     assert outcome.incomplete
-    assert display.jobs == ["endless on tiny ordered 8 (1 seed)"], "what failed is tried again only if asked for"
+    _, display = run(tiny_bench, tmp_path, **given)
+    assert display.jobs == [], "what failed is tried again only if asked for"
+
+
+def test_what_becomes_of_jobs_that_made_nothing(
+    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = {
+        8: [Ended("killed", "by somebody")],
+        16: [Ended("killed", "by somebody")] * 2,
+        32: [Ended("lost", "with its machine")] * 2,
+        33: [Ended("lost", "with its machine")] * 3,
+        34: [Ended("interrupted", "Ray died")] * 9,
+        35: [Ended("timed-out", "too long")],
+        36: [Ended("stopped")],
+    }
+    tried: list[tuple[int, bool, int]] = []
+
+    class Unlucky(Debug):
+        def run(self, schedule: Schedule, listener: Listener) -> None:
+            while (job := schedule.next()) is not None:
+                size = job.cell.bag_size
+                tried.append((size, job.alone, job.attempt))
+                listener.started(job)
+                made: Outcome = [make_record(job.cell, seed) for seed in job.seeds]
+                tell(listener, job, ends[size].pop() if ends[size] else made)
+
+    monkeypatch.setattr(runner, "choose", lambda settings, *_: (Unlucky(settings.environment), ""))
+    sizes = ",".join(map(str, ends))
+    outcome, display = run(tiny_bench, tmp_path, methods="quick-a", seeds="2", bag_sizes=sizes)
+    found = {record["spec"]["bag_size"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
+    assert found == {
+        **dict.fromkeys((8, 32, 34), ("ok", "")),
+        16: ("failed", "by somebody"),
+        33: ("failed", "with its machine"),
+        35: ("timed-out", "too long"),
+    }
+    assert [each for each in tried if each[0] == 8] == [(8, False, 1), (8, True, 1)]
+    assert [each for each in tried if each[0] == 33] == [(33, False, 1), (33, False, 2), (33, False, 3)]
+    assert outcome.left == 2
+    assert "quick-a on tiny ordered 8 (2 seeds): by somebody; it will be tried once more alone" in display.said
 
 
 def test_the_end_of_the_time_budget_ends_what_runs(tiny_bench: Path, tmp_path: Path) -> None:
@@ -292,23 +327,6 @@ def test_the_end_of_the_time_budget_ends_what_runs(tiny_bench: Path, tmp_path: P
     assert journal(tmp_path) == []
     assert (outcome.left, outcome.incomplete) == (1, False)
     assert display.said[-1] == "time is up: 1 run left. Run the same command again to go on."
-
-
-def test_a_cell_whose_process_is_killed_is_tried_once_more(
-    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
-) -> None:
-    out = tmp_path / "out"
-    process = start([*arguments(plugin, out, *SLOWLY), "--executor", "inline"])
-    while process.poll() is None and not journal(out):
-        time.sleep(0.01)
-    (worker,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(worker), signal.SIGKILL)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert (
-        errors.count("its process was killed (SIGKILL; for want of memory, perhaps); it will be tried once more") == 1
-    )
-    assert timeless(journal(out)) == undisturbed
 
 
 def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(

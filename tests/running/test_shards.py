@@ -71,7 +71,7 @@ def test_the_merge_that_is_told_is_one_for_a_shell_and_writes_what_was_tuned(
     tiny_bench: Path, tmp_path: Path, llpbench: LLPBench
 ) -> None:
     out = tmp_path / "some where's"
-    words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "3", "--executor", "inline"]
+    words = ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune", "3", "--executor", "debug"]
     for part in ("1/2", "2/2"):
         done = llpbench(*arguments(tiny_bench, out, *words, "--shard", part))
         assert done.code == 0

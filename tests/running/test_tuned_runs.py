@@ -149,7 +149,7 @@ def test_what_cannot_be_searched_is_one_clear_line(
 def test_the_command_shows_what_was_found_and_writes_what_config_reads(
     llpbench: LLPBench, plugin: Path, tmp_path: Path
 ) -> None:
-    common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "inline")
+    common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug")
     words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
     planned = llpbench("plan", "--tune", "7", *words)
     assert "1 tuning to do, whose choices are run then" in planned.out
