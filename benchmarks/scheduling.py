@@ -66,6 +66,8 @@ def jobs_of(number: int) -> list[Job]:
 
 def through_ray(number: int, slots: int) -> None:
     """Time no-op cells on a Ray of our own."""
+    from benchmarks.scheduling import nothing  # as other processes find it, rather than in `__main__`
+
     schedule, counter = Schedule(jobs_of(number), lambda _: 1.0), Counter()
     before = memory.peak_mb() or 0.0
     begin = time.perf_counter()
