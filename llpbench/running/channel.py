@@ -60,7 +60,7 @@ class Child:
             pickle.dump(value, self._process.stdin)
             self._process.stdin.flush()
         except OSError:
-            raise Died(self._process.wait()) from None
+            raise Died(self._exit_code()) from None
 
     def receive(self, seconds: float | None = None) -> Any:
         """The next value that it sends; raises `Died`, and `TimeoutError` if there is none in so many seconds."""
@@ -89,14 +89,19 @@ class Child:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for value in _values(self._process.stdout):
-            self._inbox.put(value)
         try:
-            code = self._process.wait(_SECONDS_TO_EXIT)
-        except subprocess.TimeoutExpired:  # it cannot be heard any more, and stays
+            for value in _values(self._process.stdout):
+                self._inbox.put(value)
+        finally:
+            self._inbox.put(Died(self._exit_code()))
+
+    def _exit_code(self) -> int:
+        """Of a child that has closed the channel, and is killed if it stays nevertheless."""
+        try:
+            return self._process.wait(_SECONDS_TO_EXIT)
+        except subprocess.TimeoutExpired:
             _kill_group(self._process.pid)
-            code = 1
-        self._inbox.put(Died(code))
+            return 1
 
 
 class Parent:

@@ -8,7 +8,6 @@ Its own state and logs are thrown away: what a run resumes from is the journal.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import logging
 import math
@@ -77,8 +76,7 @@ def main() -> None:
     setup: Setup = parent.receive()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # where Ray tells the death of a worker, in a long paragraph
-            _serve(parent, setup)
+        _serve(parent, setup)
     except KeyboardInterrupt:
         return
     except Exception as error:
@@ -109,8 +107,8 @@ def _serve(parent: Parent, setup: Setup) -> None:
         try:
             tuner.fit()
         finally:
-            if setup.address is not None:
-                _unpacked_remove(luggage)
+            if luggage is not None:
+                _remove_unpacked(luggage)
 
 
 class _Census:
@@ -314,10 +312,8 @@ def _pack(setup: Setup) -> Luggage | None:
     return Luggage(f"llpbench-{uuid.uuid4().hex[:12]}", software(), plugins, tables)
 
 
-def _unpacked_remove(luggage: Luggage | None) -> None:
+def _remove_unpacked(luggage: Luggage) -> None:
     """Remove what was unpacked on the machines that are still there."""
-    if luggage is None:
-        return
     where = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _alive()]
     ray.wait(
         [_remove.options(scheduling_strategy=one).remote(luggage.folder.name) for one in where],

@@ -368,7 +368,7 @@ def _require_device(settings: Settings) -> None:
     """Raise here for a device, precision or threads that are not to be had, rather than in every cell."""
     cpus = usable_cpus()
     if settings.threads > cpus and settings.ray_address is None:
-        raise LLPBenchError(f"--threads {settings.threads} is more than the CPU cores of this machine: {cpus}.")
+        raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
     from llpbench.training.device import pick_device, pick_precision  # torch
 
     pick_precision(settings.precision, pick_device(settings.device))
