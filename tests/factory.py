@@ -56,7 +56,7 @@ def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float
         times={"total": seconds},
         memory_mb=100.0,
         members=1,
-        bags={"number": 20, "sizes": [cell.bag_size or 5] * 3, "validation": 3, "test": 3, "histograms": HISTOGRAMS},
+        bags={"number": 20, "sizes": [cell.bag_size or 5] * 3, "validation": 20, "test": 3, "histograms": HISTOGRAMS},
         data={
             "fingerprint": f"table of {cell.dataset}",
             "manifest": f"{cell.dataset} {cell.bagging} {cell.bag_size} {seed}",

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from llpbench.core.text import plural, slug
 from llpbench.report import wording as words
-from llpbench.report.boards import Board, Column, Row, Score
+from llpbench.report.boards import FEW_BAGS, Board, Column, Row, Score
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
-from llpbench.report.standings import Standing, Standings
-
-if TYPE_CHECKING:
-    pass
+from llpbench.report.standings import AgainstFloor, Gap, Standing, Standings
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """what the files of a criterion's boards are called"""
+GAP = ("percent", "low", "high", "columns")
+"""the parts of a field that says how much of a gap is closed"""
 ELSEWHERE = ("mean rank", "gap closed", "wins")
 """columns of the overall table that have no room beside all scores"""
 OVERALL = "-overall"
@@ -57,15 +55,15 @@ def board_tables(board: Board, name: str) -> list[ReportTable]:
 def overall(board: Board, name: str) -> ReportTable:
     """Where every row stands over all columns."""
     found = Standings(board)
-    columns = len({column for column, _ in found.runs})
     numbers = (
         Heading("rank"),
         *row_headings(board),
         Heading("mean AUC", SCORE),
         Heading("95 % of rank", ("low", "high")),
         Heading("tie", numeric=False),
+        Heading("against floor", ("points", "low", "high", "ahead", "of")),
         Heading("mean rank"),
-        Heading("gap closed"),
+        Heading("gap closed", GAP),
         Heading("wins"),
         Heading("coverage", ("done", "failed", "expected", "stale")),
     )
@@ -76,7 +74,12 @@ def overall(board: Board, name: str) -> ReportTable:
     return ReportTable(
         name=f"{name}{OVERALL}",
         title=f"{words.title(board)}: over all columns",
-        caption=caption_of(board, words.OVERALL.format(columns=plural(columns, "column"), runs=len(found.runs))),
+        caption=caption_of(
+            board,
+            words.datasets_text(len(found.datasets)),
+            words.OVERALL.format(columns=plural(len(found.columns), "column"), runs=len(found.runs)),
+            words.validation_text(board, board.columns),
+        ),
         headings=numbers,
         rows=tuple(rows),
         notes={
@@ -98,7 +101,7 @@ def whole(board: Board, overall: ReportTable) -> ReportTable:
         overall,
         headings=(
             *(overall.headings[n] for n in kept),
-            *(Heading(column.title, SCORE) for column in board.columns),
+            *(Heading(column.heading, SCORE) for column in board.columns),
         ),
         rows=tuple(
             (
@@ -121,15 +124,47 @@ def _standing(standing: Standing) -> tuple[Field, ...]:
     return (
         overall,
         Field(shown, {"low": low, "high": high}),
-        text(standing.group or words.NOTHING),
+        text(standing.letters or words.NOTHING),
+        _against_floor(standing.floor),
         number(standing.mean_rank, 1),
-        number(standing.gap_closed, 0),
+        gap_field(standing.gap),
         number(standing.wins, 0),
         Field(
             (f"{standing.done}/{standing.expected}", *(f"{number} {what}" for what, number in lacks.items() if number)),
             {"done": standing.done, "expected": standing.expected, **lacks},
         ),
     )
+
+
+def _against_floor(found: AgainstFloor | None) -> Field:
+    if found is None:
+        return Field((words.NOTHING,))
+    low, high = found.interval or (None, None)
+    return Field(
+        (words.interval_text(found.mean, found.interval, sign="+"), f"ahead in {found.ahead}/{found.columns}"),
+        {
+            "points": _short(found.mean),
+            "low": _short(low),
+            "high": _short(high),
+            "ahead": found.ahead,
+            "of": found.columns,
+        },
+    )
+
+
+def gap_field(found: Gap | None) -> Field:
+    """How much of a gap is closed, with the parts `GAP`."""
+    if found is None:
+        return Field((words.NOTHING,))
+    low, high = found.interval or (None, None)
+    return Field(
+        (words.interval_text(found.percent, found.interval, digits=0),),
+        {"percent": _short(found.percent), "low": _short(low), "high": _short(high), "columns": found.columns},
+    )
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
 
 
 def scores(board: Board, bag_size: int, name: str) -> ReportTable:
@@ -142,7 +177,12 @@ def scores(board: Board, bag_size: int, name: str) -> ReportTable:
     return ReportTable(
         name=f"{name}-{bag_size or OWN_SIZES}",
         title=f"{words.title(board)}, {bags}",
-        caption=caption_of(board, words.CAPTION, words.validation_text(board, columns)),
+        caption=caption_of(
+            board,
+            words.CAPTION,
+            words.datasets_text(len(Standings(board).datasets)),
+            words.validation_text(board, columns),
+        ),
         headings=(
             Heading("rank"),
             *row_headings(board),
@@ -167,7 +207,8 @@ def places_of(board: Board, bag_size: int) -> list[int]:
 
 def _short_title(column: Column) -> str:
     """Of a column in a table of one bag size, which names its bags if their sizes are not just that."""
-    return column.title if column.unequal or not column.bag_size else column.dataset
+    named = column.title if column.unequal or not column.bag_size else column.dataset
+    return named if column.counts else f"{named} {FEW_BAGS}"
 
 
 def _score_field(of: Score, leads: bool) -> Field:
@@ -182,7 +223,8 @@ def row_headings(board: Board) -> list[Heading]:
 
 def row_fields(board: Board, row: Row) -> list[Field]:
     details = (str(getattr(row.contender, name) or "") for name in _details(board))
-    return [text(row.contender.method), *map(text, details)]
+    method = Field((words.clean(words.method_text(row)),), {"": words.clean(row.contender.method)})
+    return [method, *map(text, details)]
 
 
 def _details(board: Board) -> list[str]:

@@ -13,13 +13,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, Criterion
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion
 from llpbench.core.record import Record, TuningRecord
 
 Role = Literal["ceiling", "", "floor"]
 
 HEADLINE = "auc"
 """the test metric that leaderboards show and rank by"""
+
+FEWEST_BAGS = 5
+"""validation bags that a coarse criterion needs: chosen by fewer, an epoch is close to any epoch"""
+
+FEW_BAGS = "†"
+"""marks columns that have fewer"""
+
+FEWEST_DATASETS = 6
+"""behind ranks: on fewer, a method that is ahead on every one is not ahead at 0.05 by a test of signs"""
 
 ColumnKey = tuple[str, int]
 """dataset and bag size as a cell's specification has them (0: a bagging without a size): what names a column"""
@@ -50,6 +59,8 @@ class Column(NamedTuple):
     """number of validation bags: that of the seed with fewest, and with most; None if no run says"""
     classes: int | None = None
     """of the dataset; None if no run says"""
+    counts: bool = True
+    """whether it is in means, ranks and tests: not where a coarse criterion has fewer than `FEWEST_BAGS` to go by"""
 
     @property
     def key(self) -> ColumnKey:
@@ -71,8 +82,13 @@ class Column(NamedTuple):
 
     @property
     def title(self) -> str:
-        """As headings name it, e.g. `adult 256`."""
+        """As lines of text name it, e.g. `adult 256`."""
         return f"{self.dataset} {self.bags}"
+
+    @property
+    def heading(self) -> str:
+        """As headings name it, with a mark if it does not count."""
+        return self.title if self.counts else f"{self.title} {FEW_BAGS}"
 
 
 class Contender(NamedTuple):
@@ -151,13 +167,20 @@ class Row:
     scores: tuple[Score, ...]
     """one for each column"""
     rank: int | None = None
-    """None for floors and ceilings, and for rows that lack a run on which the others are ranked"""
+    """None for what is trained on labels of rows, and for rows that lack a run on which the others are ranked"""
+    mark: Literal["ceiling", "supervised", "floor", ""] = ""
+    """what it is beside the methods: a floor, a 100 % mark of gaps, or something else that is trained on all labels"""
 
     @property
     def is_default(self) -> bool:
         """Whether its hyperparameters are the method's defaults, and not because a search has chosen them."""
         changed = (run["method"]["changed"] for score in self.scores for run in score.runs.values())
         return not self.contender.tuned and not any(changed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the default configuration without pretraining, as floors and ceilings of gaps are."""
+        return self.contender.pretraining == "none" and self.is_default
 
     @property
     def origin(self) -> Literal["default", "tuned", "changed"]:
@@ -175,7 +198,7 @@ class Board:
     """how long and on what a run trains (`cell.Protocol`); None where all methods are without epochs"""
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    """as shown: ceilings, ranked rows, unranked rows, floors"""
+    """as shown: what is trained on labels of rows, ranked rows, unranked rows"""
     leaders: frozenset[tuple[int, int]]
     """(row, column) of the best scores but for ceilings, with all that lie within one std of the best"""
     failures: tuple[str, ...]
@@ -246,3 +269,15 @@ def summarise(values: Sequence[float]) -> Summary | None:
 def board_criteria() -> tuple[Criterion, ...]:
     """The criteria of `BOARD_CRITERIA`, in that order."""
     return tuple(CRITERIA[name] for name in BOARD_CRITERIA)
+
+
+def values_of(runs: Mapping[int, Record], criterion: Criterion) -> dict[str, dict[int, float]]:
+    """By test metric and seed, as `Score.values`: of the runs that succeeded, at the epochs that a criterion chose."""
+    found: dict[str, dict[int, float]] = {}
+    for seed, run in runs.items():
+        result = run["results"].get(criterion.name) if run["status"] == "ok" else None
+        for metric, value in result["test"].items() if result else ():
+            if value is not None and math.isfinite(value):
+                percent = metric in METRICS and METRICS[metric].percent
+                found.setdefault(metric, {})[seed] = 100.0 * value if percent else value
+    return found

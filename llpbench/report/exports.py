@@ -117,7 +117,7 @@ def _shared(board: Board, row: Row, column: Column, score: Score) -> dict[str, A
         "patience": protocol.get("patience"),
         "bags_per_step": protocol.get("bags_per_step"),
         "rank": row.rank,
-        "role": row.contender.role,
+        "role": row.mark,
         "method": row.contender.method,
         "kind": row.contender.kind,
         "encoder": row.contender.encoder,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from math import fsum
+from collections.abc import Iterator, Sequence
+from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING
 
+from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import OWN_SIZES, caption_of, places_of, row_fields, row_headings
-from llpbench.report.boards import HEADLINE, Board, Row, Score, Summary, summarise
+from llpbench.report.board_tables import GAP, OWN_SIZES, caption_of, gap_field, places_of, row_fields, row_headings
+from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Row, Score, summarise, values_of
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.standings import Standings
 
@@ -20,44 +21,81 @@ if TYPE_CHECKING:
 
 def selection_gap(fine: Board, coarse: Board, name: str) -> ReportTable:
     """What selecting epochs by proportions instead of labels costs: fine minus coarse, run by run."""
-
-    def gaps(row: Row, column: int) -> Summary | None:
+    here, there = Standings(fine), {column.key: column for column in Standings(coarse).counting}
+    columns = [c for c in here.columns if fine.columns[c].key in there]
+    rows = []
+    for row in fine.rows:
+        if row.contender.kind == "direct":
+            continue
         other = next((each for each in coarse.rows if each.contender == row.contender), None)
-        if other is None:
-            return None
-        key = fine.columns[column].key
-        there = next((n for n, each in enumerate(coarse.columns) if each.key == key), None)
-        if there is None:
-            return None
-        first, second = (of.values.get(HEADLINE, {}) for of in (row.scores[column], other.scores[there]))
-        return summarise([first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())])
-
-    neural = [row for row in fine.rows if row.contender.kind != "direct"]
-    return _by_column(
-        fine,
-        neural,
-        gaps,
+        gaps = [_gaps(row, other, fine, coarse, column) for column in range(len(fine.columns))]
+        runs = [
+            (row.contender.label, fine.columns[c].dataset, fine.columns[c].bag_size, seed, gaps[c].get(seed))
+            for c, seed in sorted(here.runs)
+            if c in columns
+        ]
+        rows.append((*row_fields(fine, row), _mean_field(runs), *(score(summarise([*each.values()])) for each in gaps)))
+    titles = [f"{column.title}{'' if column.key in there else f' {FEW_BAGS}'}" for column in fine.columns]
+    return ReportTable(
         name=f"selection-gap-{name}",
         title=f"Selection gap, {fine.bagging} bags: AUC by labels minus AUC by {coarse.criterion.title}",
-        caption=words.SELECTION_GAP,
+        caption=caption_of(
+            fine,
+            words.datasets_text(len({fine.columns[c].dataset for c in columns})),
+            words.SELECTION_GAP.format(columns=plural(len(columns), "column")),
+            words.validation_text(coarse, coarse.columns),
+            words.columns_text(coarse.columns),
+        ),
+        headings=(
+            *row_headings(fine),
+            Heading("mean", ("points", "low", "high")),
+            *(Heading(title, SCORE) for title in titles),
+        ),
+        rows=tuple(rows),
     )
+
+
+def _gaps(row: Row, other: Row | None, fine: Board, coarse: Board, column: int) -> dict[int, float]:
+    """By seed. A row of labels has the epochs that labels choose on every board, but its runs know both."""
+    key = fine.columns[column].key
+    place = next((n for n, each in enumerate(coarse.columns) if each.key == key), None)
+    if other is None or place is None:
+        return {}
+    first = row.scores[column].values.get(HEADLINE, {})
+    second = values_of(other.scores[place].runs, coarse.criterion).get(HEADLINE, {})
+    return {seed: first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())}
+
+
+def _mean_field(runs: Sequence[tuple[str, str, int, int, float | None]]) -> Field:
+    """Mean over datasets with its interval; unknown unless there is a value for each run."""
+    from pandas import DataFrame
+
+    from llpbench.report import statistics
+
+    if not runs or any(run[-1] is None for run in runs):
+        return number(None)
+    frame = DataFrame(runs, columns=["method", *statistics.RUN, "value"])
+    mean = statistics.dataset_means(frame).iloc[:, 0].mean()
+    low, high = statistics.interval(statistics.blocks(frame).iloc[:, 0])
+    known = (low, high) if isfinite(low) else None
+    values = {"points": mean, "low": low, "high": high} if known else {"points": mean}
+    return Field((words.interval_text(mean, known, 2),), {part: round(float(each), 6) for part, each in values.items()})
 
 
 def gap_closed(board: Board, name: str) -> ReportTable:
     """How much of the way from the floor to the ceiling each row goes, column by column."""
     found = Standings(board)
-    columns = sorted({column for column, _ in found.runs})
     rows = []
     for row in board.rows:
         gaps = found.gaps_closed(row)
-        each = (number(gaps.get(column), 0) for column in columns)
-        rows.append((*row_fields(board, row), number(found.gap_closed(row), 0), *each))
-    titles = [Heading(board.columns[column].title) for column in columns]
+        each = (number(gaps.get(column), 0) for column in found.columns)
+        rows.append((*row_fields(board, row), gap_field(found.gap(row)), *each))
+    titles = [Heading(board.columns[column].title) for column in found.columns]
     return ReportTable(
         name=f"gap-closed-{name}",
         title=f"Gap closed between floor and ceiling, {words.lowered(words.title(board))}",
-        caption=caption_of(board, words.GAP_CLOSED),
-        headings=(*row_headings(board), Heading("mean"), *titles),
+        caption=caption_of(board, words.datasets_text(len(found.datasets)), words.GAP_CLOSED),
+        headings=(*row_headings(board), Heading("together", GAP), *titles),
         rows=tuple(rows),
     )
 
@@ -103,7 +141,8 @@ def timing(board: Board, bag_size: int, name: str) -> ReportTable:
         headings=(
             *row_headings(board),
             *(Heading(f"{board.columns[i].dataset}, train s") for i in places),
-            *(Heading(what) for what in ("predict s", "warm-up s", "pretrain s", "memory MB", "parameters", "epochs")),
+            *(Heading(what) for what in ("predict s", "warm-up s", "pretrain s", "memory MB", "parameters")),
+            Heading("epochs", ("number", "stages")),
             Heading("shared", ("runs", "of")),
         ),
         rows=tuple(
@@ -130,11 +169,20 @@ def _costs(row: Row, places: Sequence[int]) -> Iterator[Field]:
         yield number(median(known) if known else None, digits)
     yield number(max((run["memory_mb"] for run in runs if run["memory_mb"] is not None), default=None), 0)
     yield number(max((run["parameters"] for run in runs), default=None))
-    yield number(median(run["epochs"] for run in runs) if row.contender.kind != "direct" else None, 0)
+    yield _epochs(runs) if row.contender.kind != "direct" else number(None)
     marks = [run["hardware"].get("shared") for run in runs]
     shared = sum(mark is True for mark in marks)
     unknown = "?" if None in marks else ""
     yield Field((f"{shared}/{len(runs)}{unknown}",), {"runs": None if unknown else shared, "of": len(runs)})
+
+
+def _epochs(runs: Sequence[Record]) -> Field:
+    """Trained in a run, over all of its stages."""
+    epochs = float(median(run["epochs"] for run in runs))
+    stages = max(sum(part.startswith("stage ") for part in run["times"]) for run in runs)
+    return Field(
+        (f"{epochs:.0f}" + (f" in {stages} stages" if stages > 1 else ""),), {"number": epochs, "stages": stages}
+    )
 
 
 def statistics_tables(board: Board, name: str) -> list[ReportTable]:
@@ -145,17 +193,22 @@ def statistics_tables(board: Board, name: str) -> list[ReportTable]:
         words.NO_FRIEDMAN
         if friedman is None
         else (
-            f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g} over {friedman.blocks} columns; "
+            f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g} over {friedman.datasets} datasets; "
             f"Nemenyi's critical difference of mean ranks at 0.05: {friedman.critical_difference:.2f}."
         )
     )
     if len(found.compared) < len(found.ranked):
         note += f" Of {len(found.ranked):,} ranked methods the first {len(found.compared)} are compared."
+    note = f"{words.datasets_text(len(found.datasets))} {note}"
     tables = []
     if found.win_rates is not None:
         caption = f"{words.WIN_RATES} {note}"
         title = f"Win rates in percent, {words.lowered(words.title(board))}"
         tables.append(_matrix(found.win_rates, 100, 0, f"wins-{name}", title, caption_of(board, caption)))
+    if found.comparisons is not None:
+        title = f"Paired comparisons, p values, {words.lowered(words.title(board))}"
+        caption = f"{words.datasets_text(len(found.datasets))} {words.COMPARISONS}"
+        tables.append(_matrix(found.comparisons, 1, 3, f"comparisons-{name}", title, caption_of(board, caption)))
     if found.wilcoxon is not None:
         title = f"Wilcoxon-Holm p values, {words.lowered(words.title(board))}"
         caption = caption_of(board, words.WILCOXON)
@@ -171,37 +224,3 @@ def _matrix(frame: DataFrame, times: float, digits: int, name: str, title: str, 
         rows.append((text(row), *(number(value, digits) for value in values)))
     headings = (Heading("row against column", numeric=False), *map(Heading, labels))
     return ReportTable(name, title, caption, headings, tuple(rows))
-
-
-def _by_column(
-    board: Board,
-    rows: Sequence[Row],
-    measure: Callable[[Row, int], Summary | None],
-    *,
-    name: str,
-    title: str,
-    caption: str,
-) -> ReportTable:
-    """A summary of each row in each column, and its mean over the columns that count."""
-    found = {row.contender: [measure(row, column) for column in range(len(board.columns))] for row in rows}
-    shared = sorted({column for column, _ in Standings(board).runs})
-    return ReportTable(
-        name=name,
-        title=title,
-        caption=caption_of(board, f"{caption} Mean: over {plural(len(shared), 'column')} that most methods have."),
-        headings=(
-            *row_headings(board),
-            Heading("mean"),
-            *(Heading(column.title, SCORE) for column in board.columns),
-        ),
-        rows=tuple(
-            (*row_fields(board, row), number(_mean(found[row.contender], shared)), *map(score, found[row.contender]))
-            for row in rows
-        ),
-    )
-
-
-def _mean(values: Sequence[Summary | None], columns: Sequence[int]) -> float | None:
-    """None unless there is a value in each of the columns."""
-    chosen = [value.mean for column in columns if (value := values[column]) is not None]
-    return fsum(chosen) / len(chosen) if chosen and len(chosen) == len(columns) else None

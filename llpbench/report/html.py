@@ -126,8 +126,15 @@ def _boards(report: Report) -> list[PageBoard]:
     tables = {table.name: table for table in report.tables}
     found = []
     for board, name in zip(boards, names_of(boards), strict=True):
-        counting = {column for column, _ in Standings(board).runs}
-        texts = (words.setting(board), words.columns_text(board.columns), words.validation_text(board, board.columns))
+        standings = Standings(board)
+        counting = set(standings.columns)
+        few = words.datasets_text(len(standings.datasets))
+        texts = (
+            words.setting(board),
+            few,
+            words.columns_text(board.columns),
+            words.validation_text(board, board.columns),
+        )
         found.append(
             PageBoard(
                 board=board,

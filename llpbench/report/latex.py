@@ -26,7 +26,8 @@ _SPECIAL = str.maketrans(
         "×": r"$\times$",
         "→": r"$\to$",
         "·": r"$\cdot$",
-        "⚑": r"$\dagger$",
+        "⚑": r"$\ast$",
+        "†": r"$\dagger$",
     }
 )
 

@@ -6,14 +6,14 @@ and scipy are imported here, when a report is written, and not with the package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import fsum
-from typing import TYPE_CHECKING, Any
+from math import fsum, isfinite, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from llpbench.report.boards import HEADLINE, Board, Row, Summary, summarise
-from llpbench.report.ranking import completed, mean_over_columns, runs_that_count
+from llpbench.report.boards import HEADLINE, Board, Column, Role, Row, Summary, summarise
+from llpbench.report.ranking import completed, mean_over_datasets, runs_that_count
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -23,21 +23,47 @@ if TYPE_CHECKING:
 MOST_COMPARED = 40
 """rows that are compared pair by pair: more could not be read, and all pairs of thousands would take hours"""
 
+Interval = tuple[float, float]
+
+
+class AgainstFloor(NamedTuple):
+    """How far a row is above the floor of its encoder."""
+
+    mean: float
+    """over datasets, in points"""
+    interval: Interval | None
+    """95 %, of the mean over all datasets like these (of a single one: over all seeds); None where nothing is known"""
+    ahead: int
+    """columns in which its mean is above the floor's"""
+    columns: int
+
+
+class Gap(NamedTuple):
+    """The way from floor to ceiling that a row goes, in percent, over the columns where there is one."""
+
+    percent: float
+    interval: Interval | None
+    """as that of `AgainstFloor`; None of fewer than three datasets, and for floor and ceiling, which it is made of"""
+    columns: int
+
 
 @dataclass(frozen=True)
 class Standing:
     """Where a row stands over all columns that count."""
 
     overall: Summary | None
-    """mean over the columns of each seed's score, its spread over seeds, number of seeds; None if a run is lacking"""
+    """mean over the datasets, of the mean over their columns; its standard deviation over seeds, which are paired
+    within a dataset and independent between datasets; the least number of seeds. None if a run is lacking"""
     mean_rank: float | None
-    """over columns; None for rows that are not ranked"""
+    """over datasets; None for rows that are not ranked"""
     interval: tuple[int, int] | None
-    """95 % interval of the rank; None where nothing can be resampled"""
-    group: str
-    """rows of one letter cannot be told apart from the best of them; "" where nothing can be resampled"""
-    gap_closed: float | None
-    """the way from floor to ceiling that it goes over all columns, in percent"""
+    """95 % interval of the rank; None where nothing is known"""
+    letters: str
+    """of the leaders that it cannot be told apart from; "" where nothing is known"""
+    floor: AgainstFloor | None
+    """None for the floor itself, and where a run of either is lacking"""
+    gap: Gap | None
+    """None where a run of the row, the floor or the ceiling is lacking, and where no column has a gap"""
     wins: float | None
     """percent of comparisons won against the other ranked rows"""
     done: int
@@ -52,9 +78,24 @@ class Standings:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        contenders = [row for row in board.rows if row.contender.role == ""]
-        self.runs = runs_that_count(contenders)
+        contenders = [row for row in board.rows if row.contender.role != "ceiling"]
+        self.runs = runs_that_count(contenders, board.columns)
         self.ranked = [row for row in board.rows if row.rank is not None]
+
+    @property
+    def columns(self) -> list[int]:
+        """The columns that count, by index."""
+        return sorted({column for column, _ in self.runs})
+
+    @property
+    def counting(self) -> list[Column]:
+        """These columns."""
+        return [self.board.columns[column] for column in self.columns]
+
+    @property
+    def datasets(self) -> list[str]:
+        """Of these columns."""
+        return sorted({column.dataset for column in self.counting})
 
     def frame(self, rows: Sequence[Row] | None = None) -> DataFrame:
         """The scores of some rows (default: the ranked ones) in the runs that count, as `report.statistics` has it."""
@@ -106,6 +147,20 @@ class Standings:
         return statistics.friedman(self.frame()) if self.ranked else None
 
     @cached_property
+    def comparisons(self) -> DataFrame | None:
+        """p values of the paired t test between `compared`, by Holm for all ranked rows, as letters go by them.
+
+        None where there is too little, or too much.
+        """
+        from llpbench.report import statistics
+
+        if not self.ranked or len(self.ranked) > statistics.MOST_METHODS:
+            return None
+        found = statistics.comparisons(self.frame())
+        labels = [row.contender.label for row in self.compared]
+        return None if found is None else found.loc[labels, labels]
+
+    @cached_property
     def wilcoxon(self) -> DataFrame | None:
         """p values of Wilcoxon's signed-rank test between `compared`, by Holm; None where there is too little."""
         from llpbench.report import statistics
@@ -130,13 +185,12 @@ class Standings:
         """
         from pandas import DataFrame
 
-        columns = sorted({column for column, _ in self.runs})
         stds = {
-            row.contender.label: [spread.std if (spread := self.spread(row, column)) else None for column in columns]
+            row.contender.label: [spread.std if (spread := self.spread(row, c)) else None for c in self.columns]
             for row in self.ranked
         }
         unknown = any(std is None for row in stds.values() for std in row)
-        return None if unknown or len(stds) < 2 else DataFrame(stds, index=columns).T
+        return None if unknown or len(stds) < 2 else DataFrame(stds, index=self.columns).T
 
     def gaps_closed(self, row: Row) -> dict[int, float]:
         """(score - floor) / (ceiling - floor) in percent, by column.
@@ -145,49 +199,92 @@ class Standings:
         the board's first encoder. Columns where the two are closer than one standard deviation of either are left out:
         there is no gap to close.
         """
-        references = [other for role in ("floor", "ceiling") if (other := self._reference(row, role)) is not None]
-        found = {}
-        for column, (low, high, score) in self._spans(row).items():
-            spreads = [summary.std or 0.0 for other in references if (summary := self.spread(other, column))]
-            if high - low > max(spreads):
-                found[column] = 100 * (score - low) / (high - low)
-        return found
+        return {c: 100 * (score - low) / (high - low) for c, (low, high, score) in self._spans(row).items()}
 
-    def gap_closed(self, row: Row) -> float | None:
-        """Over all columns that count: the sum of (score - floor) over the sum of (ceiling - floor), in percent.
+    def gap(self, row: Row) -> Gap | None:
+        """Over the columns that have a gap: the sum of (score - floor) over the sum of (ceiling - floor), in percent.
 
-        A mean of ratios would be ruled by columns where floor and ceiling are close. None if a column is lacking.
+        A mean of ratios would be ruled by columns where floor and ceiling are close.
         """
-        spans = self._spans(row)
-        total = fsum(high - low for low, high, _ in spans.values())
-        if spans.keys() != {column for column, _ in self.runs} or total <= 0:
+        from llpbench.report.statistics import ratio_interval
+
+        floor, ceiling = self._reference(row, "floor"), self._reference(row, "ceiling")
+        if floor is None or ceiling is None or any(self.runs - completed(each) for each in (row, floor, ceiling)):
             return None
-        return 100 * fsum(score - low for low, _, score in spans.values()) / total
+        columns = [*self._spans(row)]
+        if not columns:
+            return None
+        gained, whole = (self._by_block(one, floor, columns) for one in (row, ceiling))
+        pairs = [(gained[block], whole[block]) for block in gained]
+        low, high = (100 * end for end in ratio_interval(pairs))
+        percent = 100 * fsum(gained.values()) / fsum(whole.values())
+        known = isfinite(low) and row not in (floor, ceiling)
+        return Gap(percent, (low, high) if known else None, len(columns))
+
+    def against_floor(self, row: Row) -> AgainstFloor | None:
+        """The row minus the floor of its encoder; None for that floor, and where a run of either is lacking."""
+        from llpbench.report.statistics import interval
+
+        floor = self._reference(row, "floor")
+        if not self.runs or floor is None or floor is row or any(self.runs - completed(each) for each in (row, floor)):
+            return None
+        frame = self._blocks([row, floor])
+        differences = frame[row.contender.label] - frame[floor.contender.label]
+        low, high = interval(differences)
+        means = (mean_over_datasets(each, self.runs, self.board.columns) for each in (row, floor))
+        ahead = [(self._mean(row, column) or 0.0) > (self._mean(floor, column) or 0.0) for column in self.columns]
+        known = (low, high) if isfinite(low) else None
+        return AgainstFloor(next(means) - next(means), known, sum(ahead), len(ahead))
+
+    def _blocks(self, rows: Sequence[Row]) -> DataFrame:
+        from llpbench.report import statistics
+
+        return statistics.blocks(self.frame(rows))
+
+    def _by_block(self, one: Row, other: Row, columns: Sequence[int]) -> Mapping[object, float]:
+        """The sum over columns of the difference of two rows, by dataset; of a single dataset by seed."""
+        datasets = {column: self.board.columns[column].dataset for column in columns}
+        found: dict[object, list[float]] = {}
+        if len({*datasets.values()}) > 1:
+            for column, dataset in datasets.items():
+                difference = (self._mean(one, column) or 0.0) - (self._mean(other, column) or 0.0)
+                found.setdefault(dataset, []).append(difference)
+        else:
+            for seed in sorted(set.intersection(*({s for c, s in self.runs if c == column} for column in columns))):
+                first, second = (
+                    [row.scores[column].values[HEADLINE][seed] for column in columns] for row in (one, other)
+                )
+                found[seed] = [a - b for a, b in zip(first, second, strict=True)]
+        return {block: fsum(values) for block, values in found.items()}
 
     def _spans(self, row: Row) -> dict[int, tuple[float, float, float]]:
-        """Floor, ceiling and score, by column that counts; columns that lack any of them are left out."""
+        """Floor, ceiling and score, by column that counts and has a gap; columns that lack any of them are left out."""
         rows = self._reference(row, "floor"), self._reference(row, "ceiling"), row
         found = {}
-        for column in sorted({column for column, _ in self.runs}):
+        for column in self.columns:
             low, high, here = (self._mean(each, column) for each in rows)
-            if low is not None and high is not None and here is not None:
+            if low is None or high is None or here is None:
+                continue
+            spreads = [summary.std or 0.0 for each in rows[:2] if each and (summary := self.spread(each, column))]
+            if high - low > max(spreads):
                 found[column] = (low, high, here)
         return found
 
     def _standing(self, row: Row) -> Standing:
         lacking = self.runs - completed(row)
         complete = bool(self.runs) and not lacking
-        common: dict[str, Any] = {"mean_rank": None, "interval": None, "group": "", "wins": None}
+        common: dict[str, Any] = {"mean_rank": None, "interval": None, "letters": "", "wins": None}
         if row.rank is not None and self._standings is not None:
             found = self._standings.loc[row.contender.label]
             common["mean_rank"] = float(found["mean_rank"])
             if not _unknown(found["low"]):
-                common |= {"interval": (int(found["low"]), int(found["high"])), "group": str(found["group"])}
+                common |= {"interval": (int(found["low"]), int(found["high"])), "letters": str(found["letters"])}
             if self._wins is not None:
                 common["wins"] = 100 * float(self._wins.loc[row.contender.label])
         return Standing(
             overall=self._overall(row) if complete else None,
-            gap_closed=self.gap_closed(row),
+            floor=self.against_floor(row),
+            gap=self.gap(row),
             done=len(completed(row)),
             failed=sum(len(score.failures) for score in row.scores),
             stale=sum(len(score.stale) for score in row.scores),
@@ -196,13 +293,21 @@ class Standings:
         )
 
     def _overall(self, row: Row) -> Summary:
-        """Mean over columns; its spread over the seeds that all columns share (none: unknown)."""
-        by_column: dict[int, set[int]] = {}
-        for column, seed in self.runs:
-            by_column.setdefault(column, set()).add(seed)
-        shared = sorted(set.intersection(*by_column.values()))
-        spread = summarise([mean_over_columns(row, [(column, seed) for column in by_column]) for seed in shared])
-        return Summary(mean_over_columns(row, self.runs), spread.std if spread else None, len(shared))
+        """Mean over datasets and its standard deviation over seeds.
+
+        Seeds of a dataset share its split, whatever the bag size, so they are paired within it. Those of different
+        datasets share nothing: their variances add.
+        """
+        spreads = []
+        for dataset in self.datasets:
+            own = [column for column in self.columns if self.board.columns[column].dataset == dataset]
+            seeds = set.intersection(*({seed for c, seed in self.runs if c == column} for column in own))
+            values = {column: row.scores[column].values[HEADLINE] for column in own}
+            spreads.append(summarise([fsum(values[c][seed] for c in own) / len(own) for seed in sorted(seeds)]))
+        stds = [spread.std for spread in spreads if spread is not None and spread.std is not None]
+        known = sqrt(fsum(std**2 for std in stds)) / len(spreads) if len(stds) == len(spreads) else None
+        mean = mean_over_datasets(row, self.runs, self.board.columns)
+        return Summary(mean, known, min(0 if spread is None else spread.n for spread in spreads))
 
     def _mean(self, row: Row | None, column: int) -> float | None:
         """Of the row's runs that count in a column; None unless it has them all."""
@@ -214,15 +319,10 @@ class Standings:
             return None
         return fsum(values[seed] for seed in sorted(seeds)) / len(seeds)
 
-    def _reference(self, row: Row, role: str) -> Row | None:
+    def _reference(self, row: Row, role: Role) -> Row | None:
         encoder = row.contender.encoder or next(iter(self.board.encoders), None)
-        plain = (other for other in self.board.rows if other.contender.role == role and _is_plain(other))
+        plain = (other for other in self.board.rows if other.contender.role == role and other.is_plain)
         return next((other for other in plain if other.contender.encoder == encoder), None)
-
-
-def _is_plain(row: Row) -> bool:
-    """Whether a row is the default configuration without pretraining."""
-    return row.contender.pretraining == "none" and row.is_default
 
 
 def _unknown(value: object) -> bool:

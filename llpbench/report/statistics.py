@@ -1,10 +1,14 @@
-"""Statistics of comparisons: ranks with intervals, groups that cannot be told apart, tests, win rates, trade-offs.
+"""Statistics of comparisons: ranks with intervals, what can be told apart, tests, win rates, trade-offs.
 
 Pure functions of a data frame `scores` with one row a run and the columns `method` (a row's label), `dataset`,
-`bag_size`, `seed` and `value` (a float; larger is better). A block is a (dataset, bag size); a method's value in it is
-its mean over seeds, and all blocks weigh equally. Values are compared within runs, since the seed sets the split and
-the bags. So a frame to compare methods in has to be complete: every method has one finite value for every run that
-occurs, else ValueError names the first that is lacking. Seeds may differ between blocks.
+`bag_size`, `seed` and `value` (a float; larger is better). What is compared is a method's *dataset means*: over the
+bag sizes of a dataset, of the means over seeds. They alone are independent of one another, so they are the blocks of
+every test; bag sizes and seeds of one dataset are not. Of a single dataset the blocks are its seeds, and what is found
+holds for that table alone. All formulas, and the simulations behind them: docs/statistics.md.
+
+Values are compared within runs, since the seed sets the split and the bags. So a frame to compare methods in has to be
+complete: every method has one finite value for every run that occurs, else ValueError names the first that is lacking.
+Seeds may differ between bag sizes.
 
 Point estimates are sums rounded once (`fmean`): neither the order of rows nor that of methods can make or break a tie.
 """
@@ -15,25 +19,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan, sqrt
 from statistics import fmean, stdev
+from string import ascii_letters
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame, MultiIndex, Series
 from scipy import stats
 
+from llpbench.report.boards import FEWEST_DATASETS
+
 RUN = ["dataset", "bag_size", "seed"]
 BLOCK = ["dataset", "bag_size"]
 
 
+MOST_METHODS = 1_000
+"""whose pairs are all compared: those of ten times as many would take gigabytes, and could not be told apart"""
+
+
 @dataclass(frozen=True, eq=False)
 class Friedman:
-    """Friedman's test that all methods rank alike over blocks, and how far ranks must be apart to differ (Nemenyi)."""
+    """Friedman's test that all methods rank alike over datasets, and how far ranks are apart that differ (Nemenyi)."""
 
     statistic: float
     """corrected for ties; chi-squared with methods - 1 degrees of freedom if nothing differs"""
     p: float
-    """by that approximation, which is good from about 10 blocks and 5 methods on"""
-    blocks: int
+    """by that approximation, which is good from about 10 datasets and 5 methods on, and too large with fewer"""
+    datasets: int
     methods: int
     critical_difference: float
     """mean ranks that are further apart differ at 0.05"""
@@ -41,117 +52,134 @@ class Friedman:
     """by method"""
 
 
-def block_means(scores: DataFrame) -> DataFrame:
-    """Mean over seeds: index (dataset, bag_size), columns methods, both sorted."""
-    return _block_means(_complete(scores))
+def dataset_means(scores: DataFrame) -> DataFrame:
+    """Mean over bag sizes of the mean over seeds: index datasets, columns methods, both sorted."""
+    return _dataset_means(_complete(scores))
+
+
+def blocks(scores: DataFrame) -> DataFrame:
+    """What intervals and tests take for independent, blocks by methods.
+
+    Several datasets: their means. One: its seeds, as far as all of its bag sizes have them; each is the mean over
+    these.
+    """
+    return _blocks(_complete(scores))
 
 
 def mean_ranks(scores: DataFrame) -> Series:
-    """Mean over blocks of the method's rank, by method: 1 is best, ties share the mean of their ranks."""
-    return _mean_ranks(block_means(scores))
+    """Mean over datasets of the method's rank, by method: 1 is best, ties share the mean of their ranks."""
+    return _mean_ranks(dataset_means(scores))
 
 
-def standings(scores: DataFrame, *, draws: int = 2000, seed: int = 0, level: float = 0.95) -> DataFrame:
+def standings(scores: DataFrame, *, level: float = 0.95) -> DataFrame:
     """Where methods stand, and how sure that is; the best mean first, equal means by name.
 
     Columns, by method:
-        mean: over blocks
+        mean: over datasets
         rank: of the mean: 1, 1, 3
         mean_rank: as `mean_ranks`
-        low, high: interval of the rank at that level; always holds the rank
-        group: "A", "B", ...: down the table, a method is of its leader's group unless the interval of leader minus
-            method lies wholly above 0; then it leads the next group
+        low, high: interval of the rank of the mean over all datasets of which these are a sample. From 1 + the number
+            of methods that are above it to the number of methods - those that are below it, by Student's paired t over
+            `blocks`, one-sided, at (1 - level) / (methods - 1). Each interval holds the true rank at `level` (Mogstad
+            et al., 2024, "Inference for ranks"): to miss it, one of methods - 1 pairs has to be told the wrong way
+            round.
+        letters: "A", "AB", ...: the best method leads A. Down the table, the first that can be told apart from the
+            leaders of all letters before leads the next. A method has the letters of all leaders that it cannot be
+            told apart from. Told apart: p of `comparisons` is below 1 - level.
 
-    Intervals are percentiles over `draws` draws of a paired, nested bootstrap: datasets are drawn with replacement,
-    each with all of its bag sizes, and in each of these the seeds, the same for all methods. Only `low`, `high` and
-    `group` depend on `draws` and `seed`.
-
-    What is not there cannot be resampled. With one dataset the intervals tell how sure the order is on this dataset;
-    with one seed a block they take its noise for none; with few of either they are too narrow. With one dataset and
-    one seed a block nothing is known: `low` and `high` are <NA> and `group` is "".
+    With fewer than two blocks nothing is known, and of more than `MOST_METHODS` methods nothing is computed: `low` and
+    `high` are <NA> and `letters` is "".
     """
-    if draws < 1:
-        raise ValueError(f"`draws` must be a positive integer, however: draws={draws}")
     _check_level(level)
     runs = _complete(scores)
-    blocks = _block_means(runs)
-    means = {method: fmean(blocks[method]) for method in blocks}
+    datasets = _dataset_means(runs)
+    means = {method: fmean(datasets[method]) for method in datasets}
     table = DataFrame({"mean": means}).rename_axis("method")
     table["rank"] = table["mean"].rank(method="min", ascending=False).astype(int)
-    table["mean_rank"] = _mean_ranks(blocks)
+    table["mean_rank"] = _mean_ranks(datasets)
     table = table.loc[sorted(means, key=lambda method: (-means[method], method))]
-    if len(runs) == len(blocks) and len(blocks.index.unique("dataset")) == 1:
-        low = high = Series(dtype="Int64", index=table.index)
-        return table.assign(low=low, high=high, group="")
-    sample = _bootstrap(runs[table.index], draws, seed)
-    tail = (1 - level) / 2
-    ranks = stats.rankdata(-sample, method="min", axis=1)
-    low, high = np.quantile(ranks, [tail, 1 - tail], axis=0, method="inverted_cdf").astype(int)
+    found = _blocks(runs)[table.index]
+    methods = len(table)
+    if len(found) < 2 or methods > MOST_METHODS:
+        unknown = Series(dtype="Int64", index=table.index)
+        return table.assign(low=unknown, high=unknown, letters="")
+    t = _paired_t(found)
+    limit = stats.t.isf((1 - level) / max(methods - 1, 1), len(found) - 1)
     return table.assign(
-        low=Series(np.minimum(low, table["rank"]), table.index, dtype="Int64"),
-        high=Series(np.maximum(high, table["rank"]), table.index, dtype="Int64"),
-        group=_groups(sample, tail),
+        low=Series(1 + (t < -limit).sum(axis=1), table.index, dtype="Int64"),
+        high=Series(methods - (t > limit).sum(axis=1), table.index, dtype="Int64"),
+        letters=_letters(_holm(t, len(found) - 1) < 1 - level),
     )
+
+
+def comparisons(scores: DataFrame) -> DataFrame | None:
+    """p values of Student's paired t test over `blocks`, methods by methods, corrected for all pairs after Holm.
+
+    None with fewer than 2 methods or 2 blocks. The chance that any two equal methods get a p below 0.05 is at most
+    0.05, if differences between blocks are normal.
+    """
+    found = blocks(scores)
+    if len(found.columns) < 2 or len(found) < 2:
+        return None
+    return _matrix(_holm(_paired_t(found), len(found) - 1), found.columns)
 
 
 def friedman(scores: DataFrame) -> Friedman | None:
-    """Friedman's test over blocks; None with fewer than 3 methods or 2 blocks.
+    """Friedman's test over datasets; None with fewer than 3 methods or 2 datasets.
 
-    Blocks count as independent, which the bag sizes of one dataset are not quite: p is rather too small. Demšar, 2006,
-    "Statistical Comparisons of Classifiers over Multiple Data Sets".
+    Demšar, 2006, "Statistical Comparisons of Classifiers over Multiple Data Sets".
     """
-    blocks = block_means(scores)
-    number, methods = blocks.shape
+    found = dataset_means(scores)
+    number, methods = found.shape
     if methods < 3 or number < 2:
         return None
-    # scipy divides 0 by 0 where no block tells any two methods apart
-    tied = bool(blocks.eq(blocks.iloc[:, 0], axis="index").all(axis=None))
-    statistic, p = (0.0, 1.0) if tied else stats.friedmanchisquare(*(blocks[method] for method in blocks))
+    # scipy divides 0 by 0 where no dataset tells any two methods apart
+    tied = bool(found.eq(found.iloc[:, 0], axis="index").all(axis=None))
+    statistic, p = (0.0, 1.0) if tied else stats.friedmanchisquare(*(found[method] for method in found))
     return Friedman(
         statistic=float(statistic),
         p=float(p),
-        blocks=number,
+        datasets=number,
         methods=methods,
         critical_difference=critical_difference(methods, number),
-        mean_ranks=_mean_ranks(blocks),
+        mean_ranks=_mean_ranks(found),
     )
 
 
-def critical_difference(methods: int, blocks: int, *, alpha: float = 0.05) -> float:
+def critical_difference(methods: int, datasets: int, *, alpha: float = 0.05) -> float:
     """How far apart two mean ranks must be to differ at `alpha`, by Nemenyi's test (Demšar, 2006, section 3.2)."""
     quantile = stats.studentized_range.ppf(1 - alpha, methods, np.inf) / sqrt(2)
-    return float(quantile * sqrt(methods * (methods + 1) / (6 * blocks)))
+    return float(quantile * sqrt(methods * (methods + 1) / (6 * datasets)))
 
 
 def nemenyi(scores: DataFrame) -> DataFrame | None:
     """p values of Nemenyi's test that two methods rank alike, methods by methods; None where `friedman` is."""
     from scikit_posthocs import posthoc_nemenyi_friedman  # type: ignore[import-untyped]
 
-    blocks = block_means(scores)
-    if len(blocks.columns) < 3 or len(blocks) < 2:
+    found = dataset_means(scores)
+    if len(found.columns) < 3 or len(found) < 2:
         return None
-    return _matrix(posthoc_nemenyi_friedman(blocks.to_numpy()).to_numpy(), blocks.columns)
+    return _matrix(posthoc_nemenyi_friedman(found.to_numpy()).to_numpy(), found.columns)
 
 
 def wilcoxon_holm(scores: DataFrame) -> DataFrame | None:
-    """p values of Wilcoxon's signed-rank test over blocks, methods by methods, corrected for all pairs after Holm.
+    """p values of Wilcoxon's signed-rank test over datasets, methods by methods, corrected for all pairs after Holm.
 
-    None with fewer than 2 methods or 2 blocks. Before correction no p is below 2 / 2**blocks, so fewer than 6 blocks
-    can never give one below 0.05. Below about 1e-15 p is rounded, even to 0. Blocks count as independent, as in
-    `friedman`.
+    None with fewer than 2 methods or `FEWEST_DATASETS` datasets: before correction no p is below 2 / 2**datasets.
+    Below about 1e-15 p is rounded, even to 0.
     """
     from scikit_posthocs import posthoc_wilcoxon
 
-    blocks = block_means(scores)
-    if len(blocks.columns) < 2 or len(blocks) < 2:
+    found = dataset_means(scores)
+    if len(found.columns) < 2 or len(found) < FEWEST_DATASETS:
         return None
     # zsplit: ranks of zero differences are split evenly (Demšar, 2006, section 3.1.3). With the default, two methods
     # that never differ have p NaN, which then spoils the correction. exact: conservative with ties; the default would
-    # enumerate all signs of each pair with ties, a second a pair at 13 blocks
+    # enumerate all signs of each pair with ties, a second a pair at 13 datasets
     p = posthoc_wilcoxon(
-        blocks.melt(), val_col="value", group_col="method", zero_method="zsplit", method="exact", p_adjust="holm"
+        found.melt(), val_col="value", group_col="method", zero_method="zsplit", method="exact", p_adjust="holm"
     )
-    return _matrix(p.to_numpy(), blocks.columns)
+    return _matrix(p.to_numpy(), found.columns)
 
 
 def win_rates(scores: DataFrame) -> DataFrame:
@@ -221,6 +249,24 @@ def interval(values: Iterable[float], level: float = 0.95) -> tuple[float, float
     return mean - half, mean + half
 
 
+def ratio_interval(pairs: Iterable[tuple[float, float]], level: float = 0.95) -> tuple[float, float]:
+    """Jackknife interval of (sum of first) / (sum of second), of independent pairs such as one a dataset.
+
+    Student's t, with two degrees of freedom fewer than pairs since two sums are estimated (one fewer covers 0.91 where
+    0.95 is wanted). NaNs for fewer than three pairs, and where the second sum is not above 0 without one of them.
+    """
+    _check_level(level)
+    found = np.array([*pairs], dtype=float).reshape(-1, 2)
+    number = len(found)
+    without = found.sum(axis=0) - found
+    if number < 3 or (without[:, 1] <= 0).any():
+        return nan, nan
+    ratios = without[:, 0] / without[:, 1]
+    error = sqrt((number - 1) / number * ((ratios - ratios.mean()) ** 2).sum())
+    ratio, half = found[:, 0].sum() / found[:, 1].sum(), float(stats.t.ppf((1 + level) / 2, number - 2)) * error
+    return float(ratio - half), float(ratio + half)
+
+
 def _by_run(scores: DataFrame) -> DataFrame:
     """Index runs, columns methods, both sorted; NaN for what is lacking or not finite."""
     if absent := [column for column in ("method", *RUN, "value") if column not in scores]:
@@ -255,55 +301,73 @@ def _first(keys: DataFrame, where: Series) -> str:
     return ", ".join(f"{name}={key}" for name, key in zip(keys, keys[where].iloc[0], strict=True))
 
 
-def _block_means(runs: DataFrame) -> DataFrame:
-    blocks = {block: [fmean(values) for values in found.to_numpy().T] for block, found in runs.groupby(level=BLOCK)}
-    index = MultiIndex.from_tuples(blocks, names=BLOCK)
-    return DataFrame(list(blocks.values()), index=index, columns=runs.columns)
+def _dataset_means(runs: DataFrame) -> DataFrame:
+    sizes = _means(runs, BLOCK)
+    return _means(sizes, ["dataset"])
 
 
-def _mean_ranks(blocks: DataFrame) -> Series:
-    return blocks.rank(axis="columns", ascending=False).mean().rename("mean_rank")
+def _blocks(runs: DataFrame) -> DataFrame:
+    means = _dataset_means(runs)
+    if len(means) > 1:
+        return means
+    whole = runs.groupby(level="seed").size() == len(runs.index.unique("bag_size"))
+    shared = runs[runs.index.get_level_values("seed").isin(whole.index[whole])]
+    return _means(shared, ["seed"]) if len(shared) else means
 
 
-def _bootstrap(runs: DataFrame, draws: int, seed: int) -> NDArray[np.float64]:
-    """What orders the methods in draws of the paired, nested bootstrap: [draws, methods].
-
-    Each is the sum of the method's means in the drawn blocks, in units of the range of all values. To divide it by the
-    number of blocks, which is the same for all methods, would change neither their order nor a sign.
-    """
-    generator = np.random.default_rng(seed)
-    number = len(runs.index.unique("dataset"))
-    copies = generator.multinomial(number, np.full(number, 1 / number), size=draws)  # [draws, datasets]
-    smallest, largest = runs.min(axis=None), runs.max(axis=None)
-    scaled = (runs - smallest) / ((largest - smallest) or 1.0)
-    total = np.zeros((draws, len(runs.columns)))
-    for dataset, (_, sizes) in enumerate(scaled.groupby(level="dataset")):
-        for _, block in sizes.groupby(level="bag_size"):
-            seeds = len(block)
-            # each copy of a dataset has a draw of seeds of its own; how often all copies together draw each is
-            # multinomial again
-            counts = generator.multinomial(copies[:, dataset] * seeds, np.full(seeds, 1 / seeds))
-            total += counts @ block.to_numpy() / seeds
-    # the last digits depend on the order of additions, and must not break ties
-    return np.round(total, 12)
+def _means(values: DataFrame, by: Sequence[str]) -> DataFrame:
+    """Means of the rows that share some levels of the index."""
+    found = {key: [fmean(each) for each in group.to_numpy().T] for key, group in values.groupby(level=[*by])}
+    index = MultiIndex.from_tuples(found, names=[*by])
+    means = DataFrame(list(found.values()), index, columns=values.columns)
+    return means if len(by) > 1 else means.set_axis(index.get_level_values(0))
 
 
-def _groups(sample: NDArray[np.float64], tail: float) -> list[str]:
-    """A letter for each method: [draws, methods], the best method first."""
-    leader, group = 0, 0
-    letters = []
-    for method in range(sample.shape[1]):
-        ahead = sample[:, leader] - sample[:, method]
-        if np.quantile(ahead, tail, method="inverted_cdf") > 0:
-            leader, group = method, group + 1
-        letters.append(_letters(group))
-    return letters
+def _mean_ranks(datasets: DataFrame) -> Series:
+    return datasets.rank(axis="columns", ascending=False).mean().rename("mean_rank")
 
 
-def _letters(index: int) -> str:
-    """0: A, 25: Z, 26: AA, 27: AB, as in a spreadsheet."""
-    first, last = divmod(index, 26)
-    return (_letters(first - 1) if first else "") + chr(ord("A") + last)
+def _paired_t(found: DataFrame) -> NDArray[np.float64]:
+    """Student's t of the row's method minus the column's over blocks, [methods, methods]; 0 where they never differ."""
+    values = found.to_numpy()
+    values = (values - values.min()) / ((values.max() - values.min()) or 1.0)
+    means = values.mean(axis=0)
+    # the last digits depend on the order of additions, and must make no difference
+    difference = np.round(means[:, None] - means[None, :], 12)
+    squares = np.zeros_like(difference)
+    for each in values - means:
+        squares += (each[:, None] - each[None, :]) ** 2
+    error = np.round(np.sqrt(squares / (len(values) - 1) / len(values)), 12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0, 0.0, difference / error)
+
+
+def _holm(t: NDArray[np.float64], freedom: int) -> NDArray[np.float64]:
+    """Two-sided p values of all pairs, corrected after Holm; 1 on the diagonal."""
+    pairs = np.triu_indices(len(t), 1)
+    p = 2 * stats.t.sf(np.abs(t[pairs]), freedom)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    found = np.ones_like(t)
+    found[pairs] = corrected
+    return np.minimum(found, found.T)
+
+
+def _letters(apart: NDArray[np.bool_]) -> list[str]:
+    """Of each method, the letters of the leaders that it cannot be told apart from; the best method first."""
+    leaders: list[int] = []
+    for method in range(len(apart)):
+        if apart[method, leaders].all():
+            leaders.append(method)
+    return [
+        "".join(_letter(n) for n, lead in enumerate(leaders) if not apart[method, lead]) for method in range(len(apart))
+    ]
+
+
+def _letter(index: int) -> str:
+    """0: A, 25: Z, 26: a; beyond 51 numbers in brackets."""
+    return ascii_letters.swapcase()[index] if index < len(ascii_letters) else f"({index + 1})"
 
 
 def _matrix(values: NDArray[np.float64], methods: Sequence[str]) -> DataFrame:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 
-from llpbench.core.criteria import METRICS, Criterion
+from llpbench.core.criteria import CRITERIA, Criterion
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line
 from llpbench.report.boards import (
+    FEWEST_BAGS,
     NOTHING_STALE,
     Board,
     Column,
@@ -21,6 +21,7 @@ from llpbench.report.boards import (
     Row,
     Score,
     board_criteria,
+    values_of,
 )
 from llpbench.report.contenders import CellRuns, contenders, tuned
 from llpbench.report.notes import failure_notes, stale_notes, surprise_notes
@@ -29,6 +30,9 @@ from llpbench.report.ranking import completed, leaders, ranked
 from llpbench.results.choices import chosen_by_searches
 
 _NO_PROTOCOL = "null"
+
+LABELS = CRITERIA["auc"]
+"""chooses the epochs of what is trained on labels of rows, on every board: one ceiling for all of them"""
 
 
 def tabulate(
@@ -120,18 +124,21 @@ def _board(
     for contender, cell in (*contenders(cells, chosen), *tuned(criterion, cells, tunings)):
         by_contender[contender][cell.column] = cell
     shown = [cell for found in by_contender.values() for cell in found.values()]
-    columns = tuple(_column(key, [cell for cell in shown if cell.column == key]) for key in sorted(_keys(shown)))
+    columns = tuple(
+        _column(key, [cell for cell in shown if cell.column == key], criterion) for key in sorted(_keys(shown))
+    )
 
     def rows() -> list[Row]:
         return [
-            Row(contender, tuple(_score(found.get(column.key), column, criterion, stale) for column in columns))
+            Row(contender, tuple(_score(found.get(column.key), column, chooses, stale) for column in columns))
             for contender, found in by_contender.items()
+            for chooses in (LABELS if contender.role == "ceiling" and _is_judged(cells, LABELS) else criterion,)
         ]
 
-    failures = failure_notes(columns, ranked(rows()))  # of all runs, whichever are shown
+    failures = failure_notes(columns, ranked(rows(), columns))  # of all runs, whichever are shown
     if common:
         columns = _common(columns, rows())
-    ordered = ranked(rows())
+    ordered = ranked(rows(), columns)
     protocol = next((cell.spec["protocol"] for cell in cells if cell.spec["protocol"] is not None), None)
     return Board(
         criterion=criterion,
@@ -139,7 +146,7 @@ def _board(
         protocol=protocol,
         columns=columns,
         rows=ordered,
-        leaders=leaders(ordered),
+        leaders=leaders(ordered, columns),
         failures=failures,
         surprises=surprise_notes(columns, ordered, [run for cell in shown for run in cell.runs.values()]),
         stale=stale_notes(columns, ordered),
@@ -151,7 +158,7 @@ def _keys(cells: Iterable[CellRuns]) -> set[ColumnKey]:
     return {cell.column for cell in cells}
 
 
-def _column(key: ColumnKey, cells: Sequence[CellRuns]) -> Column:
+def _column(key: ColumnKey, cells: Sequence[CellRuns], criterion: Criterion) -> Column:
     """A column of some cells: their seeds, and what their bags are like. Runs that failed early know no bags."""
     runs = [run for cell in cells for run in cell.runs.values()]
     bags = [run["bags"] for run in runs]
@@ -164,6 +171,7 @@ def _column(key: ColumnKey, cells: Sequence[CellRuns]) -> Column:
         sizes=(min(size[0] for size in sizes), middle, max(size[2] for size in sizes)) if sizes else None,
         validation=(min(validation), max(validation)) if validation else None,
         classes=next((n for run in runs if (n := run["dataset"].get("classes")) is not None), None),
+        counts=criterion.regime == "fine" or min(validation, default=FEWEST_BAGS) >= FEWEST_BAGS,
     )
 
 
@@ -183,17 +191,11 @@ def _score(cell: CellRuns | None, column: Column, criterion: Criterion, stale: M
     chosen = {
         seed: run["results"][criterion.name] for seed, run in succeeded.items() if criterion.name in run["results"]
     }
-    values: dict[str, dict[int, float]] = defaultdict(dict)
-    for seed, result in chosen.items():
-        for metric, value in result["test"].items():
-            if value is not None and math.isfinite(value):
-                percent = metric in METRICS and METRICS[metric].percent
-                values[metric][seed] = 100.0 * value if percent else value
     epochs = [result["epoch"] for result in chosen.values() if result["epoch"] is not None]
     seconds = [run["times"]["total"] for run in succeeded.values() if "total" in run["times"]]
     return Score(
         cell=cell.id if cell else None,
-        values=dict(values),
+        values=values_of(runs, criterion),
         succeeded=tuple(succeeded),
         failures={seed: _reason(run) for seed, run in runs.items() if run["status"] != "ok"},
         missing=tuple(seed for seed in column.seeds if seed not in runs),

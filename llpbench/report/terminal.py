@@ -9,14 +9,16 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.boards import FEW_BAGS, Board, Leaderboards, Row
 from llpbench.report.report_table import ReportTable
+from llpbench.report.standings import Standings
 from llpbench.report.wording import (
     NO_RUNS,
     NOTHING,
     STALE_NOTE,
     clean,
     columns_text,
+    datasets_text,
     origin_text,
     score_lines,
     setting,
@@ -33,7 +35,7 @@ _OWN = "\n   yours"
 
 _LEGEND = "Test AUC x 100, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead."
 
-_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!"})
+_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*"})
 """for terminals that cannot show our few other characters"""
 
 
@@ -52,6 +54,7 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
     for board in leaderboards.boards:
         say(title(board), "bold")
         say(setting(board), "dim")
+        say(datasets_text(len(Standings(board).datasets)), "dim")
         for columns in _chunks(board, console.width):
             console.print(_table(board, columns, console, own))
         say("")
@@ -87,10 +90,12 @@ def _table(board: Board, columns: range, console: Console, own: Collection[str])
     table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("method", width=_name_width(board, console.width), overflow="fold")
     for column in columns:
-        heading = _text(f"{clean(board.columns[column].dataset)}\n{board.columns[column].bags}", console)
+        shown = board.columns[column]
+        few = "" if shown.counts else f" {FEW_BAGS}"
+        heading = _text(f"{clean(shown.dataset)}\n{shown.bags}{few}", console)
         table.add_column(heading, justify="right", min_width=_score_width(board), overflow="fold")
     for index, row in enumerate(board.rows):
-        if index and row.contender.role != board.rows[index - 1].contender.role:
+        if index and (row.contender.role == "ceiling") != (board.rows[index - 1].contender.role == "ceiling"):
             table.add_section()
         scores = [_score(board, index, column, console) for column in columns]
         mine = any(score.cell in own for score in row.scores if score.cell)
@@ -144,8 +149,8 @@ def _field_width(table: ReportTable, column: int) -> int:
 
 def _name(row: Row) -> str:
     """The rank, or nothing for a row without one, then what is ranked."""
-    place = "" if row.contender.role else NOTHING if row.rank is None else str(row.rank)
-    role = f"\n   {row.contender.role}" if row.contender.role else ""
+    place = "" if row.contender.role == "ceiling" else NOTHING if row.rank is None else str(row.rank)
+    role = f"\n   {row.mark}" if row.mark else ""
     return f"{place:>2} {clean(row.contender.label)}{role}"
 
 
@@ -162,7 +167,11 @@ def _score(board: Board, row: int, column: int, console: Console) -> Text:
 
 def _score_width(board: Board) -> int:
     lines = [line for row in board.rows for score in row.scores for line in score_lines(score)]
-    names = [part for column in board.columns for part in (clean(column.dataset), column.bags)]
+    names = [
+        part
+        for column in board.columns
+        for part in (clean(column.dataset), column.bags + ("" if column.counts else f" {FEW_BAGS}"))
+    ]
     return max(map(len, [*lines, *names]), default=1)
 
 

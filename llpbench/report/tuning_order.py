@@ -53,7 +53,7 @@ def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> Re
 
     def place(label: str) -> tuple[float, ...]:
         after = [ranks[title][label][1] if label in ranks[title] else inf for title in reversed(ranks)]
-        return (rows[label].contender.role != "", *after)
+        return (rows[label].contender.role == "ceiling", *after)
 
     return ReportTable(
         name=f"tuning-order-{name}",
@@ -86,7 +86,7 @@ def _pairs(board: Board, tunings: Sequence[TuningRecord]) -> Iterator[_Pair]:
 
 def _means(pairs: Sequence[_Pair]) -> Means:
     """Of the methods of a column over the seeds that more than half of them have tuned, if they have them all."""
-    ranked = [pair for pair in pairs if pair.default.contender.role == ""]
+    ranked = [pair for pair in pairs if pair.default.contender.role != "ceiling"]
     number = Counter(seed for pair in ranked for seed in pair.values[1])
     seeds = [seed for seed in sorted(number) if 2 * number[seed] > len(ranked)]
     return {
@@ -123,7 +123,7 @@ def _ranks(means: Means) -> dict[str, tuple[int, int]]:
 
 def _field(row: Row, ranks: tuple[int, int] | None) -> Field:
     if ranks is None:
-        return Field((row.contender.role or words.NOTHING,))
+        return Field((row.mark or words.NOTHING,))
     return Field((f"{ranks[0]} → {ranks[1]}",), dict(zip(_PARTS, ranks, strict=True)))
 
 

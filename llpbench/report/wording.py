@@ -7,7 +7,7 @@ from typing import Any
 
 from llpbench.core.criteria import Regime
 from llpbench.core.text import plural
-from llpbench.report.boards import Board, Column, Origin, Row, Score, Summary
+from llpbench.report.boards import FEW_BAGS, FEWEST_BAGS, FEWEST_DATASETS, Board, Column, Origin, Row, Score, Summary
 
 NOTHING = "–"
 
@@ -32,43 +32,58 @@ SELECTION: dict[Regime, str] = {
     ),
     "coarse": (
         "Each run's epoch is chosen by the class proportions of bags of validation rows, "
-        "so no single label is needed. Both criteria are shown, each in boards of its own, never the better one. "
+        "so no single label is needed; what is trained on labels is shown with the epochs that labels choose. "
+        "Both criteria are shown, each in boards of its own, never the better one; with a handful of bags they choose "
+        "the same epochs, since both fall with the distance between true and predicted proportions of the same bags. "
         "Test labels are never used to choose anything."
     ),
 }
 
 ROLES = (
-    "Ceilings train on the label of every single training row, which no other method sees. Floors give each row the "
-    "class proportions of its bag as its label, the simplest use of bags there is. "
-    "Methods without an encoder have no epochs, so nothing is chosen and they score the same in every board."
+    "A ceiling trains an encoder on the label of every single training row, and is the 100 % mark of the way from the "
+    "floor up; whatever else trains on all labels is called supervised, and may stand above it. Floors give each row "
+    "the class proportions of its bag as its label, the simplest use of bags there is; they see what the methods see, "
+    "and are ranked with them. Direct methods have no epochs, so nothing is chosen and they score the same in every "
+    "board."
 )
 
 CAPTION = (
     "AUC of test rows times 100 (50: chance), mean ± standard deviation over seeds (number of seeds). "
-    "Ranked by the mean over the columns, on runs that more than half of the methods share; a method that lacks one "
-    f"of them stands below, without a rank ({NOTHING}). "
+    "Ranked over all tables of this board, by the mean over datasets of the mean over their columns, on runs that more "
+    f"than half of the methods share; a method that lacks one of them stands below, without a rank ({NOTHING}). "
     "Bold: the best of a column, ceilings aside, and all within one standard deviation of it; several in bold are a "
     "tie, and a best over a single seed is not marked."
 )
 
 RANKS = (
-    "95 % of rank: paired bootstrap of datasets, seeds nested. Tie: rows of one letter cannot be told apart from the "
-    "best of that letter; a later letter's rows can be told apart from the best of the one before, not from every row "
-    "of it."
+    "95 % of rank: where the row stands among these rows by its mean over all datasets of which these are a sample, by "
+    "paired t tests over dataset means; each rank by itself is held at 95 % (in simulated boards 99 %, and where that "
+    "was hardest 95 %). "
+    "Tie: the first row leads A; down the table, the first row that can be told apart from the leaders of all letters "
+    "so far leads the next. A row has the letters of all leaders that it cannot be told apart from. That is: p below "
+    "0.05 by Student's paired t test over dataset means, corrected after Holm for all pairs of ranked rows."
+)
+
+AGAINST_FLOOR = (
+    "Against floor: mean over datasets minus that of the floor of the row's encoder (rows without one: of the board's "
+    "first), with its 95 % t interval over datasets, each by itself, and in how many columns the row is ahead."
 )
 
 COVERAGE = "Coverage: runs with a score, of all runs of a complete row."
 
 OVERALL = (
     "Over {columns} and the {runs} runs in them that count: those that more than half of the methods have attempted. "
-    "Mean AUC: mean over columns, ± standard deviation over seeds of that mean. "
-    f"{RANKS} Mean rank: over columns. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs in "
-    f"which a row is above another ranked row. {COVERAGE}"
+    "Mean AUC: mean over datasets, of the mean over their columns; ± standard deviation over seeds, as of a mean of "
+    "datasets whose seeds are independent (least number of seeds of a dataset). "
+    f"{RANKS} {AGAINST_FLOOR} Mean rank: over datasets. Gap closed: percent of the way from floor to ceiling, with its "
+    "95 % interval, over the columns where there is one (page Gap closed). Wins: percent of runs in which a row is "
+    f"above another ranked row. {COVERAGE}"
 )
 
 SELECTION_GAP = (
     "What it costs to choose epochs by proportions of validation bags instead of labels of validation rows, in points "
-    "of AUC, run by run: mean ± standard deviation over seeds (number of seeds)."
+    "of AUC, run by run: mean ± standard deviation over seeds (number of seeds). Mean: over the datasets, of the mean "
+    "over their columns that count in both boards ({columns}), with its 95 % t interval over datasets."
 )
 
 TUNING = (
@@ -84,15 +99,16 @@ TUNING_ORDER = (
     "Rank of a method's default configuration among the defaults → rank of what this board's criterion has chosen for "
     "it, among what it has chosen for the others: by mean test AUC over the seeds that more than half of the tuned "
     "methods have, of methods that have both on all of them. Of several searches for one method that of most trials "
-    "counts. Ceilings and floors have no rank. Close methods change places by chance: the gains below say by how much."
+    "counts. What is trained on labels has no rank. Close methods change places by chance: the gains below say by how "
+    "much."
 )
 
 GAP_CLOSED = (
     "Percent of the way from the floor (0: each row has its bag's proportions for a label) to the ceiling (100: every "
     "label is known), both with the row's encoder and without pretraining; rows without an encoder are put between "
-    "those of the board's first encoder. Below 0: worse than the floor. Unknown where floor and ceiling are closer "
-    "than one standard deviation of either. Mean: all columns together, as the sum of what is gained over the sum of "
-    "the gaps."
+    "those of the board's first encoder. Below 0: worse than the floor; above 100: better than the ceiling. Unknown "
+    "where floor and ceiling are closer than one standard deviation of either. Together: the sum of what is gained "
+    "over the sum of the gaps, of the columns where it is known, with its 95 % jackknife interval over datasets."
 )
 
 ROBUSTNESS = (
@@ -105,7 +121,8 @@ TIMING = (
     "predicting the test rows once, the first step of every stage and population size (compilation included), "
     "pretraining; the peak memory of the process or GPU. Seeds that train together share the time, which is divided "
     "among them. Shared: runs during which others used the device, whose times are upper bounds; ? where runs do not "
-    "say."
+    "say. Epochs: trained in a run, median; where there are several stages, over all of them: one that goes on from "
+    "selected weights is trained once for each kind of validation, and each counts."
 )
 
 WIN_RATES = (
@@ -113,12 +130,17 @@ WIN_RATES = (
     "columns of the leaderboard weigh equally."
 )
 
-WILCOXON = (
-    "p values of Wilcoxon's signed-rank test over the columns of the leaderboard, corrected by Holm for all pairs. Few "
-    "columns cannot give small ones, however clear the difference is."
+COMPARISONS = (
+    "p values of Student's paired t test over dataset means (of a single dataset: over its seeds), corrected after "
+    "Holm for all pairs of ranked rows: below 0.05, two rows are told apart, as the letters of the board say it."
 )
 
-NO_FRIEDMAN = "Too few methods or columns for Friedman's test."
+WILCOXON = (
+    "p values of Wilcoxon's signed-rank test over dataset means, corrected by Holm for all pairs. Few datasets cannot "
+    "give small ones, however clear the difference is."
+)
+
+NO_FRIEDMAN = "Too few methods or datasets for Friedman's test."
 
 BESIDE = (
     "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
@@ -173,7 +195,18 @@ def score_lines(score: Score) -> list[str]:
 
 def rank_text(row: Row) -> str:
     """The rank, or why there is none."""
-    return row.contender.role or (NOTHING if row.rank is None else str(row.rank))
+    return str(row.rank) if row.rank is not None else row.mark if row.contender.role == "ceiling" else NOTHING
+
+
+def method_text(row: Row) -> str:
+    """The method, and whether it is the floor."""
+    return row.contender.method + (f" ({row.mark})" if row.mark == "floor" else "")
+
+
+def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 1, sign: str = "") -> str:
+    """`+1.9 [-3.2, 7.0]`."""
+    known = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
+    return f"{value:{sign}.{digits}f}{known}"
 
 
 def title(board: Board) -> str:
@@ -235,8 +268,24 @@ def classes_text(columns: Sequence[Column]) -> str:
 
 
 def columns_text(columns: Sequence[Column]) -> str:
-    """What is out of the ordinary in some columns: `classes_text` and `sizes_text`."""
-    return " ".join(filter(None, (classes_text(columns), sizes_text(columns))))
+    """What is out of the ordinary in some columns: their classes, sizes of bags, or that they do not count."""
+    few = (
+        ""
+        if all(column.counts for column in columns)
+        else f"{FEW_BAGS}: fewer than {FEWEST_BAGS} validation bags to choose an epoch by; in no mean or rank."
+    )
+    return " ".join(filter(None, (classes_text(columns), sizes_text(columns), few)))
+
+
+def datasets_text(number: int) -> str:
+    """How much stands behind a rank, as a sentence."""
+    if number == 0:
+        return "No column counts, so nothing is ranked."
+    if number == 1:
+        return "1 dataset: ranks and what is told apart hold for this table alone, over its seeds."
+    if number < FEWEST_DATASETS:
+        return f"{number} datasets: exploratory, too few to say how methods rank on others."
+    return f"{number} datasets."
 
 
 def validation_text(board: Board, columns: Sequence[Column]) -> str:

@@ -24,8 +24,8 @@ from llpbench.report.boards import Board, Summary
 from llpbench.report.html import to_html
 from llpbench.report.pages import Page
 from llpbench.report.plots.plot import PagePlot
-from llpbench.report.ranking import runs_that_count
 from llpbench.report.report_table import SCORE, Heading, ReportTable, score, text
+from llpbench.report.standings import Standings
 from llpbench.report.tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ BOARD = ".board:not([hidden]) table"
 
 
 def table(browser: Chrome, selector: str = BOARD) -> list[list[str]]:
-    """The texts of a table, headings first, without padding and what is hidden."""
+    """The texts of a table, headings first, without padding, what is hidden and the mark of the floor."""
     read = """
-        const said = (node) => [...node.childNodes].filter((part) => part.ariaHidden !== 'true')
+        const said = (node) => [...node.childNodes]
+            .filter((part) => part.ariaHidden !== 'true' && !part.matches?.('.method > .badge'))
             .map((part) => part.textContent).join('');
         const cells = (row) => [...row.cells].filter((cell) => !cell.hidden);
         return [...document.querySelectorAll(arguments[0] + ' tr')].filter((row) => !row.hidden)
@@ -307,13 +308,13 @@ def test_a_method_is_searched_by_part_of_its_name(show: Show, records: list[Reco
 
 
 def test_real_sizes_of_bags_are_shown_and_can_be_chosen(show: Show) -> None:
-    uneven = {"number": 9, "sizes": [1, 9, 11660], "validation": 4, "test": 4}
+    uneven = {"number": 9, "sizes": [1, 9, 11660], "validation": 5, "test": 4}
     found = [*runs("dllp", 0.8, 0.9, bag_size=0, bags=uneven), *runs("dllp", 0.7, 0.8)]
     browser = show(found, "#criterion=mpiou")
     assert table(browser)[0][-2:] == ["adult1–9–11,660", "adult64"]
     caption = one(browser, ".board:not([hidden]) caption").text
     assert "1–9–11,660 are the least, median and most rows of a training bag" in caption
-    assert "Validation bags: adult 1–9–11,660 4, adult 64 3." in caption
+    assert "Validation bags: adult 1–9–11,660 5, adult 64 20." in caption
     choose(browser, "size", "1–9–11,660")
     assert table(browser)[0][-1] == "adult1–9–11,660"
     scores(browser, 0)[0].click()
@@ -594,7 +595,7 @@ def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def _heading(board: Board, index: int) -> str:
-    counts = {column for column, _ in runs_that_count([row for row in board.rows if row.contender.role == ""])}
+    counts = Standings(board).columns
     column = board.columns[index]
     return f"{column.dataset}{column.bag_size}{'' if index in counts else 'not in the mean'}"
 

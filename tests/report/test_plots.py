@@ -316,8 +316,8 @@ def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
             record("best", 0.85, pretraining="self", times={"train": 1.0, "pretraining": 50.0, "total": 9.0}),
         ]
     )
-    counting = runs_that_count(of.rows)
-    costs = [cost for row in of.rows if (cost := cost_of(row, counting))]
+    counting = runs_that_count(of.rows, of.columns)
+    costs = [cost for row in of.rows if (cost := cost_of(row, counting, of.columns))]
     assert [cost.row.contender.method for cost in front(costs)] == ["fast", "better", "best"]
     assert {cost.row.contender.method: cost.seconds for cost in costs} == {
         "fast": 2.0,

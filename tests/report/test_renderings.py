@@ -69,11 +69,15 @@ def test_a_whole_markdown_page(records: list[Record]) -> None:
     assert first.startswith(
         ": over all columns\n\nAt most 300 epochs, patience 20, 2 bags a step · encoder mlp · 2 seeds "
     )
-    assert "· EPYC (cpu). Over 2 columns and the 3 runs in them that count" in first
+    assert (
+        "· EPYC (cpu). 1 dataset: ranks and what is told apart hold for this table alone, over its seeds. "
+        "Over 2 columns and the 3 runs in them that count" in first
+    )
     # ridge, the other of two, has not attempted 256 with seed 1: dllp has (86 + 80) / 2, and shares seed 0 alone
     assert (
-        "| 1 | dllp | mlp | 83.00 ± – (1) | 1–1 | A | 1.0 | – | – | 4/4 |\n"
-        "| – | ridge |  | – | – | – | – | – | – | 1/4<br>2 failed |\n"
+        "| 1 | dllp | mlp | 83.00 ± – (1) | – | – | – | 1.0 | – | – | 4/4 |\n"
+        "| – | bag-soft-label (floor) | mlp | – | – | – | – | – | – | – | 1/4 |\n"
+        "| – | ridge |  | – | – | – | – | – | – | – | 1/4<br>2 failed |\n"
     ) in first
     assert first.endswith(
         """**Failed or undefined**
@@ -91,7 +95,7 @@ def test_a_whole_markdown_page(records: list[Record]) -> None:
 | ceiling | supervised | mlp | 91.00 ± 1.41 (2) |
 | 1 | dllp | mlp | **86.00 ± 1.41 (2)** |
 | – | ridge |  | 70.00 ± – (1)<br>1/2 failed |
-| floor | bag-soft-label | mlp | 60.00 ± – (1)<br>1/2 undefined |
+| – | bag-soft-label (floor) | mlp | 60.00 ± – (1)<br>1/2 undefined |
 """
         in second
     )
@@ -116,7 +120,7 @@ def test_a_page_explains_how_its_numbers_came_about(records: list[Record]) -> No
         for statement in (
             "Test labels are never used to choose anything",
             "mean ± standard deviation over seeds",
-            "Ceilings train on the label of every single training row",
+            "A ceiling trains an encoder on the label of every single training row",
             "11 runs, of which 2 failed",
             "torch 2.13.0",
             "EPYC (cpu)",
@@ -133,7 +137,7 @@ def test_each_coarse_criterion_has_a_page_of_its_own(records: list[Record]) -> N
 def test_a_cell_where_every_seed_failed_says_so() -> None:
     found = page([failed(seed=0), failed(seed=1), *runs("ridge", 0.7, 0.8)])
     assert "| – | dllp | mlp | failed |" in found
-    assert "| – | dllp | mlp | – | – | – | – | – | – | 0/2<br>2 failed |" in found
+    assert "| – | dllp | mlp | – | – | – | – | – | – | – | 0/2<br>2 failed |" in found
 
 
 def test_names_cannot_break_a_table() -> None:
@@ -440,14 +444,18 @@ write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots", forma
 
 def test_unequal_bags_are_shown_by_their_real_sizes_and_explained(tmp_path: Path) -> None:
     uneven = {"number": 30, "sizes": [1, 9, 11660], "validation": 12, "test": 9}
-    records = [*runs("a", 0.8, 0.9, bag_size=0, bags=uneven), *runs("a", 0.7, 0.8, dataset="credit")]
+    lacking = {"number": 30, "sizes": [64, 64, 64], "validation": 4, "test": 4}
+    records = [*runs("a", 0.8, 0.9, bag_size=0, bags=uneven), *runs("a", 0.7, 0.8, dataset="credit", bags=lacking)]
     found = page(records, "coarse-mpiou")
     explained = "Unequal bags: 1–9–11,660 are the least, median and most rows of a training bag."
+    few = "†: fewer than 5 validation bags to choose an epoch by; in no mean or rank."
     assert f"{explained}\n\n| rank | method | encoder | adult 1–9–11,660 |\n" in found
+    assert f"{explained} {few}\n\n" in found
     assert "bags of their own sizes\n" in found
     assert "Validation bags: adult 12. Unequal bags" in found
-    assert "Validation bags: credit 3." in found
-    assert "| rank | method | encoder | credit |\n" in found
+    assert f"Validation bags: credit 4. {few}" in found
+    assert "| rank | method | encoder | credit † |\n" in found
+    assert "| rank | method | encoder | credit |\n" in page(records, "fine")
     assert "Validation bags" not in page(records, "fine")
     write_leaderboards(records, tmp_path, ["csv"])
     assert (tmp_path / "tables" / "fine-ordered-own-sizes.csv").exists()
@@ -481,7 +489,7 @@ def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> No
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
     write_report(report, tmp_path)
     found = (tmp_path / "fine.md").read_text(encoding="utf-8")
-    assert "| 1 | a | mlp | 85.00 ± 7.07 (2) | 1–1 | A | 1.0 | – | 100 | 2/2<br>1 stale |" in found
+    assert "| 1 | a | mlp | 85.00 ± 7.07 (2) | 1–1 | A | – | 1.0 | – | 100 | 2/2<br>1 stale |" in found
     assert "| 1 | a | mlp | **85.00 ± 7.07 (2)**<br>1/2 stale |" in found
     note = "a (mlp) on adult 64 (1 run): a.py has changed"
     assert f"**Made by other code**\n\n- {note}\n" in found

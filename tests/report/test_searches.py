@@ -181,10 +181,10 @@ def test_the_order_is_among_methods_that_have_both() -> None:
     table = tuning_order(board, tunings, "x")
     assert table is not None
     assert [(row[0].lines[0], row[-1].lines[0]) for row in table.rows] == [
-        *(("b", "2 → 1"), ("a", "1 → 2"), ("c", "3 → 3"), ("low", "floor"))
+        *(("low (floor)", "4 → 1"), ("b", "2 → 2"), ("a", "1 → 3"), ("c", "3 → 4"))
     ]
-    assert table.notes == {"Pairs of methods that change places": ("adult 256: 1 of 3",)}
-    assert [row["adult 256 tuned"] for row in table.values()] == [1, 2, 3, None]
+    assert table.notes == {"Pairs of methods that change places": ("adult 256: 4 of 6",)}
+    assert [row["adult 256 tuned"] for row in table.values()] == [1, 2, 3, 4]
     assert tuning_order(board, tunings[:1], "x") is None, "one method has no order"
 
 

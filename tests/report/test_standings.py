@@ -6,7 +6,7 @@ import pytest
 from factory import failed, record, runs
 
 from llpbench.core.record import Record
-from llpbench.report.boards import Board, Summary
+from llpbench.report.boards import Board, Row, Summary
 from llpbench.report.standings import Standing, Standings
 from llpbench.report.tabulate import tabulate
 
@@ -17,6 +17,10 @@ def board(*groups: list[Record], common: bool = False) -> Board:
 
 def standing(of: Board, label: str) -> Standing:
     return next(s for row, s in zip(of.rows, Standings(of).rows, strict=True) if row.contender.label == label)
+
+
+def row_of(of: Board, method: str) -> Row:
+    return next(row for row in of.rows if row.contender.method == method)
 
 
 def both(method: str, small: tuple[float, ...], large: tuple[float, ...], **facts: object) -> list[Record]:
@@ -31,6 +35,11 @@ FOUR = (
 )
 
 
+def percent(of: Board, label: str) -> float | None:
+    gap = standing(of, label).gap
+    return None if gap is None else gap.percent
+
+
 def test_the_overall_mean_has_the_spread_of_its_seeds() -> None:
     # seed 0: (80 + 70) / 2 = 75, seed 1: (84 + 70) / 2 = 77: std sqrt(2)
     assert standing(board(*FOUR), "a (mlp)").overall == pytest.approx((76.0, 2**0.5, 2))
@@ -39,23 +48,26 @@ def test_the_overall_mean_has_the_spread_of_its_seeds() -> None:
 def test_the_gap_is_closed_over_all_columns_together() -> None:
     # a: gained (82 - 71) + (70 - 60) = 21 of (91 - 71) + (90 - 60) = 50
     found = board(*FOUR)
-    assert standing(found, "a (mlp)").gap_closed == pytest.approx(42.0)
-    assert standing(found, "bag-soft-label (mlp)").gap_closed == pytest.approx(0.0)
-    assert standing(found, "supervised (mlp)").gap_closed == pytest.approx(100.0)
-    by_column = Standings(found).gaps_closed(next(row for row in found.rows if row.contender.method == "a"))
+    assert percent(found, "a (mlp)") == pytest.approx(42.0)
+    assert percent(found, "bag-soft-label (mlp)") == pytest.approx(0.0)
+    assert percent(found, "supervised (mlp)") == pytest.approx(100.0)
+    by_column = Standings(found).gaps_closed(row_of(found, "a"))
     assert by_column == pytest.approx({0: 55.0, 1: 100 / 3})
 
 
 def test_no_gap_is_closed_where_floor_and_ceiling_cannot_be_told_apart() -> None:
     near = both("bag-soft-label", (0.90, 0.91), (0.60, 0.60), role="floor")  # 90.5 against 91 ± 1.41
     found = board(*FOUR[:3], near)
-    assert Standings(found).gaps_closed(found.rows[1]).keys() == {1}
-    # all columns together still have one: (82 - 90.5) + (70 - 60) of 0.5 + 30
-    assert standing(found, "a (mlp)").gap_closed == pytest.approx(100 * 1.5 / 30.5)
+    assert Standings(found).gaps_closed(row_of(found, "a")).keys() == {1}
+    # nor does it enter what is closed together: 70 - 60 of 30, where (82 - 90.5) + (70 - 60) of 0.5 + 30 would be 4.9
+    gap = standing(found, "a (mlp)").gap
+    assert gap is not None
+    assert (gap.percent, gap.columns) == (pytest.approx(100 / 3), 1)
 
 
 def test_a_board_without_floor_has_no_gap() -> None:
-    assert standing(board(*FOUR[:3]), "a (mlp)").gap_closed is None
+    found = standing(board(*FOUR[:3]), "a (mlp)")
+    assert (found.gap, found.floor) == (None, None)
 
 
 def test_another_configuration_of_the_ceiling_changes_no_gap() -> None:
@@ -64,13 +76,96 @@ def test_another_configuration_of_the_ceiling_changes_no_gap() -> None:
         run["method"]["changed"] = {}
     for run in other:
         run["method"]["changed"] = {"rate": 2}
-    assert standing(board(usual, other, *FOUR[1:]), "a (mlp)").gap_closed == pytest.approx(42.0)
+    assert percent(board(usual, other, *FOUR[1:]), "a (mlp)") == pytest.approx(42.0)
+
+
+def datasets(method: str, *aucs: float, **facts: object) -> list[Record]:
+    """One run on each of several datasets."""
+    return [record(method, auc, dataset=f"d{i}", **facts) for i, auc in enumerate(aucs)]  # type: ignore[arg-type]
+
+
+def test_the_gap_has_an_interval_over_datasets() -> None:
+    found = board(
+        datasets("supervised", 0.90, 0.80, 0.90, role="ceiling"),  # 30, 20 and 10 above the floor
+        datasets("a", 0.80, 0.65, 0.80),  # 20, 5 and 0
+        datasets("bag-soft-label", 0.60, 0.60, 0.80, role="floor"),
+    )
+    gap = standing(found, "a (mlp)").gap
+    assert gap is not None
+    # 25/60; without one of them 5/30, 20/40, 25/50: mean 7/18, squares 8/36^2 + 2 (4/36)^2 + ..., t of 1 freedom 12.706
+    ratios = [5 / 30, 20 / 40, 25 / 50]
+    mean = sum(ratios) / 3
+    half = 12.7062 * (2 / 3 * sum((ratio - mean) ** 2 for ratio in ratios)) ** 0.5
+    assert gap.percent == pytest.approx(100 * 25 / 60)
+    assert gap.interval == pytest.approx((100 * (25 / 60 - half), 100 * (25 / 60 + half)), abs=1e-3)
+    assert [standing(found, label).gap for label in ("supervised (mlp)", "bag-soft-label (mlp)")] == [
+        (pytest.approx(100.0), None, 3),
+        (pytest.approx(0.0), None, 3),
+    ]
+
+
+def test_what_is_trained_on_labels_but_no_ceiling_is_called_supervised() -> None:
+    direct = datasets("supervised-gbdt", 0.99, role="ceiling", encoder=None)
+    found = board(direct, datasets("supervised", 0.9, role="ceiling"), datasets("a", 0.8))
+    assert [(row.contender.method, row.mark) for row in found.rows] == [
+        ("supervised-gbdt", "supervised"),
+        ("supervised", "ceiling"),
+        ("a", ""),
+    ]
+    alone = board(direct, datasets("b", 0.8, encoder=None))
+    assert [row.mark for row in alone.rows] == ["ceiling", ""], "the only mark that there is"
+
+
+def test_one_ceiling_stands_on_all_boards() -> None:
+    aucs = {"auc": 0.9, "mpiou": 0.6, "l1": 0.5}
+    made = [*runs("a", 0.8), record("supervised", role="ceiling", aucs=aucs), *runs("floor", 0.7, role="floor")]
+    for found in tabulate(made).boards:
+        assert found.rows[0].scores[0].headline == (90.0, None, 1)
+        assert percent(found, "a (mlp)") == pytest.approx(50.0)
+
+
+def test_the_floor_is_ranked_and_every_row_is_compared_with_it() -> None:
+    found = board(datasets("a", 0.80, 0.75), datasets("floor", 0.70, 0.73, role="floor"), datasets("b", 0.60, 0.70))
+    assert [(row.contender.method, row.rank, row.mark) for row in found.rows] == [
+        ("a", 1, ""),
+        ("floor", 2, "floor"),
+        ("b", 3, ""),
+    ]
+    # 10 and 2: mean 6, std 5.657, t of 1 freedom 12.706: 6 ± 12.706 * 4
+    against = standing(found, "a (mlp)").floor
+    assert against is not None
+    assert (against.mean, against.ahead, against.columns) == (pytest.approx(6.0), 2, 2)
+    assert against.interval == pytest.approx((6 - 50.825, 6 + 50.825), abs=1e-2)
+    assert standing(found, "b (mlp)").floor[:1] == (pytest.approx(-6.5),)  # type: ignore[index]
+    assert standing(found, "floor (mlp)").floor is None
+
+
+def test_columns_of_few_validation_bags_count_on_fine_boards_alone() -> None:
+    few = {"number": 9, "sizes": [256] * 3, "validation": 4, "test": 4}
+    made = [*runs("a", 0.8, 0.8), *runs("a", 0.6, 0.6, bag_size=256, bags=few)]
+    made += [*runs("b", 0.7, 0.7), *runs("b", 0.9, 0.9, bag_size=256, bags=few)]
+    fine, coarse, _ = tabulate(made).boards
+    assert [row.contender.method for row in fine.rows] == ["b", "a"]
+    assert [row.contender.method for row in coarse.rows] == ["a", "b"], "by bags of 64 alone"
+    assert [column.heading for column in coarse.columns] == ["adult 64", "adult 256 †"]
+    assert all(column.counts for column in fine.columns)
+    nothing = tabulate([run for run in made if run["spec"]["bag_size"] == 256]).of("coarse")[0]
+    assert [row.rank for row in nothing.rows] == [None, None]
+
+
+def test_seeds_are_paired_within_a_dataset_and_no_further() -> None:
+    # d: (80 + 70) / 2 = 75 and (84 + 72) / 2 = 78, variance 4.5; e: 60 and 64, variance 8. Mean of both: 69.25, with
+    # variance (4.5 + 8) / 4. Were seed 0 of d paired with seed 0 of e, it would be (67.5, 71): 6.1
+    made = [*runs("a", 0.80, 0.84, dataset="d"), *runs("a", 0.70, 0.72, dataset="d", bag_size=256)]
+    found = standing(board(made, runs("a", 0.60, 0.64, dataset="e")), "a (mlp)")
+    assert found.overall == pytest.approx((69.25, (12.5 / 4) ** 0.5, 2))
 
 
 def test_wins_are_counted_run_by_run() -> None:
     # 64: seed 0 lost (80 < 82), seed 1 won; 256: both won. Columns weigh equally: (1/2 + 1) / 2
-    assert standing(board(*FOUR), "a (mlp)").wins == pytest.approx(75.0)
-    assert standing(board(*FOUR), "b (mlp)").wins == pytest.approx(25.0)
+    assert standing(board(*FOUR[:3]), "a (mlp)").wins == pytest.approx(75.0)
+    assert standing(board(*FOUR[:3]), "b (mlp)").wins == pytest.approx(25.0)
+    assert standing(board(*FOUR), "a (mlp)").wins == pytest.approx((75.0 + 100.0) / 2), "the floor is one of them"
 
 
 def test_ranks_and_coverage() -> None:
@@ -83,7 +178,7 @@ def test_ranks_and_coverage() -> None:
 
 def test_a_single_run_has_no_interval() -> None:
     found = standing(board(runs("a", 0.8), runs("b", 0.7)), "a (mlp)")
-    assert (found.overall, found.interval, found.group) == (Summary(80.0, None, 1), None, "")
+    assert (found.overall, found.interval, found.letters) == (Summary(80.0, None, 1), None, "")
 
 
 def test_seeds_that_no_column_shares_have_no_spread() -> None:
@@ -96,8 +191,8 @@ def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
     found = board(runs("a", 0.8, 0.8), runs("b", 0.8, 0.8), runs("c", 0.7, 0.7))
     assert [row.rank for row in found.rows] == [1, 1, 3]
     a = standing(found, "a (mlp)")
-    assert (a.overall, a.interval, a.wins) == (Summary(80.0, 0.0, 2), (1, 1), 75.0)
-    assert (a.group, standing(found, "b (mlp)").group, standing(found, "c (mlp)").group) == ("A", "A", "B")
+    assert (a.overall, a.interval, a.wins) == (Summary(80.0, 0.0, 2), (1, 2), 75.0)
+    assert (a.letters, standing(found, "b (mlp)").letters, standing(found, "c (mlp)").letters) == ("A", "A", "B")
 
 
 class TestCommon:

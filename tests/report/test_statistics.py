@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pandas import DataFrame, MultiIndex, Series, read_csv
+from pandas import DataFrame, Index, Series, read_csv
 from pandas.testing import assert_frame_equal, assert_series_equal
 
 from llpbench.report import statistics
@@ -63,22 +63,31 @@ def noise(methods: int, *, datasets: int = 3, bag_sizes: int = 2, seeds: int = 4
 # --- frames
 
 
-def test_block_means_are_means_over_seeds_and_seeds_may_differ_between_blocks() -> None:
+def test_dataset_means_weigh_bag_sizes_equally_and_seeds_may_differ_between_them() -> None:
     scores = frame(
         {
             "b": {("y", 64): [7.0], ("x", 128): [3.0], ("x", 64): [1.0, 2.0]},
             "a": {("y", 64): [0.0], ("x", 128): [1.0], ("x", 64): [4.0, 8.0]},
         }
     )
-    found = statistics.block_means(scores)
-    index = MultiIndex.from_tuples([("x", 64), ("x", 128), ("y", 64)], names=["dataset", "bag_size"])
-    assert_frame_equal(found, DataFrame({"a": [6.0, 1.0, 0.0], "b": [1.5, 3.0, 7.0]}, index=index), check_names=False)
+    found = statistics.dataset_means(scores)
+    index = Index(["x", "y"], name="dataset")
+    assert_frame_equal(found, DataFrame({"a": [3.5, 0.0], "b": [2.25, 7.0]}, index=index), check_names=False)
+    assert_frame_equal(statistics.blocks(scores), found)
+
+
+def test_the_blocks_of_one_dataset_are_the_seeds_that_all_of_its_bag_sizes_have() -> None:
+    scores = frame({"a": {("x", 64): [1.0, 2.0, 9.0], ("x", 128): [3.0, 6.0]}})
+    found = statistics.blocks(scores)
+    assert_frame_equal(found, DataFrame({"a": [2.0, 4.0]}, index=Index([0, 1], name="seed")), check_names=False)
 
 
 COMPARISONS = [
-    statistics.block_means,
+    statistics.dataset_means,
+    statistics.blocks,
     statistics.mean_ranks,
     statistics.standings,
+    statistics.comparisons,
     statistics.friedman,
     statistics.nemenyi,
     statistics.wilcoxon_holm,
@@ -101,7 +110,7 @@ def test_an_incomplete_frame_is_refused_and_names_what_is_lacking(compare: Funct
 def test_of_several_that_are_lacking_the_first_is_named() -> None:
     scores = noise(3)
     with pytest.raises(ValueError, match="method 'm02' has no finite value for dataset 'd0', bag size 1, seed 1"):
-        statistics.block_means(scores.drop(index=scores.index[(scores["method"] == "m02") & (scores["seed"] > 0)]))
+        statistics.dataset_means(scores.drop(index=scores.index[(scores["method"] == "m02") & (scores["seed"] > 0)]))
 
 
 @pytest.mark.parametrize("function", COMPARISONS)
@@ -122,12 +131,12 @@ def test_a_frame_lacking_a_column_or_a_key_is_refused() -> None:
 
 @pytest.mark.parametrize("function", [f for f in COMPARISONS if f is not statistics.friedman])
 def test_the_order_of_rows_changes_nothing(function: Function) -> None:
-    scores = noise(4, datasets=4)
+    scores = noise(4, datasets=6)
     assert_frame_or_series_equal(function(scores.sample(frac=1, random_state=1)), function(scores))
 
 
 def test_the_order_of_rows_does_not_change_friedman() -> None:
-    scores = noise(4, datasets=4)
+    scores = noise(4, datasets=6)
     ours, other = statistics.friedman(scores), statistics.friedman(scores.sample(frac=1, random_state=1))
     assert ours is not None
     assert other is not None
@@ -161,25 +170,26 @@ def test_mean_ranks_of_a_published_comparison() -> None:
 
 def test_rounding_does_not_break_ties() -> None:
     # 0.1 + 0.2 + 0.3 > 0.3 + 0.2 + 0.1 in floats
-    scores = one_block({"a": [0.3, 0.2, 0.1], "b": [0.1, 0.2, 0.3]})
+    scores = over_datasets({"a": [0.3, 0.2, 0.1], "b": [0.1, 0.2, 0.3]})
     assert sum([0.1, 0.2, 0.3]) > sum([0.3, 0.2, 0.1])
-    assert dict(statistics.mean_ranks(scores)) == {"a": 1.5, "b": 1.5}
     assert list(statistics.standings(scores)["rank"]) == [1, 1]
+    alone = one_block({"a": [0.3, 0.2, 0.1], "b": [0.1, 0.2, 0.3]})
+    assert dict(statistics.mean_ranks(alone)) == {"a": 1.5, "b": 1.5}
 
 
 # --- standings
 
 
-def test_means_weigh_blocks_equally_however_many_seeds_they_have() -> None:
-    # a: (1 + 3) / 2 = 2; over runs it would be 3/2. b: (2 + 1) / 2 = 1.5
+def test_means_weigh_datasets_equally_however_many_seeds_and_bag_sizes_they_have() -> None:
+    # a: (1 + (3 + 5) / 2) / 2 = 2.5; over runs it would be 11/5. b: (2 + 2) / 2
     scores = frame(
         {
-            "a": {("x", 64): [1.0, 1.0, 1.0], ("y", 64): [3.0]},
-            "b": {("x", 64): [2.0, 2.0, 2.0], ("y", 64): [1.0]},
+            "a": {("x", 64): [1.0, 1.0, 1.0], ("y", 64): [3.0], ("y", 128): [5.0]},
+            "b": {("x", 64): [2.0, 2.0, 2.0], ("y", 64): [1.0], ("y", 128): [3.0]},
         }
     )
     found = statistics.standings(scores)
-    assert found["mean"].to_dict() == {"a": 2.0, "b": 1.5}
+    assert found["mean"].to_dict() == {"a": 2.5, "b": 2.0}
     assert found["rank"].to_dict() == {"a": 1, "b": 2}
     assert found["mean_rank"].to_dict() == {"a": 1.5, "b": 1.5}
 
@@ -189,148 +199,70 @@ def test_standings_are_sorted_by_mean_then_name_and_equal_means_share_a_rank() -
     assert list(found.index) == ["b", "d", "c", "a"]
     assert list(found["rank"]) == [1, 1, 3, 4]
     assert found.index.name == "method"
-    assert list(found.columns) == ["mean", "rank", "mean_rank", "low", "high", "group"]
+    assert list(found.columns) == ["mean", "rank", "mean_rank", "low", "high", "letters"]
 
 
-def test_the_bootstrap_changes_no_point_estimate() -> None:
-    scores = noise(5)
-    point = ["mean", "rank", "mean_rank"]
-    first, other = statistics.standings(scores), statistics.standings(scores, draws=50, seed=7, level=0.5)
-    assert_frame_equal(first[point], other[point])
-    assert not first.equals(other)  # though it was a different bootstrap
-
-
-def test_a_seed_gives_the_same_bootstrap_again() -> None:
-    scores = noise(5)
-    assert_frame_equal(statistics.standings(scores, draws=99, seed=3), statistics.standings(scores, draws=99, seed=3))
-
-
-def test_an_added_method_far_below_changes_nothing_for_the_others() -> None:
-    scores = noise(4)
-    worst = noise(1).assign(method="worst", value=-1000.0)
-    more = DataFrame([*scores.itertuples(index=False), *worst.itertuples(index=False)], columns=scores.columns)
-    assert_frame_equal(statistics.standings(more).iloc[:4], statistics.standings(scores))
-
-
-def test_a_method_far_above_has_rank_one_for_sure_and_a_group_of_its_own() -> None:
-    scores = noise(4)
+def test_a_method_far_above_has_rank_one_for_sure_and_a_letter_of_its_own() -> None:
+    scores = noise(4, datasets=6)
     best = scores["method"] == "m02"
     found = statistics.standings(scores.assign(value=scores["value"] + 100.0 * best))
-    assert tuple(found.loc["m02", ["rank", "low", "high", "group"]]) == (1, 1, 1, "A")
-    assert list(found["group"])[1:] == ["B", "B", "B"]
+    assert tuple(found.loc["m02", ["rank", "low", "high", "letters"]]) == (1, 1, 1, "A")
+    assert list(found["letters"])[1:] == ["B", "B", "B"]
     assert found["low"].iloc[1] == 2
     assert found["high"].max() == 4
 
 
-@pytest.mark.parametrize("others", range(1, 30))
+@pytest.mark.parametrize("others", [1, 2, 5, 20])
 def test_identical_methods_stand_alike_whoever_else_is_there(others: int) -> None:
     scores = noise(others)
     twin = scores[scores["method"] == "m00"].assign(method="z")
     both = DataFrame([*scores.itertuples(index=False), *twin.itertuples(index=False)], columns=scores.columns)
-    found = statistics.standings(both, draws=200)
+    found = statistics.standings(both)
     assert tuple(found.loc["m00"]) == tuple(found.loc["z"])
     if others == 1:
-        assert tuple(found.loc["z"])[1:] == (1, 1.5, 1, 1, "A")
+        assert tuple(found.loc["z"])[1:] == (1, 1.5, 1, 2, "A")
 
 
-def test_seeds_are_resampled_with_their_known_odds() -> None:
-    # a - b is +3 with one seed and -1 with the other: over two drawn seeds +3, +1, +1 or -1, so a is behind in 1 of 4
-    scores = one_block({"a": [3.0, -1.0], "b": [0.0, 0.0]})
-    wide = statistics.standings(scores, level=0.6)  # 20 % in each tail: the 25 % count
-    assert wide["low"].to_dict() == {"a": 1, "b": 1}
-    assert wide["high"].to_dict() == {"a": 2, "b": 2}
-    assert list(wide["group"]) == ["A", "A"]
-    narrow = statistics.standings(scores, level=0.4)  # 30 % in each tail: they do not
-    assert narrow["low"].to_dict() == {"a": 1, "b": 2}
-    assert narrow["high"].to_dict() == {"a": 1, "b": 2}
-    assert list(narrow["group"]) == ["A", "B"]
+def test_rank_intervals_by_hand() -> None:
+    # a - b: 2, 4: mean 3, error 1, t = 3. a - c: 9, 11: t = 10. b - c: 7, 7: error 0. Of one degree of freedom t at
+    # (1 - level) / 2 one-sided is 6.31 at level 0.9: c alone is told apart, from both
+    scores = over_datasets({"a": [10.0, 14.0], "b": [8.0, 10.0], "c": [1.0, 3.0]})
+    found = statistics.standings(scores, level=0.9)
+    assert [tuple(row) for row in found[["low", "high"]].itertuples(index=False)] == [(1, 2), (1, 2), (3, 3)]
+    # 3.08 at level 0.8, where a and b still share both ranks; 1.96 at level 0.7 tells all apart
+    assert found["low"].to_list() == statistics.standings(scores, level=0.8)["low"].to_list()
+    assert statistics.standings(scores, level=0.7)["high"].to_list() == [1, 2, 3]
 
 
-def test_each_copy_of_a_dataset_has_its_own_draw_of_seeds() -> None:
-    # a - b is +3 or -1 in both datasets; a is behind if all four drawn runs have -1, in 1 of 16. If two copies of one
-    # dataset shared their seeds, it would be 1/2 * 1/16 + 1/2 * 1/4 = 0.156, more than the 10 % of a tail
-    blocks = {("x", 64): [3.0, -1.0], ("y", 64): [3.0, -1.0]}
-    found = statistics.standings(frame({"a": blocks, "b": {block: [0.0, 0.0] for block in blocks}}), level=0.8)
-    assert found.loc["a", "high"] == 1
-
-
-def test_the_comparison_is_paired_within_runs() -> None:
-    # seeds differ by far more than methods, and a is above b with each of them
-    found = statistics.standings(one_block({"a": [0.1, 50.1, 100.1], "b": [0.0, 50.0, 100.0]}))
-    assert list(found["group"]) == ["A", "B"]
-    assert list(found["low"]) == list(found["high"]) == [1, 2]
-
-
-def test_bag_sizes_of_a_dataset_travel_together() -> None:
-    # a - b is +3 on x and -1 on y, with all of 50 bag sizes. Both drawn datasets are y in 1 of 4, and a is behind;
-    # 100 blocks drawn one by one would have a mean of 1 ± 0.2, and a would lead for sure
-    sizes = range(50)
-    ahead = {("x", size): [3.0] for size in sizes} | {("y", size): [-1.0] for size in sizes}
-    found = statistics.standings(frame({"a": ahead, "b": {block: [0.0] for block in ahead}}))
-    assert list(found["group"]) == ["A", "A"]
-    assert list(found["high"]) == [2, 2]
-
-
-def test_seeds_of_bag_sizes_are_drawn_apart() -> None:
-    # a - b is +3 or -1 with all of 50 bag sizes of the only dataset: drawn apart, its mean is 1 ± 0.2; drawn once for
-    # all, a would be behind in 1 of 4
-    ahead = {("x", size): [3.0, -1.0] for size in range(50)}
-    found = statistics.standings(frame({"a": ahead, "b": {block: [0.0, 0.0] for block in ahead}}))
-    assert list(found["group"]) == ["A", "B"]
-    assert list(found["high"]) == [1, 2]
-
-
-def test_a_drawn_dataset_weighs_by_its_bag_sizes() -> None:
-    # x has one bag size, a - b = +4; y has three, a - b = -1. Means of two drawn datasets, over blocks: x, x: 4;
-    # x, y (1 of 2): (4 - 3) / 4 = 0.25; y, y (1 of 4): -1. By datasets alike, x, y would be (4 - 1) / 2
-    ahead = {("x", 0): [4.0], ("y", 0): [-1.0], ("y", 1): [-1.0], ("y", 2): [-1.0]}
-    third = {block: [0.5] for block in ahead}  # between 0.25 and 1.5: above a in 3 of 4 draws
-    found = statistics.standings(frame({"a": ahead, "b": {block: [0.0] for block in ahead}, "c": third}), level=0.2)
-    assert found["mean"].to_dict() == {"c": 0.5, "a": 0.25, "b": 0.0}
-    assert found.loc["c", "high"] == 1  # 40 % in each tail: c is behind a in only 25 %
-    assert found.loc["a", "low"] == 2
-
-
-def test_intervals_hold_the_rank_even_if_few_draws_have_it() -> None:
-    # mean of a 4, of the others 10/3. But in all draws but those of three different seeds, 6/27 = 22 %, one of the
-    # others has 20/3 or more and stands before a; 25 % are in each tail
-    scores = one_block(
-        {"a": [4.0, 4.0, 4.0], "b": [10.0, 0.0, 0.0], "c": [0.0, 10.0, 0.0], "d": [0.0, 0.0, 10.0]},
+def test_letters_are_those_of_all_leaders_that_a_method_cannot_be_told_apart_from() -> None:
+    # a is far above d alone; b is above d, too, but by little on one dataset; c swings and is told apart from nobody
+    scores = over_datasets(
+        {
+            "a": [9.0, 9.1, 9.0, 9.1, 9.0],
+            "b": [3.0, 14.0, 8.0, 9.0, 6.0],
+            "c": [20.0, -9.0, 15.0, 1.0, 6.0],
+            "d": [2.0, 2.1, 2.0, 2.1, 2.0],
+            "e": [0.0, 0.1, 0.0, 0.1, 0.1],
+        }
     )
-    found = statistics.standings(scores, level=0.5)
-    assert found["rank"].to_dict() == {"a": 1, "b": 2, "c": 2, "d": 2}
-    assert tuple(found.loc["a", ["low", "high"]]) == (1, 2)
-    # the same upside down: a is the last, but before one of the others in all those draws
-    below = statistics.standings(scores.assign(value=-scores["value"]), level=0.5)
-    assert below["rank"].to_dict() == {"a": 4, "b": 1, "c": 1, "d": 1}
-    assert below.loc["a", "high"] == 4
+    p = statistics.comparisons(scores)
+    assert p is not None
+    assert statistics.standings(scores)["letters"].to_dict() == {"a": "A", "b": "ABC", "c": "ABC", "d": "B", "e": "C"}
+    apart = {(one, other) for one in p for other in p if p.loc[one, other] < 0.05}
+    assert apart == {(x, y) for x in "ade" for y in "ade" if x != y}
 
 
-def test_rounding_does_not_break_ties_of_draws() -> None:
-    # a and b tie if as many x as z are drawn: 7 of 27 draws. Either is behind in 10 of 27, 37 %; 45 % are in each tail
-    scores = over_datasets({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [-0.35, -0.35, -0.35]})
-    found = statistics.standings(scores, level=0.1)
-    assert found["high"].to_dict() == {"a": 1, "b": 1, "c": 3}
-
-
-def test_a_group_is_counted_from_its_leader() -> None:
-    # a is not for sure above b, nor b above c; but a is above c with every seed. So a and b are A; c leads B, and d,
-    # which is not for sure below c, is in it
-    scores = one_block({"a": [4.0, 4.0], "b": [5.0, 2.0], "c": [2.0, 3.0], "d": [3.0, 1.0], "e": [0.0, 0.0]})
-    assert statistics.standings(scores)["group"].to_dict() == {"a": "A", "b": "A", "c": "B", "d": "B", "e": "C"}
-
-
-def test_group_letters_go_on_after_z() -> None:
-    scores = one_block({f"m{i:02}": [-i, -i] for i in range(54)})
-    groups = list(statistics.standings(scores, draws=2)["group"])
-    assert groups[:2] == ["A", "B"]
-    assert groups[25:28] == ["Z", "AA", "AB"]
-    assert groups[51:] == ["AZ", "BA", "BB"]
+def test_letters_go_on_after_z() -> None:
+    scores = one_block({f"m{i:02}": [-i, -i - 0.001 * (i % 2)] for i in range(54)})
+    letters = list(statistics.standings(scores.assign(value=scores["value"].round()))["letters"])
+    assert letters[:2] == ["A", "B"]
+    assert letters[25:28] == ["Z", "a", "b"]
+    assert letters[51:] == ["z", "(53)", "(54)"]
 
 
 def test_methods_that_never_differ_are_all_first() -> None:
     found = statistics.standings(over_datasets({"b": [0.5, 0.5], "a": [0.5, 0.5]}))
-    assert [tuple(row) for row in found.itertuples()] == [("a", 0.5, 1, 1.5, 1, 1, "A"), ("b", 0.5, 1, 1.5, 1, 1, "A")]
+    assert [tuple(row) for row in found.itertuples()] == [("a", 0.5, 1, 1.5, 1, 2, "A"), ("b", 0.5, 1, 1.5, 1, 2, "A")]
 
 
 @pytest.mark.parametrize("bag_sizes", [1, 3])
@@ -338,7 +270,14 @@ def test_one_dataset_with_one_seed_has_no_intervals(bag_sizes: int) -> None:
     found = statistics.standings(noise(3, datasets=1, bag_sizes=bag_sizes, seeds=1))
     assert found["low"].isna().all()
     assert found["high"].isna().all()
-    assert list(found["group"]) == ["", "", ""]
+    assert list(found["letters"]) == ["", "", ""]
+    assert list(found["rank"]) == [1, 2, 3]
+
+
+def test_too_many_methods_have_no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "MOST_METHODS", 2)
+    found = statistics.standings(noise(3))
+    assert found["low"].isna().all()
     assert list(found["rank"]) == [1, 2, 3]
 
 
@@ -357,8 +296,6 @@ def test_one_method_is_first() -> None:
 
 
 def test_standings_refuse_bad_settings() -> None:
-    with pytest.raises(ValueError, match="draws=0"):
-        statistics.standings(noise(2), draws=0)
     with pytest.raises(ValueError, match="level=95"):
         statistics.standings(noise(2), level=95)
 
@@ -381,7 +318,7 @@ def test_friedman_by_hand() -> None:
     assert found is not None
     assert found.statistic == pytest.approx(4.5)
     assert found.p == pytest.approx(exp(-2.25))
-    assert (found.blocks, found.methods) == (4, 3)
+    assert (found.datasets, found.methods) == (4, 3)
     assert found.critical_difference == pytest.approx(2.343 * sqrt(3 * 4 / (6 * 4)), abs=5e-4)
     assert found.mean_ranks.to_dict() == {"a": 1.25, "b": 2.0, "c": 2.75}
 
@@ -395,12 +332,12 @@ def test_friedman_of_a_published_comparison() -> None:
     assert found.critical_difference == pytest.approx(1.25, abs=0.005)
 
 
-def test_friedman_uses_means_over_seeds() -> None:
-    blocks = [("x", 64), ("y", 64)]
+def test_friedman_uses_means_of_datasets() -> None:
+    blocks = [("x", 64), ("x", 128), ("y", 64)]
     by_seeds = frame({m: {block: [v - 5, v + 5] for block in blocks} for m, v in (("a", 1.0), ("b", 2.0), ("c", 3.0))})
     found = statistics.friedman(by_seeds)
     assert found is not None
-    assert found.blocks == 2
+    assert found.datasets == 2
     assert found.statistic == pytest.approx(4.0)  # 12 / (2 * 3 * 4) * (4 + 16 + 36) - 3 * 2 * 4
 
 
@@ -442,7 +379,7 @@ def test_nemenyi_agrees_with_the_critical_difference() -> None:
     assert 0 < apart.sum() < apart.size - 5
 
 
-@pytest.mark.parametrize("blocks", [2, 6, 13, 14, 20, 60])
+@pytest.mark.parametrize("blocks", [6, 13, 14, 20, 60])
 def test_methods_that_never_differ_have_p_one_and_spoil_no_other(blocks: int) -> None:
     values = [float(i) for i in range(blocks)]
     scores = over_datasets({"a": values, "twin": values, "c": [-100.0 - i * i for i in range(blocks)]})
@@ -458,11 +395,11 @@ def test_methods_that_never_differ_have_p_one_and_spoil_no_other(blocks: int) ->
 
 
 def test_wilcoxon_holm_by_hand() -> None:
-    # a - b: 10, 20, 30, 40, 50: one of 2^5 signs is as extreme, p = 2/32. a - c: 11, 18, 33, 36, 55: the same.
-    # b - c: 1, -2, 3, -4, 5: the negative ranks sum to 6, as 13 of 32 subsets of 1..5 do or to less: p = 26/32.
-    # Holm: 3 * 2/32; then 2 * 2/32, but not less than the one before; then 1 * 26/32
-    b = [5.0, -3.0, 8.0, 0.0, 2.0]
-    ahead, behind = [10.0, 20.0, 30.0, 40.0, 50.0], [1.0, -2.0, 3.0, -4.0, 5.0]
+    # a - b: 10, 20, ... 60: one of 2^6 signs is as extreme, p = 2/64. a - c: 11, 18, 33, 36, 55, 54: the same.
+    # b - c: 1, -2, 3, -4, 5, -6: the positive ranks sum to 9, as 27 of 64 subsets of 1..6 do or to less: p = 54/64.
+    # Holm: 3 * 2/64; then 2 * 2/64, but not less than the one before; then 1 * 54/64
+    b = [5.0, -3.0, 8.0, 0.0, 2.0, 1.0]
+    ahead, behind = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0], [1.0, -2.0, 3.0, -4.0, 5.0, -6.0]
     scores = over_datasets(
         {
             "a": [x + y for x, y in zip(b, ahead, strict=True)],
@@ -472,8 +409,8 @@ def test_wilcoxon_holm_by_hand() -> None:
     )
     found = statistics.wilcoxon_holm(scores)
     assert found is not None
-    assert found.loc["a", "b"] == found.loc["a", "c"] == pytest.approx(6 / 32)
-    assert found.loc["b", "c"] == pytest.approx(26 / 32)
+    assert found.loc["a", "b"] == found.loc["a", "c"] == pytest.approx(6 / 64)
+    assert found.loc["b", "c"] == pytest.approx(54 / 64)
     assert_matrix_of_p_values(found)
 
 
@@ -490,14 +427,30 @@ def test_wilcoxon_of_a_published_comparison() -> None:
     assert found.loc["C4.5", "C4.5+m"] == pytest.approx(2 * sum(ways[:13]) / 2**14)
 
 
+def test_comparisons_by_hand() -> None:
+    # a - b: 1, 2, 3: t = 2 / (1 / sqrt 3) = 3.464, of 2 degrees of freedom p = 0.0742. a - c: 10, 10, 13: t = 11, p =
+    # 0.0082. b - c: 9, 8, 10: t = 15.588, p = 0.0041. For 2 degrees of freedom p = 1 - t / sqrt(2 + t^2)
+    scores = over_datasets({"a": [10.0, 10.0, 13.0], "b": [9.0, 8.0, 10.0], "c": [0.0, 0.0, 0.0]})
+    found = statistics.comparisons(scores)
+    assert found is not None
+    p = [1 - t / sqrt(2 + t * t) for t in (2 * sqrt(3), 11.0, 9 * sqrt(3))]
+    assert found.loc["b", "c"] == pytest.approx(3 * p[2])
+    assert found.loc["a", "c"] == pytest.approx(2 * p[1])
+    assert found.loc["a", "b"] == pytest.approx(p[0])
+    assert_matrix_of_p_values(found)
+
+
 def test_too_little_for_a_test_is_none() -> None:
     two_methods, one = over_datasets({"a": [1.0, 2.0], "b": [2.0, 4.0]}), one_block({m: [1.0, 2.0] for m in "abc"})
     assert statistics.friedman(two_methods) is None
     assert statistics.nemenyi(two_methods) is None
-    assert statistics.wilcoxon_holm(two_methods) is not None
-    assert statistics.wilcoxon_holm(two_methods[two_methods["method"] == "a"]) is None
+    assert statistics.comparisons(two_methods) is not None
+    assert statistics.comparisons(two_methods[two_methods["method"] == "a"]) is None
     for test in (statistics.friedman, statistics.nemenyi, statistics.wilcoxon_holm):
         assert test(one) is None
+    for number in (5, 6):  # of five datasets no p can be below 0.05
+        found = statistics.wilcoxon_holm(noise(3, datasets=number))
+        assert (found is None) == (number == 5)
 
 
 def assert_matrix_of_p_values(found: DataFrame) -> None:
@@ -605,6 +558,12 @@ def test_interval_refuses_bad_input() -> None:
             statistics.interval([1.0, bad])
     with pytest.raises(ValueError, match="level=1"):
         statistics.interval([1.0, 2.0], level=1)
+
+
+def test_ratio_interval_is_none_where_it_cannot_be() -> None:
+    assert all(map(isnan, statistics.ratio_interval([(1.0, 2.0), (2.0, 3.0)])))
+    assert all(map(isnan, statistics.ratio_interval([(1.0, -2.0), (2.0, 3.0), (2.0, 1.0), (1.0, -1.0)])))
+    assert statistics.ratio_interval([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)]) == pytest.approx((0.5, 0.5))
 
 
 def test_importing_it_loads_nothing_heavy() -> None:

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from llpbench.report import statistics
+from llpbench.report import wording as words
 from llpbench.report.boards import HEADLINE, Board
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
@@ -20,7 +21,7 @@ ALPHA = 0.05
 
 
 def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
-    """Mean ranks over the columns of the leaderboard, rows that Nemenyi's test cannot tell apart joined by a bar."""
+    """Mean ranks over the datasets of the leaderboard, rows that Nemenyi's test cannot tell apart joined by a bar."""
     found = Standings(board)
     friedman, frame = found.friedman, found.frame()
     p_values = statistics.nemenyi(frame) if friedman is not None else None
@@ -60,10 +61,10 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
         name=f"critical-difference-{name}",
         title="Mean ranks and critical difference",
         caption=layout.sentences(
-            f"Mean rank of test {HEADLINE.upper()} over {friedman.blocks} columns of the leaderboard (1: best), of "
-            f"{len(order)} ranked rows. Rows joined by a bar are not told apart by Nemenyi's test at {ALPHA:g}; "
-            f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g}. Columns of one dataset are not "
-            "independent, so the test is a rough one.",
+            f"Mean rank of test {HEADLINE.upper()} over datasets (1: best), of {len(order)} ranked rows. "
+            f"{words.datasets_text(friedman.datasets)} Rows joined by a bar are not told apart by "
+            f"Nemenyi's test at {ALPHA:g}; "
+            f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g}.",
             layout.setting(board),
         ),
         bagging=board.bagging,

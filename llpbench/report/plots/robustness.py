@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from llpbench.core.text import plural
 from llpbench.report import statistics
+from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
@@ -41,7 +42,7 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     ax.set_xlim(left=0.7)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.grid(visible=True)
-    ax.set_xlabel("mean rank over columns (1: best)")
+    ax.set_xlabel("mean rank (1: best)")
     layout.legend_below(
         figure,
         [
@@ -63,8 +64,10 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         name=f"robustness-{name}",
         title="Accuracy and robustness",
         caption=layout.sentences(
-            f"Mean rank over {plural(len(spreads.columns), 'column')} of the leaderboard, of the ranked rows: by test "
-            "AUC, and by its standard deviation over seeds (1: the smallest). A method can be robust and bad.",
+            f"Mean rank of the ranked rows: over {plural(len(found.datasets), 'dataset')} by test AUC, and over "
+            f"{plural(len(spreads.columns), 'column')} by its standard deviation over seeds (1: the smallest). A "
+            "method can be robust and bad.",
+            words.datasets_text(len(found.datasets)),
             layout.setting(board),
         ),
         bagging=board.bagging,

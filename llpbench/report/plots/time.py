@@ -13,12 +13,12 @@ from pandas import Series
 
 from llpbench.core.record import Record
 from llpbench.core.text import plural
-from llpbench.report.boards import Board, Row
+from llpbench.report.boards import Board, Column, Row
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import row_styles
-from llpbench.report.ranking import completed, mean_over_columns, runs_that_count
+from llpbench.report.ranking import completed, mean_over_datasets, over_datasets, runs_that_count
 from llpbench.report.statistics import pareto_front
 
 
@@ -33,8 +33,9 @@ class Cost:
 
 def time(board: Board, name: str) -> Iterator[Drawing]:
     """Mean test AUC against seconds of training, with the front of rows that no other row beats in both."""
-    counting = runs_that_count([row for row in board.rows if row.contender.role == ""])
-    costs = [cost for row in board.rows if (cost := cost_of(row, counting)) is not None]
+    counting = runs_that_count([row for row in board.rows if row.contender.role != "ceiling"], board.columns)
+    number = len({column for column, _ in counting})
+    costs = [cost for row in board.rows if (cost := cost_of(row, counting, board.columns)) is not None]
     if not costs:
         return
     ahead = front(costs)
@@ -60,7 +61,7 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
         name=f"time-{name}",
         title="Accuracy and training time",
         caption=layout.sentences(
-            f"Means over {len({column for column, _ in counting})} columns of the leaderboard. Time: training steps "
+            f"Means over datasets, of {number} columns. Time: training steps "
             "with warm-up, and pretraining where there is one. Hollow: pretrained.",
             "The front joins the rows that no other row beats in both; ceilings see every label and stay outside it.",
             _shared_note([run for cost in costs for run in _runs(cost.row, counting)]),
@@ -73,7 +74,7 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     yield Drawing(about, figure)
 
 
-def cost_of(row: Row, counting: set[tuple[int, int]]) -> Cost | None:
+def cost_of(row: Row, counting: set[tuple[int, int]], columns: Sequence[Column]) -> Cost | None:
     """Of a row that has completed every run that counts, and whose runs say how long they took; None of others."""
     if not counting or counting - completed(row):
         return None
@@ -84,8 +85,8 @@ def cost_of(row: Row, counting: set[tuple[int, int]]) -> Cost | None:
         if found is None:
             return None
         by_column.setdefault(column, []).append(found)
-    means = [fsum(values) / len(values) for values in by_column.values()]
-    return Cost(row, fsum(means) / len(means), mean_over_columns(row, counting))
+    means = {column: fsum(values) / len(values) for column, values in by_column.items()}
+    return Cost(row, over_datasets(means, columns), mean_over_datasets(row, counting, columns))
 
 
 def training_seconds(run: Record) -> float | None:
