@@ -24,7 +24,7 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 if TYPE_CHECKING:
     from llpbench.core.record import Record
     from llpbench.core.studies import Study
-    from llpbench.results.merging import Merged
+    from llpbench.results.merging import Merged, Preference
 
 
 TRIALS = 50
@@ -86,7 +86,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     if settings.shard is not None:
         _show_how_to_merge(settings)
         return FAILED if summary.incomplete else 0
-    found, records = summary.contents, list(summary.contents.records.values())
+    found, records = summary.contents, list(summary.contents.counting.values())
     warnings = [*found.warnings, *disputes(found.disputed.values())]
     tunings = list(found.tunings.values())
     stale = stale_runs(records) | stale_searches(tunings)
@@ -225,18 +225,20 @@ def report(
 @cli.command()
 @click.argument("journals", nargs=-1, required=True, metavar="JOURNAL...")
 @out_option
-def merge(journals: tuple[str, ...], out: str) -> int:
+@click.option("--prefer", type=click.Choice(["newest", "first"]), help="Which of different results of a run to keep.")
+def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
     """Join journals (or the folders of some) into the journal of --out.
 
-    Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so.
-    What searches have chosen is written for --config, as after a run.
+    Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so;
+    where test AUC differs by more than 2 points none of them counts, until --prefer decides. What searches have chosen
+    is written for --config, as after a run.
     """
     from llpbench.report.tuned import FOLDER, write_configurations
     from llpbench.results.merging import merge_into
 
-    merged = merge_into(Path(out), [_journal_path(name) for name in journals])
+    merged = merge_into(Path(out), [_journal_path(name) for name in journals], prefer)
     _warn(merged)
-    click.echo(f"{len(merged.records):,} runs, of which {len(merged.disputed)} with different results: {out}")
+    click.echo(f"{len(merged.kept):,} runs, of which {len(merged.disputed)} with different results: {out}")
     if merged.tunings:
         files = write_configurations(merged.tunings.values(), Path(out))
         searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")
@@ -254,7 +256,7 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
 
     merged = _merge(journals or (out,))
     if against == "paper":
-        _show_studies(_select_studies("paper"), list(merged.records.values()))
+        _show_studies(_select_studies("paper"), list(merged.records.values()), beside=True)
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
@@ -308,16 +310,22 @@ def _show_leaderboards(leaderboards: Any, out: Path) -> None:
     click.echo(f"journal and leaderboards: {out}", err=True)
 
 
-def _show_studies(chosen: Sequence[Study], records: Sequence[Record]) -> None:
+def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
+    """Tables of studies; with `beside` a summary, then those that have the paper's numbers beside ours."""
     from rich.console import Console
 
     from llpbench.report import render_tables
-    from llpbench.report.study_tables import study_tables, what_to_run
+    from llpbench.report.study_tables import Figure, beside_paper, study_tables, what_to_run
     from llpbench.results.staleness import stale_runs
 
-    stale = stale_runs(records)
-    for study in chosen:
-        tables = study_tables(study, records, stale=stale)
+    stale, flagged = stale_runs(records), set[Figure]()
+    found = {study: study_tables(study, records, stale=stale, flagged=flagged) for study in chosen}
+    if beside:
+        tables, summary = beside_paper([table for tables in found.values() for table in tables])
+        click.echo(f"{summary}\n")
+        render_tables(tables, Console())
+        return
+    for study, tables in found.items():
         render_tables(tables, Console())
         if not tables:
             click.echo(f"{study.title}: {what_to_run(study)}")

@@ -12,7 +12,8 @@ from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import protocol_text
-from llpbench.results.journal import settle
+from llpbench.results.journal import agree, settle
+from llpbench.results.merging import disputes
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,11 @@ def compare(
     tasks = {_task(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _task(record) in tasks}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
-    kept = {run: settle([near[run], record] if run in near else [record])[-1] for run, record in own.items()}
-    leaderboards = tabulate([*{**near, **kept}.values()], tunings=tunings)
+    found = {run: settle([near[run], record] if run in near else [record]) for run, record in own.items()}
+    disputed = {run: records for run, records in found.items() if not agree(records)}
+    remarks += disputes(disputed.values())
+    counting = {**near, **{run: records[-1] for run, records in found.items()}}
+    leaderboards = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings)
     return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
 
 

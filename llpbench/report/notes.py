@@ -8,7 +8,9 @@ from math import inf
 
 from llpbench.core.record import Record
 from llpbench.core.text import plural
-from llpbench.report.boards import Column, Role, Row, Summary
+from llpbench.report.boards import HEADLINE, Column, Role, Row, Summary
+
+CHANCE = 50.0
 
 
 def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:
@@ -37,7 +39,6 @@ def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterabl
         if row.contender.role == "" and _below_floor(shown, floors):
             lines.append(f"{row.contender.label}: below every floor, wherever both have a score")
         odd = {
-            "AUC below 50, worse than chance": [i for i, h in shown if h.mean < 50.0],
             "more than one std above every ceiling": [
                 i
                 for i, h in shown
@@ -49,6 +50,7 @@ def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterabl
         for what, places in odd.items():
             if places:
                 lines.append(f"{row.contender.label}: {what}, on {', '.join(columns[i].title for i in places)}")
+        lines += _below_chance(columns, row)
     return (*lines, *_mixed_data(runs))
 
 
@@ -76,6 +78,16 @@ def stale_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ..
 def _below_floor(shown: Sequence[tuple[int, Summary]], floors: Sequence[Sequence[float]]) -> bool:
     pairs = [(headline.mean, min(floors[column])) for column, headline in shown if floors[column]]
     return bool(pairs) and all(mean < floor for mean, floor in pairs)
+
+
+def _below_chance(columns: Sequence[Column], row: Row) -> Iterator[str]:
+    """A line for each column where a single seed is below 50, whatever the mean is."""
+    for column, score in zip(columns, row.scores, strict=True):
+        below = {seed: value for seed, value in score.values.get(HEADLINE, {}).items() if value < CHANCE}
+        if below:
+            values = ", ".join(f"{value:.2f}" for value in below.values())
+            where = f"{column.title}, {_seeds([*below])} (cell {score.cell})"
+            yield f"{row.contender.label}: AUC below 50, worse than chance, on {where}: {values}"
 
 
 def _mixed_data(runs: Iterable[Record]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from llpbench.report import board_tables, further_tables
 from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
-from llpbench.report.study_tables import study_tables, what_to_run
+from llpbench.report.study_tables import Figure, study_tables, what_to_run
 from llpbench.report.tuning_order import tuning_order
 from llpbench.report.tuning_tables import tuning_gains
 
@@ -50,8 +50,9 @@ def study_page(
     """The paper's tables, ours beside them; studies of which nothing has run say how to run them."""
     tables: list[ReportTable] = []
     missing = []
+    flagged: set[Figure] = set()
     for study in studies:
-        found = study_tables(study, records, stale=stale)
+        found = study_tables(study, records, stale=stale, flagged=flagged)
         tables += found
         if not found:
             missing.append(f"{study.title}: {what_to_run(study)}")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite, nan, sqrt
 from statistics import fmean, stdev
 from string import ascii_letters
@@ -146,6 +147,7 @@ def friedman(scores: DataFrame) -> Friedman | None:
     )
 
 
+@cache
 def critical_difference(methods: int, datasets: int, *, alpha: float = 0.05) -> float:
     """How far apart two mean ranks must be to differ at `alpha`, by Nemenyi's test (Demšar, 2006, section 3.2)."""
     quantile = stats.studentized_range.ppf(1 - alpha, methods, np.inf) / sqrt(2)

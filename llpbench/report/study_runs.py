@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import fsum, isfinite
 
+from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
@@ -23,6 +24,8 @@ OPEN = ("bagging", "bag_size", "encoder")
 
 PAPER = {"bagging": "ordered", "bag_size": 256}
 """what the paper's tables are for where they do not say it"""
+PAPERS_ENCODER, PAPERS_HARDWARE = "saint", "2080"
+"""the latter stands in the name of its GPU: a time on another says nothing about the paper's"""
 
 
 def _minutes(record: Record, *parts: str) -> float | None:
@@ -71,8 +74,13 @@ class Setting:
 
     @property
     def is_papers(self) -> bool:
-        """Whether the paper's numbers are for this."""
+        """Whether the paper's numbers are for this, but for how long and with which encoder one trains."""
         return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
+
+    @property
+    def trains_as_paper(self) -> bool:
+        """Whether encoder (where lines leave it open) and protocol are the paper's, too."""
+        return self.encoder in (None, PAPERS_ENCODER) and json.loads(self.protocol) in (None, asdict(Protocol()))
 
     def __str__(self) -> str:
         size = None if self.bag_size is None else words.bags_text(self.bag_size)
@@ -140,6 +148,14 @@ def _setting(line: Line, record: Record) -> Setting:
     spec = record["spec"]
     left = {part: None if part in line.fixed else spec[part] for part in OPEN}
     return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
+
+
+def in_papers_setting(line: Line, setting: Setting, runs: Iterable[Record]) -> bool:
+    """Whether a difference from the paper's number is one from the paper: its training and, for times, its hardware."""
+    timed = line.fixed["measure"] in SHARED
+    return setting.trains_as_paper and not (
+        timed and any(PAPERS_HARDWARE not in run["hardware"].get("name", "") for run in runs)
+    )
 
 
 @dataclass(frozen=True)

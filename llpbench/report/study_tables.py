@@ -19,28 +19,37 @@ from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.report_table import Field, Heading, ReportTable, number, text
-from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, read_line
+from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, in_papers_setting, read_line
 
-BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "beyond 2 std")
+BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's setting", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
 
 FLAG = "⚑"
 
+Figure = tuple[object, ...]
+"""what makes a figure of the paper and ours the same in several tables: measure, dataset, both means, std and n"""
+
 
 def study_tables(
-    study: Study, records: Sequence[Record], *, stale: Mapping[str, str] = NOTHING_STALE
+    study: Study,
+    records: Sequence[Record],
+    *,
+    stale: Mapping[str, str] = NOTHING_STALE,
+    flagged: set[Figure] | None = None,
 ) -> list[ReportTable]:
     """The tables of a study, one for each setting; none if nothing of it has run.
 
-    `stale`: by run id, what has changed in the code since the run was made.
+    `stale`: by run id, what has changed in the code since the run was made. `flagged`: figures that tables before have
+    flagged, and so these do not; what they flag is added.
     """
+    flagged = set() if flagged is None else flagged
     datasets = {record["spec"]["dataset"]: record["dataset"] for record in records}
     if study.layout == "datasets":
         return [_datasets(study, datasets)]
     codes = {name: facts["code"] for name, facts in datasets.items()}
     found = collect(study, records)
     order = sorted(found, key=lambda setting: (not setting.is_papers, str(setting)))
-    make = _robustness if study.layout == "robustness" else partial(_scores, codes=codes)
+    make = _robustness if study.layout == "robustness" else partial(_scores, codes=codes, seen=flagged)
     tables = []
     for place, setting in enumerate(order, start=1):
         name = f"study-{study.name}" + ("" if len(order) == 1 else f"-{place}")
@@ -50,12 +59,33 @@ def study_tables(
     return tables
 
 
+def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]:
+    """The tables that have a number of the paper beside one of ours, and how many those are and differ, as a sentence.
+
+    A figure that several tables share is counted once.
+    """
+    kept, figures = [], {}
+    for table in tables:
+        own = [field for row in table.rows for field in row if "difference" in field.values]
+        kept += [table] if own else []
+        figures |= {tuple(field.values.get(part) for part in BESIDE): field.values for field in own}
+    there = [values for values in figures.values() if values["paper's setting"]]
+    beyond = sum(values["beyond 2 std"] is True for values in there)
+    return kept, (
+        f"{plural(len(figures), 'figure')} of the paper beside yours in {plural(len(kept), 'table')}; {len(there):,} "
+        f"in the paper's setting, of which {beyond:,} differ by more than two standard deviations ({FLAG}). "
+        f"Elsewhere ({len(figures) - len(there):,}) a difference says nothing about the paper."
+    )
+
+
 def what_to_run(study: Study) -> str:
     """What a reader is told of a study of which nothing has run."""
     return f"Nothing of this study has run yet. Run it with: llpbench run --study {study.name}"
 
 
-def _scores(study: Study, setting: Setting, found: StudyRuns, name: str, *, codes: Mapping[str, str]) -> ReportTable:
+def _scores(
+    study: Study, setting: Setting, found: StudyRuns, name: str, *, codes: Mapping[str, str], seen: set[Figure]
+) -> ReportTable:
     printed = reference(study.reference) if study.reference and setting.is_papers else None
     columns = _columns(printed, {dataset for _, dataset in found.runs}, codes)
     flagged: list[str] = []
@@ -64,11 +94,14 @@ def _scores(study: Study, setting: Setting, found: StudyRuns, name: str, *, code
         labels = dict(zip(study.factors, line.labels, strict=True))
         fields = []
         for code, dataset in columns:
-            ours = read_line(line, found.runs.get((place, dataset), []))
+            runs = found.runs.get((place, dataset), [])
+            ours = read_line(line, runs)
             theirs = printed.find(labels, code) if printed else None
-            fields.append(_beside(theirs, ours, line))
-            if fields[-1].values.get("beyond 2 std"):
-                flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {fields[-1].lines[-1]}")
+            figure = (line.fixed["measure"], code, theirs, ours.summary)
+            fields.append(_beside(theirs, ours, line, in_papers_setting(line, setting, runs), figure in seen))
+            if fields[-1].values.get("beyond 2 std") and figure not in seen:
+                seen.add(figure)
+                flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {_difference(theirs, ours, line)}")
         body.append((*map(text, line.labels), *fields))
     return ReportTable(
         name=name,
@@ -103,10 +136,24 @@ def _run_text(run: Record) -> str:
     return f"{run['spec']['method']} on {run['spec']['dataset']}, seed {run['seed']}"
 
 
-def _beside(theirs: tuple[float, float | None] | None, read: LineScore, line: Line) -> Field:
-    """Paper, ours, difference; flagged where it exceeds twice the larger of the two standard deviations."""
+def _digits(line: Line) -> int:
+    return 4 if line.fixed["measure"] == "cas" else 2
+
+
+def _difference(theirs: tuple[float, float | None] | None, read: LineScore, line: Line) -> str:
+    """`+2.39`; "" where either is unknown."""
+    if theirs is None or read.summary is None:
+        return ""
+    digits = _digits(line)
+    return f"{round(read.summary.mean - theirs[0], digits) + 0.0:+.{digits}f}"  # never -0.00
+
+
+def _beside(
+    theirs: tuple[float, float | None] | None, read: LineScore, line: Line, papers_setting: bool, again: bool
+) -> Field:
+    """Paper, ours, difference; flagged where, in the paper's setting and not again, it exceeds twice the larger std."""
     ours = read.summary
-    digits = 4 if line.fixed["measure"] == "cas" else 2
+    digits = _digits(line)
     lines: list[str] = []
     values: dict[str, Any] = {"n": 0}
     if theirs is not None:
@@ -117,11 +164,11 @@ def _beside(theirs: tuple[float, float | None] | None, read: LineScore, line: Li
         lines.append(words.summary_text(ours, digits))
         values |= {"mean": round(ours.mean, 6), "std": ours.std and round(ours.std, 6), "n": ours.n}
     if theirs is not None and ours is not None:
-        difference = round(ours.mean - theirs[0], digits) + 0.0  # never -0.00
+        shown = _difference(theirs, read, line)
         known = [std for std in (theirs[1], ours.std) if std is not None]
-        beyond = abs(difference) > 2 * max(known) if known else None
-        lines.append(f"{difference:+.{digits}f}{f' {FLAG}' if beyond else ''}")
-        values |= {"difference": difference, "beyond 2 std": beyond}
+        beyond = abs(float(shown)) > 2 * max(known) if known and papers_setting else None
+        lines.append(f"{shown}{f' {FLAG}' if beyond and not again else ''}")
+        values |= {"difference": float(shown) + 0.0, "beyond 2 std": beyond, "paper's setting": papers_setting}
     if read.failed:
         lines.append(f"{read.failed} failed")
     if read.chosen:

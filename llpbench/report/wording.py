@@ -144,8 +144,9 @@ NO_FRIEDMAN = "Too few methods or datasets for Friedman's test."
 
 BESIDE = (
     "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
-    "standard deviation over seeds, number of seeds), the difference, and ⚑ where it exceeds twice the larger of the "
-    "two standard deviations. Where the setting is not the paper's, a difference says nothing about the paper."
+    "standard deviation over seeds, number of seeds), the difference, and ⚑ where, in the paper's setting (its encoder "
+    "and training; for times its hardware, too), it exceeds twice the larger of the two standard deviations. A figure "
+    "that several tables share is flagged in the first. In any other setting a difference says nothing about the paper."
 )
 
 ROBUSTNESS_STUDY = (

@@ -31,6 +31,10 @@ FILE = "journal.jsonl"
 LOCK = ".journal.lock"
 """name of the file beside it that its writer locks"""
 
+TOLERANCE = 0.02
+"""of test AUC: what other hardware and libraries have made of a run at most (README). Results of one run that differ by
+more are not of the same run, and none of them counts until somebody has decided (`llpbench merge --prefer`)"""
+
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
 _SEARCH_START = b'{"schema":%d,"tuning":' % SCHEMA
@@ -49,10 +53,15 @@ class Contents:
     """one line for each line of the file that had to be left out"""
     disputed: dict[str, tuple[Record, ...]] = field(default_factory=dict)
     """by run id: all records of a run that succeeded several times, with different results (`merge`)"""
-    end: int = 0
-    """bytes up to and including the last whole line; anything after it is torn"""
     unterminated: bool = False
     """the last line is whole but lacks its line break (an editor's work)"""
+    end: int = 0
+    """bytes up to and including the last whole line; anything after it is torn"""
+
+    @property
+    def counting(self) -> dict[str, Record]:
+        """The records that reports are made of: those of `records` but for runs whose results do not agree."""
+        return {run: each for run, each in self.records.items() if agree(self.disputed.get(run, ()))}
 
 
 def read(path: Path) -> Contents:
@@ -180,6 +189,18 @@ def settle(records: Sequence[Record]) -> list[Record]:
         else:
             kept = [each for each in kept if each["status"] == "ok"] or [record]
     return kept
+
+
+def agree(records: Sequence[Record]) -> bool:
+    """Whether results of one run are the same but for `TOLERANCE` of test AUC, by every criterion that chose."""
+    chosen = {name for record in records for name in record["results"]}
+    for name in chosen:
+        tests = [record["results"].get(name) for record in records]
+        values = [test["test"].get("auc") if test else None for test in tests]
+        known = [value for value in values if value is not None]
+        if known and (len(known) < len(values) or max(known) - min(known) > TOLERANCE):
+            return False
+    return True
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:

@@ -1,7 +1,8 @@
 """Several journals as one: the work of several machines, or one's own beside what is published.
 
-A run that is in several journals with the same results is kept once; with different results all of its records are
-kept, and reports flag it, unless they are of different code: then the newest counts. A failure gives way to a success.
+A run that is in several journals with the same results is kept once. With different results of the same code all of its
+records are kept, and reports flag it: the newest counts if they agree (`journal.agree`), else none does, until somebody
+prefers one. Of different code the newest counts. A failure gives way to a success.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import llpbench
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import Record, TuningRecord
-from llpbench.results.journal import FILE, Contents, Journal, age, newer, read, settle, to_line
+from llpbench.results.journal import FILE, TOLERANCE, Contents, Journal, age, agree, newer, read, settle, to_line
 
 PUBLISHED = "published"
 """names the journal that ships with the package"""
@@ -26,7 +28,7 @@ class Merged:
     """Several journals, read as one."""
 
     kept: dict[str, list[Record]]
-    """by run id: what is kept of it, that which counts last"""
+    """by run id: what is kept of it, the newest last"""
     warnings: tuple[str, ...]
     """one line for each line of a journal that had to be left out"""
     tunings: dict[str, TuningRecord] = field(default_factory=dict)
@@ -34,8 +36,8 @@ class Merged:
 
     @property
     def records(self) -> dict[str, Record]:
-        """The record of each run that counts."""
-        return {run: records[-1] for run, records in self.kept.items()}
+        """The record of each run that counts: none of a run whose results do not agree."""
+        return {run: records[-1] for run, records in self.kept.items() if agree(records)}
 
     @property
     def disputed(self) -> list[str]:
@@ -63,15 +65,19 @@ def published() -> Path:
     raise LLPBenchError("this installation has no published journal. Reinstall llpbench.")
 
 
-def merge(journals: Iterable[Path]) -> Merged:
-    """Read journals as one (`journal.settle`), whatever their order: of different results the newest counts.
+Preference = Literal["newest", "first"]
+"""which of several different results of one run somebody has decided for, by when they were finished"""
+
+
+def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Merged:
+    """Read journals as one (`journal.settle`), whatever their order; of different results keep only what is preferred.
 
     Raises `LLPBenchError` as `journal.read` does.
     """
-    return join(map(read, journals))
+    return join(map(read, journals), prefer)
 
 
-def join(journals: Iterable[Contents]) -> Merged:
+def join(journals: Iterable[Contents], prefer: Preference | None = None) -> Merged:
     """The same of journals that have been read."""
     found: dict[str, list[Record]] = {}
     tunings: dict[str, TuningRecord] = {}
@@ -82,6 +88,8 @@ def join(journals: Iterable[Contents]) -> Merged:
         for run, last in contents.records.items():
             found.setdefault(run, []).extend(contents.disputed.get(run, (last,)))
     kept = {run: settle(sorted(records, key=age)) for run, records in found.items()}
+    if prefer is not None:
+        kept = {run: [records[0] if prefer == "first" else records[-1]] for run, records in kept.items()}
     return Merged(kept, tuple(warnings), tunings)
 
 
@@ -94,7 +102,7 @@ def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecor
     return found
 
 
-def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
+def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None = None) -> Merged:
     """Merge journals into that of `folder`, written as a whole and sorted by what its runs are of.
 
     A journal that is there already is replaced only if it is one of those merged; nobody else can write to it
@@ -107,7 +115,7 @@ def merge_into(folder: Path, journals: Sequence[Path]) -> Merged:
         )
     merge(journals)  # what cannot be read is to leave nothing behind
     with Journal(folder):
-        merged = merge(journals)
+        merged = merge(journals, prefer)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
         tunings = [merged.tunings[name] for name in sorted(merged.tunings)]
         try:
@@ -127,7 +135,7 @@ def _place(record: Record) -> tuple[str, ...]:
 
 
 def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
-    """One line for each run, given as all its records, the one that counts last."""
+    """One line for each run, given as all its records, the newest last."""
     return [_dispute(records) for records in runs]
 
 
@@ -136,7 +144,13 @@ def _dispute(records: Sequence[Record]) -> str:
     chosen = [next(iter(record["results"].values()))["test"] for record in records]  # by AUC where labels are known
     values = [test.get("auc") for test in chosen]
     shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in values)
+    counts = (
+        "the last one counts"
+        if agree(records)
+        else f"more than {100 * TOLERANCE:g} points apart, so none counts until one is preferred: "
+        "llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"
+    )
     return (
         f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
-        f"test AUC {shown}; the last one counts"
+        f"test AUC {shown}; {counts}"
     )

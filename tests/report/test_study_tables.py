@@ -10,7 +10,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference, rows
 from llpbench.report.report_table import ReportTable
-from llpbench.report.study_tables import paper_robustness, study_tables
+from llpbench.report.study_tables import beside_paper, paper_robustness, study_tables
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 
@@ -39,7 +39,7 @@ def test_paper_ours_difference_and_flag() -> None:
     far = field(found, "AD", "DLLP")
     assert far.lines[2] == "+2.39 ⚑"
     assert far.values["beyond 2 std"] is True
-    assert found.notes == {"⚑ Beyond two standard deviations": ("DLLP on AD: +2.39 ⚑",)}
+    assert found.notes == {"⚑ Beyond two standard deviations": ("DLLP on AD: +2.39",)}
     assert field(found, "BA", "DLLP").lines == ("paper 77.18 ± 1.07",)
     assert field(found, "AD", "LLP-GAN").values["n"] == 0
 
@@ -66,12 +66,12 @@ def test_settings_are_never_mixed_and_the_paper_stands_beside_its_own_alone() ->
     long = "at most 300 epochs, patience 20, 2 bags a step"
     paper = "paper 87.61 ± 0.21"
     assert shown == {
-        f"ordered · bags of 256 · encoder mlp · {long}": (paper, "70.00 ± – (1)", "-17.61 ⚑"),
+        f"ordered · bags of 256 · encoder mlp · {long}": (paper, "70.00 ± – (1)", "-17.61"),
         f"ordered · bags of 256 · encoder saint · {long}": (paper, "60.00 ± – (1)", "-27.61 ⚑"),
         "ordered · bags of 256 · encoder mlp · at most 30 epochs, patience 5, 2 bags a step": (
             paper,
             "50.00 ± – (1)",
-            "-37.61 ⚑",
+            "-37.61",
         ),
         f"ordered · bags of 64 · encoder mlp · {long}": ("80.00 ± – (1)",),
         f"random · bags of 256 · encoder mlp · {long}": ("40.00 ± – (1)",),
@@ -217,3 +217,43 @@ def test_captions_say_whether_the_paper_stands_beside() -> None:
     run = record("dllp", 0.8, **HERE)
     assert "With the paper's numbers beside." in table("fine-grained", [run]).caption
     assert "The paper prints no numbers for this." in table("bag-size", [run]).caption
+
+
+def test_in_another_setting_than_the_papers_nothing_is_flagged() -> None:
+    short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
+    for changes in ({"encoder": "mlp"}, {"encoder": "saint", "protocol": short}):
+        found = table("fine-grained", runs("dllp", 0.5, 0.51, bag_size=256, **changes))
+        far = field(found, "AD", "DLLP")
+        assert far.lines[2] == "-37.11"
+        assert (far.values["paper's setting"], far.values["beyond 2 std"]) == (False, None)
+        assert found.notes == {}
+
+
+def test_times_are_flagged_on_the_papers_hardware_alone() -> None:
+    def timed(name: str) -> Any:
+        hardware = {**record("dllp")["hardware"], "name": name}
+        made = [
+            record("dllp", 0.8, seed=s, members=1, hardware=hardware, times={"train": 600.0 + s, "total": 1.0}, **HERE)
+            for s in range(2)
+        ]
+        return field(table("training-time", made), "AD", "DLLP")
+
+    here, there = timed("NVIDIA H200"), timed("NVIDIA GeForce RTX 2080 Ti")
+    assert (here.values["paper's setting"], there.values["paper's setting"]) == (False, True)
+    assert here.values["difference"] == there.values["difference"]
+
+
+def test_a_figure_that_tables_share_is_flagged_once_and_not_by_what_stands_below_it() -> None:
+    made = [*runs("dllp", 0.895, 0.905, **HERE), failed("dllp", seed=2, **HERE)]
+    seen: set[Any] = set()
+    (first,) = study_tables(STUDIES["fine-grained"], made, flagged=seen)
+    (again,) = study_tables(STUDIES["fine-grained"], made, flagged=seen)
+    assert first.notes["⚑ Beyond two standard deviations"] == ("DLLP on AD: +2.39",), "not `1 failed`"
+    assert field(first, "AD", "DLLP").lines[2:] == ("+2.39 ⚑", "1 failed")
+    assert "⚑ Beyond two standard deviations" not in again.notes
+    assert field(again, "AD", "DLLP").lines[2] == "+2.39"
+    kept, summary = beside_paper([first, again, *study_tables(STUDIES["datasets"], made)])
+    assert kept == [first, again]
+    assert summary.startswith(
+        "1 figure of the paper beside yours in 2 tables; 1 in the paper's setting, of which 1 differ"
+    )

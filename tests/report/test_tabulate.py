@@ -240,10 +240,12 @@ class TestSurprises:
         assert fine(tabulate(records)).surprises == ("bad (mlp): below every floor, wherever both have a score",)
 
     def test_below_chance(self) -> None:
-        records = [record("flipped", 0.2, bag_size=size) for size in (64, 256)]
-        assert fine(tabulate(records)).surprises == (
-            "flipped (mlp): AUC below 50, worse than chance, on adult 64, adult 256",
-        )
+        records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
+        cells = [records[0]["cell"], records[2]["cell"]]
+        assert set(fine(tabulate(records)).surprises) == {
+            f"flipped (mlp): AUC below 50, worse than chance, on adult 64, seeds 0, 1 (cell {cells[0]}): 20.00, 30.00",
+            f"rarely (mlp): AUC below 50, worse than chance, on adult 256, seed 1 (cell {cells[1]}): 49.99",
+        }
 
     def test_above_the_ceiling_by_more_than_one_std(self) -> None:
         records = [

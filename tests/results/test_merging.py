@@ -37,11 +37,38 @@ def test_different_results_of_a_run_are_both_kept_and_flagged(tmp_path: Path) ->
     second = journal(tmp_path / "b", record("a", 0.7, finished="2026-01-02T00:00:00+00:00"))
     merged = merge_into(tmp_path / "out", [second, first])  # the newest counts, whatever the order of journals
     assert merged.disputed == merge([first, second]).disputed
-    flag = "a on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; the last one counts"
-    assert merged.disputed == [flag]
+    (flag,) = merged.disputed
+    assert flag.startswith("a on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; more than 2 points")
     again = merge([tmp_path / "out" / FILE, first])  # merging once more adds nothing
     assert [len(kept) for kept in again.kept.values()] == [2]
     assert len(read(tmp_path / "out" / FILE).disputed) == 1
+
+
+def test_of_results_that_differ_too_much_none_counts_until_one_is_preferred(tmp_path: Path) -> None:
+    first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"), record("b"))
+    planted = journal(tmp_path / "b", record("a", 0.99, finished="2026-01-02T00:00:00+00:00"))
+    for order in ([first, planted], [planted, first]):
+        merged = merge(order)
+        assert [run["spec"]["method"] for run in merged.records.values()] == ["b"]
+        for prefer, auc in (("first", 0.8), ("newest", 0.99)):
+            chosen = merge(order, prefer)  # type: ignore[arg-type]
+            assert chosen.disputed == []
+            assert {run["results"]["auc"]["test"]["auc"] for run in chosen.records.values()} == {0.9, auc}
+    merge_into(tmp_path / "out", [first, planted])
+    contents = read(tmp_path / "out" / FILE)
+    assert (len(contents.records), len(contents.counting)) == (2, 1), "it is done, but does not count"
+    merge_into(tmp_path / "out", [tmp_path / "out" / FILE], "first")
+    assert len(read(tmp_path / "out" / FILE).counting) == 2
+
+
+def test_within_the_tolerance_the_newest_counts(tmp_path: Path) -> None:
+    first = journal(tmp_path / "a", record("a", 0.8, finished="2026-01-01T00:00:00+00:00"))
+    second = journal(tmp_path / "b", record("a", 0.815, finished="2026-01-02T00:00:00+00:00"))
+    merged = merge([second, first])
+    assert [run["results"]["auc"]["test"]["auc"] for run in merged.records.values()] == [0.815]
+    assert merged.disputed[0].endswith("test AUC 80.0000, 81.5000; the last one counts")
+    unknown = journal(tmp_path / "c", record("a", None, finished="2026-01-03T00:00:00+00:00"))
+    assert merge([first, unknown]).records == {}, "a score and none do not agree"
 
 
 def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
@@ -166,6 +193,11 @@ class TestCompare:
             "2 runs in both journals: 1 with identical results; the largest difference is 1.00 points of AUC "
             "(b on adult 64, seed 0).",
         )
+
+    def test_what_is_far_from_the_published_result_of_the_same_run_does_not_count(self) -> None:
+        found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))
+        assert [row.contender.method for row in found.leaderboards.of("fine")[0].rows] == ["b"]
+        assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
 
     def test_a_failure_of_one_s_own_hides_no_published_success(self) -> None:
         found = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))

@@ -1,0 +1,121 @@
+"""How often what boards claim is wrong: letters, intervals of ranks, against the floor, of gaps, and Friedman's test.
+
+    python benchmarks/error_and_coverage.py [--draws 1000] [--datasets 4 9] [--json FILE]
+
+Boards are drawn as `tests/report/boards_drawn.py` says: twelve methods, three bag sizes, ten seeds, spreads as in the
+published journal. `equal`: all methods have the same mean; `close`: 0.01 points lie between one and the next;
+`published`: means as published; `random`: normal with a standard deviation of 3. Docs/statistics.md has the numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from llpbench.report import statistics
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
+
+from boards_drawn import MEANS, Floats, Shape, as_frame, draw, true_ranks
+
+TRUTHS: dict[str, Callable[[Generator], Floats]] = {
+    "equal": lambda _: np.full(len(MEANS), 80.0),
+    "close": lambda _: 80 - 0.01 * np.arange(len(MEANS)),
+    "published": lambda _: MEANS,
+    "random": lambda rng: 78 + 3 * rng.normal(size=len(MEANS)),
+}
+
+
+def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> dict[str, float | str]:
+    """Of boards of that many datasets."""
+    rng = np.random.default_rng(1)
+    found: dict[str, list[float]] = {}
+    held = np.zeros(len(MEANS))
+    for _ in range(draws):
+        means = TRUTHS[name](rng)
+        scores = draw(rng, means, datasets=datasets, shape=shape)
+        frame = as_frame(scores.mean(axis=(1, 2), keepdims=True))  # statistics begin with these means, only slower
+        table = statistics.standings(frame).sort_index()
+        first, last = true_ranks(means)
+        low, high = table["low"].to_numpy(int), table["high"].to_numpy(int)
+        holds = (low <= last) & (high >= first)
+        held += holds
+        p = statistics.comparisons(frame)
+        friedman = statistics.friedman(frame)
+        assert p is not None
+        assert friedman is not None
+        above = table["mean"].to_numpy()[:, None] > table["mean"].to_numpy()
+        told = (p.loc[table.index, table.index].to_numpy() < 0.05) & above
+        blocks = statistics.blocks(frame)
+        ends = [statistics.interval(blocks[label] - blocks["m11"]) for label in blocks if label != "m11"]
+        each = {
+            "any two told apart wrongly": (told & (means[:, None] <= means)).any(),
+            "pairs told apart rightly": (told & (means[:, None] > means)).sum()
+            / max((means[:, None] > means).sum(), 1),
+            "rank interval holds, mean": holds.mean(),
+            "rank interval holds, all rows": holds.all(),
+            "ranks in an interval": (high - low + 1).mean(),
+            "against floor holds": np.mean([a <= m - means[-1] <= b for (a, b), m in zip(ends, means, strict=False)]),
+            "friedman below 0.05": friedman.p < 0.05,
+        }
+        for key, value in each.items():
+            found.setdefault(key, []).append(float(value))
+    worst = {"rank interval holds, worst row": held.min() / draws}
+    setting = {"truth": name, "datasets": datasets, "shape": shape}
+    return {**setting, **{key: float(np.mean(values)) for key, values in found.items()}, **worst}
+
+
+def gaps(datasets: int, draws: int) -> Iterator[dict[str, float | str]]:
+    """Coverage of the interval of the gap closed, by how the gaps of datasets vary."""
+    rng = np.random.default_rng(1)
+    size = (draws, datasets)
+    for name, whole, gained in (
+        ("gaps alike", lambda: np.abs(rng.normal(12, 3.6, size)), lambda gap: 0.15 * gap + 4 * rng.normal(size=size)),
+        ("gaps vary", lambda: rng.gamma(1.5, 10, size), lambda gap: 0.15 * gap + 4 * rng.normal(size=size)),
+        ("shares vary, too", lambda: rng.gamma(1.5, 10, size), lambda gap: (0.15 + 0.4 * rng.normal(size=size)) * gap),
+        (
+            "gaps vary tenfold",
+            lambda: np.exp(rng.normal(2, 1.2, size)),
+            lambda gap: (0.15 + 0.4 * rng.normal(size=size)) * gap,
+        ),
+    ):
+        gap = whole()
+        ends = [statistics.ratio_interval(zip(n, g, strict=True)) for n, g in zip(gained(gap), gap, strict=True)]
+        yield {"gap": name, "datasets": datasets, "holds": float(np.mean([low <= 0.15 <= high for low, high in ends]))}
+
+
+def main() -> None:
+    """Print a line for each kind of board."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--datasets", type=int, nargs="+", default=[4, 6, 9])
+    parser.add_argument("--json", type=Path, help="write the numbers there")
+    options = parser.parse_args()
+    lines: list[dict[str, float | str]] = []
+
+    def tell(line: dict[str, float | str]) -> None:
+        lines.append(line)
+        print(
+            *(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in line.items()), sep="  ", flush=True
+        )
+
+    for datasets in options.datasets:
+        for name in TRUTHS:
+            tell(measure(name, datasets, options.draws))
+        for line in gaps(datasets, options.draws):
+            tell(line)
+    for shape in ("heavy", "skewed", "two-valued"):
+        for name in ("equal", "random"):
+            tell(measure(name, options.datasets[0], options.draws, shape))
+    if options.json:
+        options.json.write_text(json.dumps(lines, indent=1))
+
+
+if __name__ == "__main__":
+    main()
