@@ -3,8 +3,7 @@
     python benchmarks/error_and_coverage.py [--draws 1000] [--datasets 4 9] [--json FILE]
 
 Boards are drawn as `tests/report/boards_drawn.py` says: twelve methods, three bag sizes, ten seeds, spreads as in the
-published journal. `equal`: all methods have the same mean; `close`: 0.01 points lie between one and the next;
-`published`: means as published; `random`: normal with a standard deviation of 3. Docs/statistics.md has the numbers.
+published journal; what the truths are stands there, too. docs/statistics.md has the numbers.
 """
 
 from __future__ import annotations
@@ -12,24 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.random import Generator
+from pandas import DataFrame
+from scipy.stats import friedmanchisquare
 
 from llpbench.report import statistics
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
 
-from boards_drawn import MEANS, Floats, Shape, as_frame, draw, true_ranks
-
-TRUTHS: dict[str, Callable[[Generator], Floats]] = {
-    "equal": lambda _: np.full(len(MEANS), 80.0),
-    "close": lambda _: 80 - 0.01 * np.arange(len(MEANS)),
-    "published": lambda _: MEANS,
-    "random": lambda rng: 78 + 3 * rng.normal(size=len(MEANS)),
-}
+from boards_drawn import MEANS, TRUTHS, Shape, draw, true_ranks
 
 
 def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> dict[str, float | str]:
@@ -39,21 +32,14 @@ def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> di
     held = np.zeros(len(MEANS))
     for _ in range(draws):
         means = TRUTHS[name](rng)
-        scores = draw(rng, means, datasets=datasets, shape=shape)
-        frame = as_frame(scores.mean(axis=(1, 2), keepdims=True))  # statistics begin with these means, only slower
-        table = statistics.standings(frame).sort_index()
+        blocks = DataFrame(draw(rng, means, datasets=datasets, shape=shape).mean(axis=(1, 2)))
         first, last = true_ranks(means)
-        low, high = table["low"].to_numpy(int), table["high"].to_numpy(int)
+        low, high = statistics.rank_intervals(blocks)
         holds = (low <= last) & (high >= first)
         held += holds
-        p = statistics.comparisons(frame)
-        friedman = statistics.friedman(frame)
-        assert p is not None
-        assert friedman is not None
-        above = table["mean"].to_numpy()[:, None] > table["mean"].to_numpy()
-        told = (p.loc[table.index, table.index].to_numpy() < 0.05) & above
-        blocks = statistics.blocks(frame)
-        ends = [statistics.interval(blocks[label] - blocks["m11"]) for label in blocks if label != "m11"]
+        above = np.greater.outer(blocks.mean().to_numpy(), blocks.mean().to_numpy())
+        told = (statistics.paired_p(blocks) < 0.05) & above
+        ends = [statistics.interval(blocks[other] - blocks[len(means) - 1]) for other in range(len(means) - 1)]
         each = {
             "any two told apart wrongly": (told & (means[:, None] <= means)).any(),
             "pairs told apart rightly": (told & (means[:, None] > means)).sum()
@@ -62,7 +48,7 @@ def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> di
             "rank interval holds, all rows": holds.all(),
             "ranks in an interval": (high - low + 1).mean(),
             "against floor holds": np.mean([a <= m - means[-1] <= b for (a, b), m in zip(ends, means, strict=False)]),
-            "friedman below 0.05": friedman.p < 0.05,
+            "friedman below 0.05": friedmanchisquare(*blocks.to_numpy().T).pvalue < 0.05,
         }
         for key, value in each.items():
             found.setdefault(key, []).append(float(value))

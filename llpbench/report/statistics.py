@@ -100,17 +100,23 @@ def standings(scores: DataFrame, *, level: float = 0.95) -> DataFrame:
     table["mean_rank"] = _mean_ranks(datasets)
     table = table.loc[sorted(means, key=lambda method: (-means[method], method))]
     found = _blocks(runs)[table.index]
-    methods = len(table)
-    if len(found) < 2 or methods > MOST_METHODS:
+    if len(found) < 2 or len(table) > MOST_METHODS:
         unknown = Series(dtype="Int64", index=table.index)
         return table.assign(low=unknown, high=unknown, letters="")
-    t = _paired_t(found)
-    limit = stats.t.isf((1 - level) / max(methods - 1, 1), len(found) - 1)
+    low, high = rank_intervals(found, level)
     return table.assign(
-        low=Series(1 + (t < -limit).sum(axis=1), table.index, dtype="Int64"),
-        high=Series(methods - (t > limit).sum(axis=1), table.index, dtype="Int64"),
-        letters=_letters(_holm(t, len(found) - 1) < 1 - level),
+        low=Series(low, table.index, dtype="Int64"),
+        high=Series(high, table.index, dtype="Int64"),
+        letters=_letters(paired_p(found) < 1 - level),
     )
+
+
+def rank_intervals(found: DataFrame, level: float = 0.95) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ends of the interval of each method's rank, of blocks by methods, as `standings` has them."""
+    number, methods = found.shape
+    t = _paired_t(found)
+    limit = stats.t.isf((1 - level) / max(methods - 1, 1), number - 1)
+    return 1 + (t < -limit).sum(axis=1), methods - (t > limit).sum(axis=1)
 
 
 def comparisons(scores: DataFrame) -> DataFrame | None:
@@ -122,7 +128,20 @@ def comparisons(scores: DataFrame) -> DataFrame | None:
     found = blocks(scores)
     if len(found.columns) < 2 or len(found) < 2:
         return None
-    return _matrix(_holm(_paired_t(found), len(found) - 1), found.columns)
+    return _matrix(paired_p(found), found.columns)
+
+
+def paired_p(found: DataFrame) -> NDArray[np.float64]:
+    """p values of Student's paired t, two-sided, of blocks by methods: all pairs, corrected after Holm; diagonal 1."""
+    t = _paired_t(found)
+    pairs = np.triu_indices(len(t), 1)
+    p = 2 * stats.t.sf(np.abs(t[pairs]), len(found) - 1)
+    order = np.argsort(p, kind="stable")
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    whole = np.ones_like(t)
+    whole[pairs] = corrected
+    return np.minimum(whole, whole.T)
 
 
 def friedman(scores: DataFrame) -> Friedman | None:
@@ -342,18 +361,6 @@ def _paired_t(found: DataFrame) -> NDArray[np.float64]:
     error = np.round(np.sqrt(squares / (len(values) - 1) / len(values)), 12)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(difference == 0, 0.0, difference / error)
-
-
-def _holm(t: NDArray[np.float64], freedom: int) -> NDArray[np.float64]:
-    """Two-sided p values of all pairs, corrected after Holm; 1 on the diagonal."""
-    pairs = np.triu_indices(len(t), 1)
-    p = 2 * stats.t.sf(np.abs(t[pairs]), freedom)
-    order = np.argsort(p, kind="stable")
-    corrected = np.empty_like(p)
-    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    found = np.ones_like(t)
-    found[pairs] = corrected
-    return np.minimum(found, found.T)
 
 
 def _letters(apart: NDArray[np.bool_]) -> list[str]:

@@ -8,6 +8,7 @@ a dataset, whatever the bag size; what moves all methods alike is not drawn, sin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,6 +21,15 @@ Shape = Literal["normal", "heavy", "skewed", "two-valued"]
 
 MEANS = np.array([81.0, 80.2, 79.9, 79.7, 79.5, 79.4, 79.2, 77.9, 75.8, 73.5, 71.4, 79.1])
 """of the twelve rows, as published"""
+
+
+TRUTHS: dict[str, Callable[[Generator], Floats]] = {
+    "equal": lambda _: np.full(len(MEANS), 80.0),
+    "close": lambda _: 80 - 0.01 * np.arange(len(MEANS)),
+    "published": lambda _: MEANS,
+    "random": lambda rng: 78 + 3 * rng.normal(size=len(MEANS)),
+}
+"""true means by name: all equal; 0.01 points apart; as published; normal with a standard deviation of 3"""
 
 
 class Spreads(NamedTuple):
