@@ -319,13 +319,13 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     from llpbench.results.staleness import stale_runs
 
     stale, flagged = stale_runs(records), set[Figure]()
-    found = {study: study_tables(study, records, stale=stale, flagged=flagged) for study in chosen}
+    found = [(study, study_tables(study, records, stale=stale, flagged=flagged)) for study in chosen]
     if beside:
-        tables, summary = beside_paper([table for tables in found.values() for table in tables])
+        tables, summary = beside_paper([table for _, tables in found for table in tables])
         click.echo(f"{summary}\n")
         render_tables(tables, Console())
         return
-    for study, tables in found.items():
+    for study, tables in found:
         render_tables(tables, Console())
         if not tables:
             click.echo(f"{study.title}: {what_to_run(study)}")
