@@ -81,11 +81,14 @@ class Standings:
         contenders = [row for row in board.rows if row.contender.role != "ceiling"]
         self.runs = runs_that_count(contenders, board.columns)
         self.ranked = [row for row in board.rows if row.rank is not None]
+        self._seeds: dict[int, list[int]] = {}
+        for column, seed in sorted(self.runs):
+            self._seeds.setdefault(column, []).append(seed)
 
     @property
     def columns(self) -> list[int]:
         """The columns that count, by index."""
-        return sorted({column for column, _ in self.runs})
+        return [*self._seeds]
 
     @property
     def counting(self) -> list[Column]:
@@ -175,7 +178,7 @@ class Standings:
     def spread(self, row: Row, column: int) -> Summary | None:
         """Of the row's runs that count in a column; None if it has none of them."""
         values = row.scores[column].values.get(HEADLINE, {})
-        return summarise([values[seed] for c, seed in sorted(self.runs) if c == column and seed in values])
+        return summarise([values[seed] for seed in self._seeds.get(column, ()) if seed in values])
 
     @property
     def spreads(self) -> DataFrame | None:
@@ -250,7 +253,7 @@ class Standings:
                 difference = (self._mean(one, column) or 0.0) - (self._mean(other, column) or 0.0)
                 found.setdefault(dataset, []).append(difference)
         else:
-            for seed in sorted(set.intersection(*({s for c, s in self.runs if c == column} for column in columns))):
+            for seed in sorted(set.intersection(*({*self._seeds[column]} for column in columns))):
                 first, second = (
                     [row.scores[column].values[HEADLINE][seed] for column in columns] for row in (one, other)
                 )
@@ -301,7 +304,7 @@ class Standings:
         spreads = []
         for dataset in self.datasets:
             own = [column for column in self.columns if self.board.columns[column].dataset == dataset]
-            seeds = set.intersection(*({seed for c, seed in self.runs if c == column} for column in own))
+            seeds = set.intersection(*({*self._seeds[column]} for column in own))
             values = {column: row.scores[column].values[HEADLINE] for column in own}
             spreads.append(summarise([fsum(values[c][seed] for c in own) / len(own) for seed in sorted(seeds)]))
         stds = [spread.std for spread in spreads if spread is not None and spread.std is not None]
@@ -314,10 +317,10 @@ class Standings:
         if row is None:
             return None
         values = row.scores[column].values.get(HEADLINE, {})
-        seeds = [seed for c, seed in self.runs if c == column]
+        seeds = self._seeds.get(column, [])
         if not seeds or any(seed not in values for seed in seeds):
             return None
-        return fsum(values[seed] for seed in sorted(seeds)) / len(seeds)
+        return fsum(values[seed] for seed in seeds) / len(seeds)
 
     def _reference(self, row: Row, role: Role) -> Row | None:
         encoder = row.contender.encoder or next(iter(self.board.encoders), None)

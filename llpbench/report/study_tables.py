@@ -18,7 +18,7 @@ from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
-from llpbench.report.report_table import Field, Heading, ReportTable, number, text
+from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, text
 from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, in_papers_setting, read_line
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's setting", "beyond 2 std")
@@ -64,7 +64,8 @@ def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]
 
     A figure that several tables share is counted once.
     """
-    kept, figures = [], {}
+    kept: list[ReportTable] = []
+    figures: dict[Figure, Mapping[str, Value]] = {}
     for table in tables:
         own = [field for row in table.rows for field in row if "difference" in field.values]
         kept += [table] if own else []
@@ -281,4 +282,5 @@ def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
     has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
     beside = "With the paper's numbers beside" if has else "The paper prints no numbers for this"
-    return f"{study.question} Ours on {hardware}. {beside}."
+    classes = sorted({(run["spec"]["dataset"], run["dataset"].get("classes")) for run in found.every.values()}, key=str)
+    return " ".join(filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", words.classes_text(classes))))

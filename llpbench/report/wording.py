@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llpbench.core.criteria import Regime
@@ -57,8 +57,8 @@ CAPTION = (
 
 RANKS = (
     "95 % of rank: where the row stands among these rows by its mean over all datasets of which these are a sample, by "
-    "paired t tests over dataset means; each rank by itself is held at 95 % (in simulated boards 99 %, and where that "
-    "was hardest 95 %). "
+    "paired t tests over dataset means; each rank by itself is held at 95 % (in simulated boards 96 % at least, and "
+    "mostly 99 %). "
     "Tie: the first row leads A; down the table, the first row that can be told apart from the leaders of all letters "
     "so far leads the next. A row has the letters of all leaders that it cannot be told apart from. That is: p below "
     "0.05 by Student's paired t test over dataset means, corrected after Holm for all pairs of ranked rows."
@@ -259,13 +259,12 @@ def sizes_text(columns: Sequence[Column]) -> str:
     return "" if unequal is None else f"Unequal bags: {unequal} are the least, median and most rows of a training bag."
 
 
-def classes_text(columns: Sequence[Column]) -> str:
-    """What AUC means where a dataset has more than two classes, as a sentence; "" where none has."""
-    several = {
-        column.dataset: column.classes for column in columns if column.classes is not None and column.classes > 2
-    }
-    named = ", ".join(f"{dataset} {classes:,}" for dataset, classes in several.items())
-    return f"More than two classes: {named}; AUC is the mean over them of each against the rest." if several else ""
+def classes_text(classes: Iterable[tuple[str, int | None]]) -> str:
+    """What AUC means where a dataset (name, classes) has more than two, as a sentence; "" where none has."""
+    several = {dataset: number for dataset, number in classes if number is not None and number > 2}
+    named = ", ".join(f"{dataset} {number:,}" for dataset, number in several.items())
+    meant = "AUC is macro one-versus-rest, the unweighted mean over classes of each against the rest"
+    return f"More than two classes: {named}; {meant}." if several else ""
 
 
 def columns_text(columns: Sequence[Column]) -> str:
@@ -275,7 +274,9 @@ def columns_text(columns: Sequence[Column]) -> str:
         if all(column.counts for column in columns)
         else f"{FEW_BAGS}: fewer than {FEWEST_BAGS} validation bags to choose an epoch by; in no mean or rank."
     )
-    return " ".join(filter(None, (classes_text(columns), sizes_text(columns), few)))
+    return " ".join(
+        filter(None, (classes_text((each.dataset, each.classes) for each in columns), sizes_text(columns), few))
+    )
 
 
 def datasets_text(number: int) -> str:

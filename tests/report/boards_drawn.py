@@ -27,7 +27,7 @@ TRUTHS: dict[str, Callable[[Generator], Floats]] = {
     "equal": lambda _: np.full(len(MEANS), 80.0),
     "close": lambda _: 80 - 0.01 * np.arange(len(MEANS)),
     "published": lambda _: MEANS,
-    "random": lambda rng: 78 + 3 * rng.normal(size=len(MEANS)),
+    "random": lambda rng: rng.normal(78.0, 3.0, len(MEANS)),
 }
 """true means by name: all equal; 0.01 points apart; as published; normal with a standard deviation of 3"""
 
@@ -68,7 +68,7 @@ def draw(
 def _noise(rng: Generator, shape: Shape, *size: int) -> Floats:
     """Of mean 0 and variance 1."""
     if shape == "heavy":
-        return rng.standard_t(3, size=size) / np.sqrt(3)
+        return np.asarray(rng.standard_t(3, size=size) / np.sqrt(3))
     if shape == "skewed":
         return rng.exponential(size=size) - 1
     if shape == "two-valued":

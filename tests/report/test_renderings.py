@@ -476,7 +476,7 @@ def test_auc_of_more_than_two_classes_is_explained() -> None:
     five = [record("a", auc, seed=seed, dataset="diamonds") for seed, auc in enumerate((0.8, 0.9))]
     for each in five:
         each["dataset"] = facts
-    explained = "More than two classes: diamonds 5; AUC is the mean over them of each against the rest."
+    explained = "More than two classes: diamonds 5; AUC is macro one-versus-rest, the unweighted mean"
     found = page([*five, *runs("a", 0.7, 0.8)], "fine")
     assert found.count(explained) == 2  # of the table over all columns, and of that for a bag size
     assert explained in " ".join(printed(tabulate(five)).split())
