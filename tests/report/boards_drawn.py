@@ -25,7 +25,7 @@ MEANS = np.array([81.0, 80.2, 79.9, 79.7, 79.5, 79.4, 79.2, 77.9, 75.8, 73.5, 71
 
 TRUTHS: dict[str, Callable[[Generator], Floats]] = {
     "equal": lambda _: np.full(len(MEANS), 80.0),
-    "close": lambda _: 80 - 0.01 * np.arange(len(MEANS)),
+    "close": lambda _: np.linspace(80.0, 79.89, len(MEANS)),
     "published": lambda _: MEANS,
     "random": lambda rng: rng.normal(78.0, 3.0, len(MEANS)),
 }
