@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "report": {"results", "core"},
     "tuning": {"training", "encoders", "blocks", "data", "core"},
     "running": {"tuning", "training", "encoders", "blocks", "data", "results", "core"},
-    "conformance": {"training", "encoders", "blocks", "data", "core"},
+    "conformance": {"tuning", "training", "encoders", "blocks", "data", "core"},
 }
 """the rooms that each room may import from, besides itself"""
 

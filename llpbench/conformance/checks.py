@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
+from llpbench.conformance.searching import search_label_free
 from llpbench.conformance.subject import FaultError, InapplicableError, Learned, Subject, demand, is_a, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
@@ -131,7 +132,7 @@ def label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
     sees = subject.declared.supervision == "instances"
     for classes, unequal in ((2, False), (subject.most_classes, True)):
-        table, assignment = toy_table(classes=classes), toy_assignment(unequal=unequal)
+        table, assignment = toy_table(rows=240, classes=classes), toy_assignment(rows=240, unequal=unequal)
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
 
         def learn(table: Table, assignment: Assignment = assignment) -> Mapping[str, Any]:
@@ -292,6 +293,7 @@ CHECKS: tuple[Check, ...] = tuple(
         trains,
         seeded,
         label_free,
+        search_label_free,
         three_classes,
         padding,
         missing_values,

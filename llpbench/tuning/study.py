@@ -52,14 +52,15 @@ def run_tuning(
         code = json.dumps([facts["sources"], facts["numerics"], data], sort_keys=True)
         reset_peak_memory(machine.device)
         with opened(tuning, folder, code, instead) as search:
-            trials = _make(search, bench)
+            trials = make_trials(search, bench)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, tuning.cell.precision)
     return tuning_record(
         tuning, trials, facts | {"hardware": hardware, "memory_mb": _rounded(peak_memory_mb(machine.device))}
     )
 
 
-def _make(search: Search, bench: Bench) -> list[Trial]:
+def make_trials(search: Search, bench: Bench) -> list[Trial]:
+    """All of a search, from where it stands."""
     bench.earlier += search.made
     while asked := search.ask():
         search.tell(bench.make(asked))
@@ -88,7 +89,7 @@ def tuning_record(
     tuning: Tuning, trials: Sequence[Trial], facts: dict[str, Any], reason: str = "", status: Status = "failed"
 ) -> TuningRecord:
     """The journal's line; `status` if there is not one trial to choose, and `reason`: why, if that is known."""
-    best = {name: choice for name in tuning.criteria if (choice := _best(tuning, trials, name)) is not None}
+    best = choices(tuning, trials)
     reasons = [f"trial {trial.number}: {trial.reason}" for trial in trials if trial.reason]
     record: TuningRecord = {
         "schema": SCHEMA,
@@ -105,6 +106,11 @@ def tuning_record(
     }
     record["libraries"] = {**record["libraries"], "optuna": optuna.__version__}
     return record
+
+
+def choices(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Chosen]:
+    """What each criterion of the regime chooses, where there is something to choose."""
+    return {name: choice for name in tuning.criteria if (choice := _best(tuning, trials, name)) is not None}
 
 
 def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from dataclasses import dataclass, replace
 from functools import cache
@@ -52,6 +53,7 @@ def verdict_of(check: str, declared: Any, **facts: Any) -> Verdict:
     kind = "direct" if isinstance(declared, type) and issubclass(declared, DirectMethod) else "neural"
     facts = {"kind": kind, "role": "", "classes": "multi", "reference": "Doe 2026"} | facts
     entry = Entry("method", "bad", (declared.__doc__ or "").split("\n")[0], facts, "", declared.__module__, declared)
+    METHODS._entries = {**METHODS._entries, "bad": entry}
     return {one.name: one for one in CHECKS}[check](Subject(entry))
 
 
@@ -330,6 +332,66 @@ def test_a_label_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fault("label_free", Fine).startswith("labels permuted within training bags change what auc, accuracy")
 
 
+LABELS: list[np.ndarray[Any, Any]] = []
+"""of the table in use, as somebody knows them who reads the data's file by himself"""
+
+
+@dataclass(frozen=True)
+class PeekingParams(MethodParams):
+    """Hyperparameters."""
+
+    peek: Annotated[int, Choice(0, 1, 2, 3)] = 0
+    """at the labels, so closely"""
+
+
+class Peeking(DLLP):
+    """Looks at labels, though not by default."""
+
+    Params = PeekingParams
+    params: PeekingParams
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        loss = super().loss(model, bags, now)
+        return loss + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
+
+
+@dataclass(frozen=True)
+class PeekingFitParams(DirectParams):
+    """Hyperparameters."""
+
+    peek: Annotated[int, Choice(0, 1, 2, 3)] = 0
+    """at the labels, so closely"""
+
+
+class PeekingFit(Mean):
+    """The same without training."""
+
+    Params = PeekingFitParams
+    params: PeekingFitParams
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        return super().predictor(weights + self.params.peek * seen(), rng)
+
+
+def seen() -> float:
+    """Something that depends on each label."""
+    return float(LABELS[-1] @ np.linspace(0, 1, len(LABELS[-1]))) / 10
+
+
+@pytest.mark.parametrize("declared", [Peeking, PeekingFit])
+@pytest.mark.parametrize("part", ["train", "validation"])
+def test_a_configuration_that_peeks_is_caught_where_the_default_does_not(
+    declared: Any, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overheard(table: Any, assignment: Any, **options: Any) -> Task:
+        LABELS.append(table.labels[np.sort(getattr(assignment.split, part))])
+        return honest_build_task(table, assignment, **options)
+
+    monkeypatch.setattr(subjects, "build_task", overheard)
+    assert verdict_of("label_free", declared).result == "ok"
+    assert re.match(r"labels permuted within training .*change what a", fault("search_label_free", declared))
+
+
 def test_what_is_too_dear_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "dllp_cost", lambda: (1e-6, 1e9))
     assert "dllp's time a step, more than 50x" in fault("cost", Fine)
@@ -382,7 +444,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
     out = capsys.readouterr().out
     assert all(check.title in out for check in CHECKS)
-    assert out.endswith("mine: 12 checks passed\n")
+    assert out.endswith("mine: 13 checks passed\n")
 
 
 def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -390,7 +452,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     assert llpbench(monkeypatch, "check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "mine: 1 checks passed, 11 failed: trains, seeded, " in out
+    assert "mine: 1 checks passed, 12 failed: trains, seeded, " in out
     assert "NameError: name 'torch' is not defined (my_method.py:" in out
 
 
