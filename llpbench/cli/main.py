@@ -19,6 +19,7 @@ from llpbench.cli.options import journal_option, load_plugins, out_option, plugi
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
+from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
@@ -33,19 +34,25 @@ TRIALS = 50
 
 def main() -> None:
     """The `llpbench` command."""
+    with interruptible(to_the_end=True):
+        code = _code()
+    sys.exit(code)
+
+
+def _code() -> int:
+    """The exit code of what the command line asks for."""
     try:
-        code = cli(prog_name="llpbench", standalone_mode=False)
+        return int(cli(prog_name="llpbench", standalone_mode=False) or 0)
     except LLPBenchError as error:
-        code = _fail(str(error))
+        return _fail(str(error))
     except click.ClickException as error:
-        code = _fail(error.format_message())
+        return _fail(error.format_message())
     except (KeyboardInterrupt, click.Abort):
         click.echo("llpbench: interrupted. What is finished is safe; run the same command again to go on.", err=True)
-        code = INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:  # llpbench data fetch | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = FAILED  # as for what rich prints
-    sys.exit(code)
+        return FAILED  # as for what rich prints
 
 
 def _fail(message: str) -> int:

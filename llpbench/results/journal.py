@@ -96,6 +96,8 @@ class Journal:
         self.path = folder / FILE
         read(self.path)  # a stranger's file must be refused before anything is locked or mended
         self._lock = FileLock(folder / LOCK, timeout=0)
+        self._made = [each for each in (folder, *folder.parents) if not each.exists()]
+        """folders that were not there, the innermost first"""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -118,8 +120,21 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        empty = os.fstat(self._file).st_size == 0
         os.close(self._file)
-        self._lock.release()
+        try:
+            if error is not None and empty and self._made:
+                self._leave_nothing()
+        finally:
+            self._lock.release()
+
+    def _leave_nothing(self) -> None:
+        """Remove what was made for a run that came to nothing, unless there is something else beside it by now."""
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+            Path(self._lock.lock_file).unlink()  # while it is held: who waits for it sees that it is gone
+            for folder in self._made:
+                folder.rmdir()
 
     def append(self, record: Record) -> None:
         """Write one record so that it survives a crash of the machine. Raises `LLPBenchError` if the disk is full."""

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import signal
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -32,6 +28,7 @@ from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
 from llpbench.running.executors import Debug, Executor, failed, tell
 from llpbench.running.inline import HeadStart, Inline
+from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
@@ -372,30 +369,6 @@ def _require_device(settings: Settings) -> None:
     from llpbench.training.device import pick_device, pick_precision  # torch
 
     pick_precision(settings.precision, pick_device(settings.device))
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn SIGTERM, too, into `KeyboardInterrupt`, and hear SIGINT even where a shell has it ignored.
-
-    A terminal that is closed (SIGHUP) is the same, unless somebody has it ignored, as nohup does.
-    """
-
-    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # where Python cannot set handlers
-        yield
-        return
-    heard = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        heard.append(signal.SIGHUP)
-    previous = {number: signal.signal(number, interrupt) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:

@@ -251,7 +251,9 @@ def test_interrupted_it_exits_130_and_says_how_to_go_on(plugin: Path, tmp_path: 
     process = start(arguments(plugin, tmp_path, "--set", "quick-a.seconds=0.3", "--set", "quick-b.seconds=0.3"))
     while process.poll() is None and not read(tmp_path / FILE).records:
         time.sleep(0.02)
-    process.send_signal(number)
+    while process.poll() is None:  # again and again, to its very end
+        process.send_signal(number)
+        time.sleep(0.01)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == (

@@ -13,12 +13,13 @@ from types import TracebackType
 from typing import Any
 
 import pytest
-from bench import arguments, make_settings, start, timeless
+from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
+from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
@@ -79,12 +80,19 @@ def journal(out: Path) -> list[Record]:
     return list(read(out / FILE).records.values())
 
 
+@pytest.fixture(scope="module")
+def finished(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The journal of a run that nothing disturbs."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    load_plugin(plugin)
+    run(plugin, out, set=SLOW)
+    return out / FILE
+
+
 @pytest.fixture
-def undisturbed(tiny_bench: Path, tmp_path: Path) -> list[dict[str, Any]]:
+def undisturbed(finished: Path, tiny_bench: Path) -> list[dict[str, Any]]:  # noqa: ARG001
     """What a run that nothing disturbs writes into its journal."""
-    out = tmp_path / "undisturbed"
-    run(tiny_bench, out, set=SLOW)
-    return timeless(journal(out))
+    return timeless([*read(finished).records.values()])
 
 
 def test_a_run_leaves_a_journal_and_nothing_else(tiny_bench: Path, tmp_path: Path) -> None:
@@ -186,11 +194,11 @@ def test_an_interrupt_keeps_what_is_finished(
 
 
 def test_a_torn_line_is_repaired_by_running_again(
-    tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+    tiny_bench: Path, tmp_path: Path, finished: Path, undisturbed: list[dict[str, Any]]
 ) -> None:
-    out = tmp_path / "undisturbed"
+    out = tmp_path
     path = out / FILE
-    path.write_bytes(path.read_bytes()[:-700])
+    path.write_bytes(finished.read_bytes()[:-700])
     _, display = run(tiny_bench, out, set=SLOW)
     assert "torn" in display.said[0]
     assert len(display.jobs) == 1
@@ -203,11 +211,11 @@ def test_a_torn_line_is_repaired_by_running_again(
 
 
 def test_killed_at_random_moments_it_ends_as_if_undisturbed(
-    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
+    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]], llpbench: LLPBench
 ) -> None:
     moment = random.Random()
     out = tmp_path / "killed"
-    finished = 0
+    done = 0
     for _ in range(KILLS):
         process = start([*arguments(plugin, out, *SLOWLY), "--executor", "inline"])
         size = (out / FILE).stat().st_size if (out / FILE).exists() else 0
@@ -216,12 +224,11 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(
         time.sleep(moment.uniform(0.0, 0.3))
         process.kill()
         process.communicate()
-        assert len(journal(out)) >= finished, "a finished run was lost"
-        finished = len(journal(out))
-    assert finished > 0
-    process = start(arguments(plugin, out, *SLOWLY))
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+        assert len(journal(out)) >= done, "a finished run was lost"
+        done = len(journal(out))
+    assert done > 0
+    result = llpbench(*arguments(plugin, out, *SLOWLY))
+    assert result.code == 0, result.err
     assert timeless(journal(out)) == undisturbed
     assert "quick-b" in (out / "fine.md").read_text()
 
@@ -341,6 +348,21 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
         assert str(planned.value) == str(error.value)
         assert "\n" not in str(error.value)
         assert journal(tmp_path) == []
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(
+    tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(*_: object) -> None:
+        raise LLPBenchError("no Ray cluster can be joined")
+
+    monkeypatch.setattr(runner, "choose", nowhere)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for out in (tmp_path / "new" / "folder", mine):
+        with pytest.raises(LLPBenchError, match="no Ray cluster"):
+            run(tiny_bench, out)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_a_preview_touches_nothing(tiny_bench: Path, tmp_path: Path) -> None:
