@@ -25,7 +25,6 @@ from llpbench.running.cluster import Nodes, Order, Room
 from llpbench.running.ray_executor import RayExecutor
 from llpbench.running.resources import Resources
 from llpbench.running.schedule import Ended, Job, Schedule
-from llpbench.training.specification import make_cell
 
 OnEpoch = Callable[[Epoch], None] | None
 
@@ -61,6 +60,8 @@ def nothing(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch
 
 def jobs_of(number: int) -> list[Job]:
     """Different cells of a direct method."""
+    from llpbench.training.specification import make_cell  # torch: not in the processes that do nothing
+
     return [Job(make_cell("bag-mean-linear", "adult", bag_size=size + 2), (0,)) for size in range(number)]
 
 

@@ -26,6 +26,8 @@ import ray
 from filelock import FileLock, Timeout
 from ray import tune
 from ray.exceptions import RayActorError
+from ray.tune.execution.tune_controller import TuneController
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -66,6 +68,8 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 """of the machines of a cluster"""
 _LONGEST_FOLDER = 20
 """characters of the folder for temporary files: paths of Ray's sockets have 80 more, and a system allows 107"""
+_LONGEST_START = 300.0
+"""seconds in which a process that is being started for a job is not given up"""
 _LEAST_PENDING = 16
 """trials that may wait for a process, so that machines that join are used at once"""
 
@@ -89,6 +93,7 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
+    _let_actors_start()
     with _own_folder() as folder, _cluster(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
         luggage = _pack(setup)
@@ -99,7 +104,12 @@ def _serve(parent: Parent, setup: Setup) -> None:
         )
         tuner = tune.Tuner(
             tune.with_resources(trial, lambda config: tune.PlacementGroupFactory([config["bundle"]])),
-            tune_config=tune.TuneConfig(search_alg=_Jobs(parent, census), num_samples=-1, reuse_actors=True),
+            tune_config=tune.TuneConfig(
+                search_alg=_Jobs(parent, census),
+                scheduler=_AsTheyCome(),  # type: ignore[no-untyped-call]
+                num_samples=-1,
+                reuse_actors=True,
+            ),
             run_config=tune.RunConfig(
                 name="run", storage_path=str(folder / "tune"), verbose=0, callbacks=[_Events(parent)]
             ),
@@ -171,6 +181,33 @@ class _Jobs(Searcher):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Nothing, as for `_Events`."""
         return {}
+
+
+class _AsTheyCome(FIFOScheduler):  # type: ignore[misc]
+    """Trials are started in the order in which they come, which takes no looking through all that ever were."""
+
+    def choose_trial_to_run(self, tune_controller: Any) -> None:
+        """None in particular."""
+
+
+def _let_actors_start() -> None:
+    """Keep a process that is being started for a trial, even if another becomes free meanwhile.
+
+    Tune would give that one the trial and kill the new one, so that where jobs are shorter than a start (seconds in
+    which a process imports Ray) one process would do nearly all of them, and all the others start again and again.
+    """
+    reuse = TuneController._maybe_reuse_cached_actor
+    since: dict[str, float] = {}
+    """by trial: when its process was first seen starting"""
+
+    def unless_it_starts(self: Any, trial: Any) -> Any:
+        if trial in self._trial_to_actor and trial not in self._resetting_trials:
+            begun = since.setdefault(trial.trial_id, time.monotonic())
+            if time.monotonic() - begun < _LONGEST_START:
+                return False
+        return reuse(self, trial)
+
+    TuneController._maybe_reuse_cached_actor = unless_it_starts  # type: ignore[method-assign]
 
 
 class _Events(tune.Callback):  # type: ignore[misc]
