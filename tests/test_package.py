@@ -180,5 +180,5 @@ write_report(make_report(list(read(published()).records.values())), Path("report
 
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
-    alone = [sys.executable, "-c", bare + "import llpbench.methods.dllp, llpbench.datasets.adult"]
+    alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.adult"]
     subprocess.run(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True, timeout=60)

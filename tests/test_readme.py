@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 from bench import LLPBench
 
+from llpbench.core.registry import REGISTRIES, load_plugin
 from llpbench.data.catalogue import catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -76,26 +77,32 @@ def test_python_blocks_run(block: Block, folder: Path) -> None:
     run(folder, "-c", block.code)
 
 
+def known() -> set[str]:
+    """Every name that is registered."""
+    return {name for registry in REGISTRIES.values() for name in registry.names()}
+
+
 @pytest.mark.slow
-def test_plugin_files_register_something_and_their_methods_and_baggings_run(folder: Path) -> None:
+def test_plugin_files_register_something_and_their_methods_and_baggings_run(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     files = [b.file for b in BLOCKS if b.language == "python" and b.file]
-    code = f"""
-from llpbench.core.registry import REGISTRIES, load_plugin
-known = lambda: {{name for registry in REGISTRIES.values() for name in registry.names()}}
-first = known()
-for file in {files!r}:
-    before = known()
-    load_plugin(file)
-    assert known() - before, f"{{file}} registers nothing"
-for kind in ("method", "bagging"):
-    print(",".join(sorted((known() - first).intersection(REGISTRIES[kind].names()))))
-"""
-    methods, baggings = run(folder, "-c", code).splitlines()
+    first = known()
+    for file in files:
+        before = known()
+        load_plugin(file)
+        assert known() - before, f"{file} registers nothing"
+    added = known() - first
+    methods, baggings = (
+        ",".join(sorted(added.intersection(REGISTRIES[kind].names()))) for kind in ("method", "bagging")
+    )
     assert methods
     assert baggings
     plugins = [part for file in files for part in ("--plugin", file)]
     quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=debug", "--out=out"]
-    run(folder, "-m", "llpbench", "run", *plugins, "--methods", methods, "--baggings", f"ordered,{baggings}", *quick)
+    result = llpbench("run", *plugins, "--methods", methods, "--baggings", f"ordered,{baggings}", *quick)
+    assert result.code == 0, result.err
 
 
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.language == "toml"], ids=lambda b: b.code[:40])

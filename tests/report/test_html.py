@@ -577,21 +577,21 @@ def test_half_a_character_can_still_be_written(records: list[Record], tmp_path: 
     (tmp_path / "page.html").write_text(to_html(make_report([*records, *runs("a\ud800b", 0.5)])), encoding="utf-8")
 
 
-def test_ten_thousand_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> None:
+def test_thousands_of_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> None:
     found = _many_records()
-    assert len(found) == 10_000
+    assert len(found) == 3200
     report = make_report(found)
     began = time.perf_counter()
     page = to_html(report)
     seconds = time.perf_counter() - began
     size = len(page.encode())
-    assert size <= 5_000_000
+    assert size <= 2_200_000
     browser = show(page)
     sort = """const began = performance.now(); document.querySelectorAll('.board thead button')[8].click();
         document.body.offsetHeight; return performance.now() - began"""
     times = [browser.execute_script(sort) for _ in range(3)]
     with capsys.disabled():
-        print(f"\n10,000 runs: {size / 1e6:.2f} MB in {seconds:.1f} s; sorted in {max(times):.0f} ms")
+        print(f"\n3,200 runs: {size / 1e6:.2f} MB in {seconds:.1f} s; sorted in {max(times):.0f} ms")
 
 
 def _heading(board: Board, index: int) -> str:
@@ -630,10 +630,10 @@ def _random_records() -> list[Record]:
 
 
 def _many_records() -> list[Record]:
-    """25 methods, 8 datasets, 5 bag sizes, 10 seeds, with all that a run measures and no number twice."""
+    """8 methods, 8 datasets, 5 bag sizes, 10 seeds, with all that a run measures and no number twice."""
     chance = random.Random(0)
     found = []
-    for number in range(10_000):
+    for number in range(3200):
         method, rest = divmod(number, 400)
         dataset, rest = divmod(rest, 50)
         size, seed = divmod(rest, 10)

@@ -36,6 +36,7 @@ def test_no_value_of_a_row_is_in_what_a_run_leaves(tmp_path: Path, llpbench: LLP
     plugin, out = tmp_path / "private_data.py", tmp_path / "out"
     plugin.write_text(DATASET)
     flags = ["--methods", "dllp,bag-mean-linear,supervised-gbdt", "--pretraining", "none,self", "--epochs", "1"]
+    flags += ["--set", "pretraining.epochs=1"]
     where = ["--plugin", str(plugin), "--datasets", "private", "--executor", "debug", "--out", str(out)]
     result = llpbench("run", *where, *flags, "--bag-sizes", "16", "--seeds", "1")
     assert result.code == 0, result.err
