@@ -146,6 +146,8 @@ class RayExecutor:
                     self._nodes = nodes
                 case Asked(trial):
                     self._host.send(self._answer(trial, running, schedule))
+                case Started(trial) | Progressed(trial, _) | Finished(trial, _) if trial not in running:
+                    pass  # its machine died just after it had told what it made
                 case Started(trial):
                     running[trial].started = True
                     listener.started(running[trial].job)

@@ -68,8 +68,6 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 """of the machines of a cluster"""
 _LONGEST_FOLDER = 20
 """characters of the folder for temporary files: paths of Ray's sockets have 80 more, and a system allows 107"""
-_LONGEST_START = 300.0
-"""seconds in which a process that is being started for a job is not given up"""
 _LEAST_PENDING = 16
 """trials that may wait for a process, so that machines that join are used at once"""
 
@@ -197,14 +195,11 @@ def _let_actors_start() -> None:
     which a process imports Ray) one process would do nearly all of them, and all the others start again and again.
     """
     reuse = TuneController._maybe_reuse_cached_actor
-    since: dict[str, float] = {}
-    """by trial: when its process was first seen starting"""
 
     def unless_it_starts(self: Any, trial: Any) -> Any:
-        if trial in self._trial_to_actor and trial not in self._resetting_trials:
-            begun = since.setdefault(trial.trial_id, time.monotonic())
-            if time.monotonic() - begun < _LONGEST_START:
-                return False
+        own = None if trial in self._resetting_trials else self._trial_to_actor.get(trial)
+        if own is not None and self._actor_manager.is_actor_started(own):  # it has its room; else it may wait for ever
+            return False
         return reuse(self, trial)
 
     TuneController._maybe_reuse_cached_actor = unless_it_starts  # type: ignore[method-assign]

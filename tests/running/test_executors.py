@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from factory import make_cell_of, make_record
@@ -17,7 +17,7 @@ from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source import cell_sources
-from llpbench.running.cluster import Nodes, Room
+from llpbench.running.cluster import Asked, Finished, Nodes, Progressed, Room, Started
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import Debug, attempt
 from llpbench.running.inline import HeadStart, Inline
@@ -230,6 +230,36 @@ def test_room_on_cpus_and_gpus() -> None:
     assert rooms(known, *both, gpu_megabytes=80_000.0) == [Room(1, 0, 4096), Room(1, 0.25, 4096), Room(1, 1, 4096)]
     assert rooms(known, *both) == [Room(1, 0, 4096), Room(1, 1, 4096), Room(1, 1, 4096)], "memory unknown"
     assert RayExecutor(Environment(threads=8), Resources(2)).slots == 1
+
+
+class Script:
+    """Ray's process, of which all that it says is written down."""
+
+    def __init__(self, *messages: Any) -> None:
+        self.messages = [*messages]
+        self.answers: list[Any] = []
+
+    def receive(self, seconds: float) -> Any:  # noqa: ARG002
+        return self.messages.pop(0)
+
+    def send(self, value: Any) -> None:
+        self.answers.append(value)
+
+    def end(self, *, gently: bool) -> None: ...
+
+
+def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
+    from llpbench.running.ray_executor import RayExecutor
+
+    (job,) = scripted_jobs(5)
+    records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
+    late = (Finished("a", lost), Started("a"), Progressed("a", Epoch(1, 2, "auc", 0.5, 1)))
+    told = (Nodes((Room(1.0),)), Asked("a"), Started("a"), Finished("a", records), *late, Asked("b"), None)
+    executor, diary = RayExecutor(Environment(), Resources(1)), Diary()
+    executor._host = host = cast(Any, Script(*told))
+    executor.run(Schedule([job], lambda _: 1.0), diary)
+    assert diary.lines == ["started 5", "finished 5"]
+    assert host.answers[1:] == ["finished"]
 
 
 # Ray itself
