@@ -23,12 +23,16 @@ in a method, dataset, bagging or encoder is not the engine's: its own source say
 """
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
+_XGBOOST = ("xgboost-cpu", "xgboost")
+"""one library under two names: without and with the code for GPUs"""
 
 
 @cache
 def software_facts() -> dict[str, Any]:
     """`code` (version, commit, dirty) and `libraries`, as a record has them."""
     libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    installed = {each.name for each in importlib.metadata.distributions()}
+    libraries["xgboost"] = importlib.metadata.version(next(name for name in _XGBOOST if name in installed))
     return {"code": code_facts(), "libraries": {"python": platform.python_version(), **libraries}}
 
 

@@ -1,0 +1,70 @@
+"""Rows as bins: numbers in quantile bins, categories by frequency, what is missing in a bin of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBins:
+    """How one feature is binned, and where its bins lie."""
+
+    table: FloatArray | IntArray
+    """of a numeric feature the inner edges, ascending; of a categorical one the bin of each code"""
+    weights: FloatArray
+    """[bins] share of the training rows in each"""
+    positions: FloatArray | None
+    """[bins] of a numeric feature: the quantile in the middle of each bin, NaN for the bin of what is missing (the
+    last); None: categorical, whose bins have no order"""
+
+    @property
+    def size(self) -> int:
+        """number of bins"""
+        return len(self.weights)
+
+
+class RowBins:
+    """Every feature in bins, numeric ones first."""
+
+    def __init__(self, rows: Rows, bins: int, categories: int) -> None:
+        """`rows` are the training rows; at most `bins` quantile bins a number, `categories` kept a category."""
+        numeric = (_numeric_bins(x, gone, bins) for x, gone in zip(rows.numeric.T, rows.missing.T, strict=True))
+        categorical = (_category_bins(codes, categories) for codes in rows.categorical.T)
+        self.features: list[FeatureBins] = [*numeric, *categorical]
+
+    def __call__(self, rows: Rows) -> IntArray:
+        """[features, rows] int16: the bin of each feature of each row."""
+        numbers = rows.numeric.shape[1]
+        found = np.empty((len(self.features), len(rows.numeric)), dtype=np.int16)
+        for i, feature in enumerate(self.features):
+            if feature.positions is not None:
+                place = np.searchsorted(feature.table, rows.numeric[:, i], side="right")
+                found[i] = np.where(rows.missing[:, i], feature.size - 1, place)
+            else:
+                codes = rows.categorical[:, i - numbers]
+                found[i] = feature.table[np.where(codes < len(feature.table), codes, 0)]
+        return found  # type: ignore[return-value]
+
+
+def _numeric_bins(values: FloatArray, missing: BoolArray, bins: int) -> FeatureBins:
+    present = values[~missing]
+    edges = np.unique(np.quantile(present, np.linspace(0, 1, bins + 1)[1:-1])) if len(present) else np.zeros(0)
+    edges = edges.astype(values.dtype)
+    counts = np.bincount(np.searchsorted(edges, present, side="right"), minlength=len(edges) + 1)
+    share = counts / max(len(present), 1)
+    positions = np.append(np.cumsum(share) - share / 2, np.nan)
+    return FeatureBins(edges, np.append(counts, missing.sum()) / max(len(values), 1), positions)
+
+
+def _category_bins(codes: IntArray, categories: int) -> FeatureBins:
+    """The most frequent categories, what is missing among them, each in a bin; all others share the last one."""
+    counts = np.bincount(codes)
+    order = np.argsort(-counts, kind="stable")[:categories]
+    kept = order[counts[order] > 0]
+    table = np.full(len(counts), len(kept), dtype=np.int64)
+    table[kept] = np.arange(len(kept))
+    return FeatureBins(table, np.bincount(table[codes], minlength=len(kept) + 1) / max(len(codes), 1), None)

@@ -1,0 +1,240 @@
+"""What an additive Gaussian process is the sum of: effects of features, of pairs of them, and of all together.
+
+Each component is a linear map of features of a row, ``g(x) = phi(x) . w`` with independent normal ``w`` of one
+variance, whose features have mean zero and a total variance of one over the training rows. A process seen through bags
+knows of the rows only the bag means of ``phi`` (`bag_means`): one pass, and then everything is algebra of bags.
+
+Additive kernels: Duvenaud et al. 2011. Random Fourier features: Rahimi & Recht 2007.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from llpbench.blocks.binning import FeatureBins, RowBins
+from llpbench.core.bags import FloatArray, IntArray, Rows
+
+_CHUNK = 65_536
+"""rows that are looked at together"""
+_MOST_KEPT = 2.5e8
+"""numbers of the joint components' features that are kept in memory; beyond, they are computed anew in each pass"""
+_NEGLIGIBLE = 1e-4
+"""of a kernel's largest eigenvalue: directions below it are left out"""
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """The effect of one feature, or of a pair: a value for each bin, or pair of bins."""
+
+    features: tuple[int, ...]
+    """one, in fine bins, or two, in coarse ones"""
+    factor: FloatArray
+    """[bins, rank] phi of each bin; of a pair in the order of the first feature's bins, then the second's"""
+    width: int = 1
+    """bins of the second feature of a pair"""
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A function of all features together: phi(x) = scale * (f(Z) - mean), Z the columns of `Components.columns`."""
+
+    frequencies: FloatArray | None
+    """[columns, features] of f(Z) = cos(Z frequencies + phases); None: f(Z) = Z, a linear function"""
+    phases: FloatArray
+    """[features]"""
+    mean: FloatArray
+    """[features]"""
+    scale: np.float32
+
+    def __call__(self, columns: FloatArray) -> FloatArray:
+        """[rows, features]"""
+        if self.frequencies is None:
+            return np.asarray((columns - self.mean) * self.scale)
+        values = columns @ self.frequencies
+        values += self.phases
+        np.cos(values, out=values)
+        values -= self.mean
+        values *= self.scale
+        return values
+
+
+class Binned:
+    """Rows as the bins of their features: all that components read of them."""
+
+    def __init__(self, fine: IntArray, coarse: IntArray) -> None:
+        """`fine` and `coarse`: [features, rows]"""
+        self.fine = fine
+        self.coarse = coarse
+
+    def __len__(self) -> int:
+        return int(self.fine.shape[1])
+
+    def __getitem__(self, part: slice) -> Binned:
+        return Binned(self.fine[:, part], self.coarse[:, part])
+
+    def chunks(self) -> Iterator[tuple[slice, Binned]]:
+        """All rows, some at a time."""
+        for start in range(0, len(self), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            yield part, self[part]
+
+
+class Components:
+    """The components of an additive process on some training rows."""
+
+    effects: list[Effect]
+    """of single features first, in their order, then of pairs"""
+    joint: list[Joint]
+
+    def __init__(
+        self,
+        rows: Rows,
+        rng: np.random.Generator,
+        *,
+        lengthscale: float,
+        waves: int = 500,
+        joint_lengthscale: float = 0.7,
+    ) -> None:
+        """The effects of single features and the joint components; pairs are added to `effects` by whoever wants them.
+
+        Parameters
+        ----------
+        rows : the training rows
+        lengthscale : of numeric features, in quantiles; pairs have one and a half times as much
+        waves : random Fourier features of the joint component
+        joint_lengthscale : of the joint component, times the root of the number of features
+        """
+        self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
+        fine, coarse = self._fine.features, self._coarse.features
+        self._wide = [_root(feature, 1.5 * lengthscale) for feature in coarse]
+        self.binned = self.bin(rows)
+        self.effects = [Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
+        size = sum(1 if feature.positions is not None else feature.size for feature in fine)
+        frequencies = rng.standard_normal((size, waves), np.float32) / np.float32(joint_lengthscale * len(fine) ** 0.5)
+        phases = rng.uniform(0, 2 * np.pi, waves).astype(np.float32)
+        self.joint = [self._standardised(frequencies, phases), self._standardised(None, np.zeros(size, np.float32))]
+        self._kept: list[list[FloatArray]] | None = None
+        if len(self.binned) * (waves + size) <= _MOST_KEPT:
+            self._kept = [self._joint_values(chunk) for _, chunk in self.binned.chunks()]
+
+    def pair(self, i: int, j: int) -> Effect:
+        """The effect of two features together, what either has alone included."""
+        width = self._coarse.features[j].size
+        bins = self._coarse.features[i].size * width
+        weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
+        return Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
+
+    def bin(self, rows: Rows) -> Binned:
+        """Rows as bins."""
+        return Binned(self._fine(rows), self._coarse(rows))
+
+    def columns(self, binned: Binned) -> FloatArray:
+        """[rows, columns] all features as numbers: quantiles of numbers in [-1, 1], half of the one-hot categories."""
+        parts = []
+        for feature, codes in zip(self._fine.features, binned.fine, strict=True):
+            if feature.positions is None:
+                parts.append(0.5 * np.eye(feature.size)[codes])
+            else:
+                quantile = np.where(np.isnan(feature.positions), 0.5, feature.positions)
+                parts.append((2 * quantile - 1)[codes][:, None])
+        return np.hstack(parts, dtype=np.float32)
+
+    def _standardised(self, frequencies: FloatArray | None, phases: FloatArray) -> Joint:
+        plain = Joint(frequencies, phases, np.zeros_like(phases), np.float32(1))
+        total, squares = np.zeros(len(phases)), 0.0
+        for _, part in self.binned.chunks():
+            values = plain(self.columns(part))
+            total += values.sum(axis=0, dtype=np.float64)
+            squares += float(np.vdot(values, values))
+        mean = total / len(self.binned)
+        variance = squares / len(self.binned) - float(mean @ mean)
+        return Joint(frequencies, phases, mean.astype(np.float32), np.float32(1 / np.sqrt(max(variance, 1e-9))))
+
+    def bag_means(self, bag_of_row: IntArray, sizes: IntArray, weights: FloatArray | None = None) -> list[FloatArray]:
+        """[bags, features] of each component: means over each bag of phi, times `weights` [rows] where given."""
+        bags = len(sizes)
+        share = np.asarray((1.0 if weights is None else weights) / sizes[bag_of_row])
+        means = [self._effect_means(effect, bag_of_row, share, bags) for effect in self.effects]
+        joint = [np.zeros((bags, len(part.mean))) for part in self.joint]
+        for part, chunk, values in self._training_chunks():
+            place = (bag_of_row[part], np.arange(len(chunk)))
+            average = sparse.csr_array((share[part].astype(np.float32), place), shape=(bags, len(chunk)))
+            for mean, value in zip(joint, values, strict=True):
+                mean += average @ value
+        return means + joint
+
+    def _effect_means(self, effect: Effect, bag_of_row: IntArray, share: FloatArray, bags: int) -> FloatArray:
+        bins = len(effect.factor)
+        place = bag_of_row * bins + self.codes(effect, self.binned)
+        histogram = np.bincount(place, weights=share, minlength=bags * bins)
+        return np.asarray(histogram.reshape(bags, bins) @ effect.factor)
+
+    def effect_means(self, effect: Effect, bag_of_row: IntArray, sizes: IntArray) -> FloatArray:
+        """[bags, features] the bag means of one effect."""
+        return self._effect_means(effect, bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
+
+    def _joint_values(self, binned: Binned) -> list[FloatArray]:
+        """[rows, features] float32 of each joint component"""
+        columns = self.columns(binned)
+        return [component(columns) for component in self.joint]
+
+    def _training_chunks(self) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
+        for i, (part, chunk) in enumerate(self.binned.chunks()):
+            yield part, chunk, self._joint_values(chunk) if self._kept is None else self._kept[i]
+
+    @staticmethod
+    def codes(effect: Effect, binned: Binned) -> IntArray:
+        """[rows] the row of `Effect.factor` that each row has."""
+        first, *second = effect.features
+        return _pair(binned, first, second[0], effect.width) if second else np.asarray(binned.fine[first])
+
+    def value(self, coefficients: Sequence[FloatArray], binned: Binned | None = None) -> FloatArray:
+        """[rows, outputs] the sum of all components of some rows (None: the training rows), given each component's
+        coefficients [features, outputs]."""
+        tables = [effect.factor @ w for effect, w in zip(self.effects, coefficients, strict=False)]
+        chunks = self._training_chunks() if binned is None else self._chunks(binned)
+        value = np.zeros((len(self.binned if binned is None else binned), coefficients[0].shape[1]))
+        for part, chunk, joint in chunks:
+            for effect, table in zip(self.effects, tables, strict=True):
+                codes = self.codes(effect, chunk)
+                for output in range(table.shape[1]):
+                    value[part, output] += np.take(table[:, output], codes)
+            for features, w in zip(joint, coefficients[len(tables) :], strict=True):
+                value[part] += features @ w.astype(np.float32)
+        return value
+
+    def _chunks(self, binned: Binned) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
+        return ((part, chunk, self._joint_values(chunk)) for part, chunk in binned.chunks())
+
+
+def _pair(binned: Binned, i: int, j: int, width: int) -> IntArray:
+    return np.asarray(binned.coarse[i] * np.int16(width) + binned.coarse[j])
+
+
+def _root(feature: FeatureBins, lengthscale: float) -> FloatArray:
+    """[bins, rank] R with R R' the covariance of a feature's bins, before it is centred.
+
+    Numbers: exp(-(u - u')^2 / (2 lengthscale^2)) of quantiles u, and independently what is missing. Categories:
+    independent of each other.
+    """
+    if feature.positions is None:
+        return np.eye(feature.size)
+    inner = feature.positions[:-1]
+    covariance = np.exp(-0.5 * ((inner[:, None] - inner) / lengthscale) ** 2)
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > _NEGLIGIBLE * values[-1]
+    root = np.zeros((feature.size, kept.sum() + 1))
+    root[:-1, :-1] = vectors[:, kept] * np.sqrt(values[kept])
+    root[-1, -1] = 1.0
+    return root
+
+
+def _centred(root: FloatArray, weights: FloatArray) -> FloatArray:
+    """The same with mean zero and variance one over rows of which `weights` [bins] are in each bin."""
+    centred = root - weights @ root
+    variance = weights @ (centred**2).sum(axis=1)
+    return np.asarray(centred / np.sqrt(variance) if variance > 1e-9 else 0 * centred)

@@ -1,0 +1,77 @@
+"""Boosted trees fitted to the counts of bags, in two ways that share their posterior.
+
+With z the logits of rows and q their classes' posterior given what the model says and the counts of their bags
+(`BagCounts`), the gradient of the likelihood of the counts by z is p - q, and EM's surrogate of its second derivative
+is p (1 - p). `boost_counts` takes one tree for each such step; `boost_posteriors` fits trees anew to q, a few times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.trees import Gradients, TreeInput, TreeRows, TreeSettings, full_logits
+from llpbench.core.bags import FloatArray, Rows
+
+if TYPE_CHECKING:
+    import xgboost
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLogits:
+    """Logits of rows by boosted trees."""
+
+    input: TreeInput
+    booster: xgboost.Booster
+    offset: FloatArray
+    """[outputs]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return full_logits(self.input.scores(self.booster, rows) + self.offset)
+
+
+def boost_counts(
+    data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
+) -> TreeLogits:
+    """Boosting of the likelihood of the counts, from the logit of the prior [classes]."""
+    classes = len(prior)
+    prior = prior.clip(1e-6, 1 - 1e-6)
+    offset = logit(prior[1:]) if classes == 2 else np.log(prior)
+
+    def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = expit(scores[:, 0] + offset)
+        q = counts.binary_posterior(p)
+        return (p - q)[:, None], (p * (1 - p))[:, None]
+
+    def several(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = softmax(scores + offset, axis=1)
+        return p - counts.posterior(p), p * (1 - p)
+
+    booster = data.grow(binary if classes == 2 else several, len(offset), settings, rng)
+    return TreeLogits(data.input, booster, offset)
+
+
+def boost_posteriors(
+    data: TreeRows, counts: BagCounts, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
+) -> TreeLogits:
+    """EM by whole refits: from logits `start` [rows, classes] of the training rows, `rounds` times, trees are fitted by
+    cross-entropy to q = softmax(z + b), b the shift of each bag at which its mean is its proportions."""
+    outputs = 1 if start.shape[1] == 2 else start.shape[1]
+    logits = start
+    for _ in range(rounds):
+        booster = data.grow(_cross_entropy(counts.fitted(logits)[:, -outputs:]), outputs, settings, rng)
+        logits = full_logits(data.scores(booster))
+    return TreeLogits(data.input, booster, np.zeros(outputs))
+
+
+def _cross_entropy(targets: FloatArray) -> Gradients:
+    def gradients(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p = expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
+        return p - targets, p * (1 - p)
+
+    return gradients

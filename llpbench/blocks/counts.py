@@ -1,0 +1,138 @@
+"""What the counts of a bag say of its rows, given what a model says of them.
+
+Rows of a bag are taken to be independent given their features. Maximum likelihood from aggregate observations: Zhang et
+al. 2020; the count loss: Shukla et al. 2023.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit
+
+from llpbench.core.bags import BaggedRows, FloatArray
+
+_EXACT = 12
+"""rows of a bag up to which the posterior of two classes is computed exactly"""
+
+
+class BagCounts:
+    """The counts of some bags, and the posterior of their rows' classes."""
+
+    def __init__(self, train: BaggedRows) -> None:
+        """`train` has known counts alone."""
+        self.bag_of_row, self.sizes = train.bag_of_row, train.sizes
+        self.counts = train.proportions * train.sizes[:, None]
+        self.noise = train.noise**2
+        sizes = train.sizes
+        small = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
+        self.small = [(size, np.flatnonzero(small & (sizes == size))) for size in np.unique(sizes[small])]
+        self.rows = [train.index[bags, :size] for size, bags in self.small]
+
+    def posterior(self, proba: FloatArray) -> FloatArray:
+        """[rows, classes] probability of each row's class given its bag's counts, where `proba` [rows, classes] are
+        those of its features alone.
+
+        The normal approximation: with V_i the covariance of a row's indicators, q_i = p_i + V_i (sum V)^-1 (n - sum p),
+        where noise of the counts adds its variance to sum V. Of two classes small bags are exact (Poisson-binomial).
+        """
+        classes = proba.shape[1]
+        if classes == 2:
+            q = self.binary_posterior(proba[:, 1])
+            return np.stack([1 - q, q], axis=1)
+        of_row, bags = self.bag_of_row, len(self.sizes)
+        total = np.zeros((bags, classes, classes))
+        for c in range(classes):
+            for d in range(c + 1):
+                total[:, c, d] = total[:, d, c] = -np.bincount(of_row, proba[:, c] * proba[:, d], bags)
+        sums = np.stack([np.bincount(of_row, proba[:, c], bags) for c in range(classes)], axis=1)
+        each = np.arange(classes)
+        total[:, each, each] += sums + self.noise + 1e-9
+        # the indicators of a row sum to one: the last class follows from the others
+        solved = np.linalg.solve(total[:, :-1, :-1], (self.counts - sums)[:, :-1, None])[:, :, 0]
+        pull = np.column_stack([solved, np.zeros(bags)])[of_row]
+        q = (proba * (1 + pull - (proba * pull).sum(axis=1, keepdims=True))).clip(1e-12, 1)
+        return np.asarray(q / q.sum(axis=1, keepdims=True))
+
+    def binary_posterior(self, p: FloatArray) -> FloatArray:
+        """The same of two classes: [rows] of the second one."""
+        variance = p * (1 - p)
+        bags = len(self.sizes)
+        lacking = self.counts[:, 1] - np.bincount(self.bag_of_row, p, bags)
+        total = np.bincount(self.bag_of_row, variance, bags) + self.noise
+        q = p + variance * (lacking / np.maximum(total, 1e-12))[self.bag_of_row]
+        for (_, chosen), rows in zip(self.small, self.rows, strict=True):
+            q[rows] = poisson_binomial_posterior(p[rows], np.rint(self.counts[chosen, 1]).astype(np.int64))
+        return np.asarray(q.clip(0, 1))
+
+    def fitted(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
+        """[rows, classes] softmax(logits + b), b [bags, classes] such that every bag's mean is its proportions.
+
+        Newton's method for two classes, held within bounds by bisection; for more, columns and rows are scaled in turn
+        (Sinkhorn). Proportions of 0 and 1 count as half a row from there, and as a hundredth at most, since no finite
+        shift reaches them.
+        """
+        bags, classes = self.counts.shape
+        half = np.minimum(0.5 / self.sizes, 0.01)[:, None]
+        target = (self.counts / self.sizes[:, None]).clip(half, 1 - half)
+        target = target / target.sum(axis=1, keepdims=True)
+        of_row = self.bag_of_row
+        if classes == 2:
+            z = (logits[:, 1] - logits[:, 0]).astype(np.float64)
+            most = 10 + float(np.abs(z).max())
+            low, high = np.full(bags, -most), np.full(bags, most)
+            shift = np.zeros(bags)
+            for _ in range(rounds):
+                p = expit(z + shift[of_row])
+                gap = np.bincount(of_row, p, bags) / self.sizes - target[:, 1]
+                if np.abs(gap).max() < 1e-6:
+                    break
+                low, high = np.where(gap < 0, shift, low), np.where(gap < 0, high, shift)
+                slope = np.bincount(of_row, p * (1 - p), bags) / self.sizes
+                step = shift - gap / np.maximum(slope, 1e-12)
+                shift = np.where((step > low) & (step < high), step, (low + high) / 2)
+            p = expit(z + shift[of_row])
+            return np.stack([1 - p, p], axis=1)
+        proba = np.exp(logits - logits.max(axis=1, keepdims=True))
+        proba /= proba.sum(axis=1, keepdims=True)
+        for _ in range(rounds):
+            sums = np.stack([np.bincount(of_row, proba[:, c], bags) for c in range(classes)], axis=1)
+            factor = target * self.sizes[:, None] / np.maximum(sums, 1e-12)
+            if np.abs(factor - 1).max() < 1e-4:
+                break
+            proba = proba * factor[of_row]
+            proba /= proba.sum(axis=1, keepdims=True)
+        return np.asarray(proba)
+
+
+def poisson_binomial_posterior(proba: FloatArray, counts: FloatArray) -> FloatArray:
+    """[bags, size] P(y_i = 1 | sum of y = n) of independent y_i with `proba` [bags, size], n = `counts` [bags].
+
+    Sums are built from the left and from the right; time and memory grow with the square of the size. Where the count
+    cannot be (of certain rows), the answer is the count's share.
+    """
+    bags, size = proba.shape
+    left = np.zeros((size + 1, bags, size + 1))
+    right = np.zeros((size + 1, bags, size + 1))
+    left[0, :, 0] = right[size, :, 0] = 1.0
+    for i in range(size):
+        p = proba[:, i, None]
+        left[i + 1] = left[i] * (1 - p)
+        left[i + 1, :, 1:] += left[i, :, :-1] * p
+    for i in range(size - 1, -1, -1):
+        p = proba[:, i, None]
+        right[i] = right[i + 1] * (1 - p)
+        right[i, :, 1:] += right[i + 1, :, :-1] * p
+    each = np.arange(bags)
+    total = left[size, each, counts]
+    posterior = np.empty_like(proba)
+    for i in range(size):
+        # y_i = 1 and the other rows sum to n - 1
+        others = np.zeros(bags)
+        for ones in range(size):
+            rest = counts - 1 - ones
+            fits = (rest >= 0) & (rest <= size)
+            others += np.where(fits, left[i, :, ones] * right[i + 1, each, np.where(fits, rest, 0)], 0.0)
+        posterior[:, i] = proba[:, i] * others
+    possible = total > 0
+    share = (counts / size)[:, None]
+    return np.asarray(np.where(possible[:, None], posterior / np.where(possible, total, 1.0)[:, None], share))

@@ -1,0 +1,213 @@
+"""The evidence of a Gaussian process of which only bag means are observed, and what its posterior is.
+
+Targets R [bags, classes]: bag proportions minus prior, each class divided by its standard deviation sqrt(pi (1 - pi)),
+so that one covariance serves all classes:
+
+    C = sum_c s_c G_c G_c' + diag(sigma^2 / m_k + noise_k) + omega^2 I
+
+with G_c the bag means of component c's features, m_k the bag's size, `noise_k` the known variance of what was added to
+published counts, and omega a random effect of bags, which only bags of different sizes can tell from sigma. Each of the
+C classes is a process of its own; as their targets sum to zero they count as C - 1 (of two classes, as one).
+
+Hyperparameters t: what the logarithms of the scales s are linear in (`exponents`), then log sigma^2, then log omega^2
+where it is there; each has a normal prior. Aggregated Gaussian processes: Law et al. 2018, equation 2; gradients of the
+evidence: Rasmussen & Williams 2006, equation 5.9.
+
+The algebra is done in bags or in features, whichever is smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from llpbench.core.bags import FloatArray, IntArray
+
+_JITTER = 1e-10
+_MOST_GRAMS = 1.5e8
+"""numbers of all Gram matrices together; beyond, the algebra is done in features"""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Independent normal priors of the hyperparameters."""
+
+    mean: FloatArray
+    std: FloatArray
+
+    def minus_log(self, t: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the log density, but for a constant, and its gradient."""
+        z = (t - self.mean) / self.std
+        return 0.5 * float(z @ z), z / self.std
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What given hyperparameters make of the bags."""
+
+    scales: FloatArray
+    """[components]"""
+    alpha: FloatArray
+    """[bags, classes] C^-1 R"""
+    inverse_times: Callable[[FloatArray], FloatArray]
+    """[bags, columns] X -> C^-1 X"""
+
+
+class Evidence:
+    """Minus the log of evidence times prior, as a function of the hyperparameters."""
+
+    def __init__(
+        self,
+        means: Sequence[FloatArray],
+        exponents: FloatArray,
+        prior: Prior,
+        targets: FloatArray,
+        sizes: IntArray,
+        noise: FloatArray,
+    ) -> None:
+        """
+        Parameters
+        ----------
+        means : [bags, features] of each component
+        exponents : [components, hyperparameters of scale], log s = exponents @ t
+        prior : of these, of log sigma^2 and, if bag effects are to be there, of log omega^2
+        targets : [bags, classes]
+        sizes : [bags] rows in each
+        noise : [bags] known variance of the targets
+        """
+        self.exponents, self.prior, self.targets = exponents, prior, targets
+        self.unit = 1.0 / sizes
+        self.noise = noise + _JITTER
+        self.scale_names = exponents.shape[1]
+        self.has_bag_effects = len(prior.mean) == self.scale_names + 2
+        bags, features = len(sizes), sum(mean.shape[1] for mean in means)
+        in_bags = len(means) * bags**2 <= _MOST_GRAMS and bags <= 4 * features
+        self._space: _Bags | _Features = _Bags(means) if in_bags else _Features(means)
+
+    def scales(self, t: FloatArray) -> FloatArray:
+        """[components] s"""
+        return np.asarray(np.exp(self.exponents @ t[: self.scale_names]))
+
+    def diagonal(self, t: FloatArray) -> FloatArray:
+        """[bags] what stands beside the components on the diagonal of C"""
+        effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
+        return np.asarray(np.exp(t[self.scale_names]) * self.unit + self.noise + effects)
+
+    def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
+        """Value and gradient; infinite where C is not positive definite in floating point."""
+        classes = self.targets.shape[1]
+        share = (classes - 1) / classes
+        solved = self._space.solve(self.scales(t), self.diagonal(t), self.targets)
+        if solved is None:
+            return np.inf, np.zeros_like(t)
+        by_prior, gradient = self.prior.minus_log(t)
+        value = 0.5 * share * float((self.targets * solved.alpha).sum()) + 0.5 * (classes - 1) * solved.log_det
+        gradient[: self.scale_names] += 0.5 * (classes - 1) * self.exponents.T @ solved.by_scale
+        by_bag = 0.5 * (classes - 1) * solved.by_bag
+        gradient[self.scale_names] += np.exp(t[self.scale_names]) * float(by_bag @ self.unit)
+        if self.has_bag_effects:
+            gradient[-1] += np.exp(t[-1]) * float(by_bag.sum())
+        return value + by_prior, gradient
+
+    def posterior(self, t: FloatArray) -> Posterior:
+        """Raises `FloatingPointError` where C is not positive definite."""
+        scales = self.scales(t)
+        inverse_times = self._space.inverse(scales, self.diagonal(t))
+        if inverse_times is None:
+            raise FloatingPointError("the covariance of the bags is not positive definite")
+        return Posterior(scales, inverse_times(self.targets), inverse_times)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """What is known of C; M = C^-1 - alpha alpha' / classes is the derivative of its part in the evidence."""
+
+    alpha: FloatArray
+    """[bags, classes] C^-1 R"""
+    log_det: float
+    by_scale: FloatArray
+    """[components] trace of s_c G_c' M G_c"""
+    by_bag: FloatArray
+    """[bags] diagonal of M"""
+
+
+class _Bags:
+    """The algebra in matrices of bags: for as many bags as a few hundred."""
+
+    def __init__(self, means: Sequence[FloatArray]) -> None:
+        self.bags = len(means[0])
+        self.lower = np.tril_indices(self.bags)
+        self.twice = np.where(self.lower[0] == self.lower[1], 1.0, 2.0)
+        self.grams = np.stack([(mean @ mean.T)[self.lower] for mean in means])
+
+    def factor(self, scales: FloatArray, diagonal: FloatArray) -> FloatArray | None:
+        """Cholesky factor of C; None where it has none."""
+        covariance = np.zeros((self.bags, self.bags), order="F")
+        covariance[self.lower] = scales @ self.grams
+        covariance[np.diag_indices(self.bags)] += diagonal
+        factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
+        return None if failed else factor
+
+    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
+        """X -> C^-1 X"""
+        factor = self.factor(scales, diagonal)
+        return None if factor is None else lambda x: lapack.dpotrs(factor, x, lower=1)[0]
+
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
+        """What value and gradient need; None where C is not positive definite."""
+        factor = self.factor(scales, diagonal)
+        if factor is None:
+            return None
+        log_det = 2 * float(np.log(np.diag(factor)).sum())
+        alpha = lapack.dpotrs(factor, targets, lower=1)[0]
+        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        inner = inverse[self.lower] - (alpha @ alpha.T)[self.lower] / targets.shape[1]
+        by_bag = np.diag(inverse) - (alpha**2).mean(axis=1)
+        return _Solved(alpha, log_det, scales * (self.grams @ (inner * self.twice)), by_bag)
+
+
+class _Features:
+    """The algebra in matrices of features (Woodbury): linear in the number of bags."""
+
+    def __init__(self, means: Sequence[FloatArray]) -> None:
+        self.means = np.hstack(means)
+        self.starts = np.cumsum([0, *(mean.shape[1] for mean in means[:-1])])
+        self.widths = np.array([mean.shape[1] for mean in means])
+
+    def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """F = D^-1/2 [sqrt(s_c) G_c, ...] and the Cholesky factor of I + F'F; None where it has none."""
+        scaled = self.means * np.sqrt(np.repeat(scales, self.widths)) / np.sqrt(diagonal)[:, None]
+        inner = scaled.T @ scaled
+        inner[np.diag_indices(len(inner))] += 1.0
+        factor, failed = lapack.dpotrf(inner, lower=1, overwrite_a=1)
+        return None if failed else (scaled, factor)
+
+    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
+        """X -> C^-1 X"""
+        found = self.factor(scales, diagonal)
+        if found is None:
+            return None
+        (scaled, factor), deviation = found, np.sqrt(diagonal)[:, None]
+
+        def times(x: FloatArray) -> FloatArray:
+            white = x / deviation
+            return np.asarray((white - scaled @ lapack.dpotrs(factor, scaled.T @ white, lower=1)[0]) / deviation)
+
+        return times
+
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
+        """What value and gradient need; None where C is not positive definite."""
+        found = self.factor(scales, diagonal)
+        if found is None:
+            return None
+        (scaled, factor), deviation = found, np.sqrt(diagonal)[:, None]
+        half = solve_triangular(factor, scaled.T, lower=True)
+        alpha = (targets / deviation - half.T @ (half @ (targets / deviation))) / deviation
+        log_det = 2 * float(np.log(np.diag(factor)).sum()) + float(np.log(diagonal).sum())
+        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        squares = scales * np.add.reduceat(((self.means.T @ alpha) ** 2).mean(axis=1), self.starts)
+        by_bag = (1 - (half**2).sum(axis=0)) / diagonal - (alpha**2).mean(axis=1)
+        return _Solved(alpha, log_det, np.add.reduceat(1 - np.diag(inverse), self.starts) - squares, by_bag)

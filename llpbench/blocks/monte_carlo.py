@@ -1,0 +1,55 @@
+"""Draws from a posterior of a handful of numbers by Hamiltonian Monte Carlo (Duane et al. 1987; Neal 2011).
+
+Maintained samplers come with a compiler or a framework of their own (Stan, PyMC, BlackJAX) or take no gradients
+(emcee), which costs thousands of evaluations where a hundred trajectories do; hence these lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from llpbench.core.bags import FloatArray
+
+
+def hmc(
+    minus_log: Callable[[FloatArray], tuple[float, FloatArray]],
+    start: FloatArray,
+    rng: np.random.Generator,
+    *,
+    draws: int,
+    burn_in: int,
+    steps: int = 8,
+    size: float = 0.25,
+    acceptance: float = 0.75,
+) -> FloatArray:
+    """[draws, numbers] draws from exp(-minus_log), which gives value and gradient.
+
+    The scale of every number should be about one. While burning in, the leapfrog step adapts to the wanted
+    `acceptance`; it varies at random between trajectories, so that none is periodic.
+    """
+    place = start
+    value, slope = minus_log(place)
+    kept = np.empty((draws, len(start)))
+    for draw in range(-burn_in, draws):
+        step = size * rng.uniform(0.6, 1.2)
+        momentum = rng.standard_normal(len(place))
+        energy = value + 0.5 * float(momentum @ momentum)
+        there, there_value, there_slope = place, value, slope
+        momentum = momentum - 0.5 * step * there_slope
+        for leap in range(steps):
+            there = there + step * momentum
+            there_value, there_slope = minus_log(there)
+            if not np.isfinite(there_value):
+                break
+            momentum = momentum - (step if leap < steps - 1 else 0.5 * step) * there_slope
+        lost = there_value + 0.5 * float(momentum @ momentum) - energy
+        chance = np.exp(-max(lost, 0.0)) if np.isfinite(lost) else 0.0
+        if draw < 0:
+            size *= np.exp(0.1 * (chance - acceptance))
+        if rng.uniform() < chance:
+            place, value, slope = there, there_value, there_slope
+        if draw >= 0:
+            kept[draw] = place
+    return kept

@@ -1,0 +1,113 @@
+"""Gradient-boosted trees on any loss of rows, by XGBoost.
+
+Why XGBoost: its interface for own losses is public, also for several classes (scikit-learn's is private and knows no
+least hessian of a leaf, which costs one to two AUC with the counts of bags), and its wheel brings its own OpenMP
+(LightGBM's needs the system's, which slim machines lack). `xgboost-cpu` is the same library without the code for GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from llpbench.blocks.boosting import BoostingRows
+from llpbench.core.bags import FloatArray, Rows
+
+if TYPE_CHECKING:
+    import xgboost
+
+Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""[rows, outputs] scores -> first and second derivatives of the loss, of the same shape"""
+
+
+@dataclass(frozen=True)
+class TreeSettings:
+    """How trees are grown. Small and regularised: counts of bags say little about a row."""
+
+    rounds: int
+    leaves: int = 8
+    learning_rate: float = 0.1
+    penalty: float = 1.0
+    """of squared leaf values"""
+    least: float = 5.0
+    """sum of second derivatives that a leaf needs"""
+    features: float = 0.7
+    """share of the features that each tree looks at"""
+
+
+class TreeInput:
+    """Rows as XGBoost takes them."""
+
+    def __init__(self, rows: Rows) -> None:
+        """`rows` are the training rows."""
+        self._encode = BoostingRows(rows)
+        self._types = ["c" if categorical else "q" for categorical in self._encode.categorical]
+
+    def __call__(self, rows: Rows, kind: type[xgboost.DMatrix]) -> xgboost.DMatrix:
+        """A matrix of some kind."""
+        values = self._encode(rows).astype(np.float32)
+        return kind(values, feature_types=self._types, enable_categorical=True, nthread=torch.get_num_threads())
+
+    def scores(self, booster: xgboost.Booster, rows: Rows) -> FloatArray:
+        """[rows, outputs] of a booster."""
+        import xgboost
+
+        return margins(booster, self(rows, xgboost.DMatrix))
+
+
+def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
+    """[rows, outputs] the sum of all trees."""
+    found = np.asarray(booster.predict(data, output_margin=True), dtype=np.float64)
+    return found.reshape(data.num_row(), -1)
+
+
+class TreeRows:
+    """Training rows, binned once for all trees that are grown on them."""
+
+    def __init__(self, rows: Rows) -> None:
+        import xgboost
+
+        self.input = TreeInput(rows)
+        self.data = self.input(rows, xgboost.QuantileDMatrix)
+
+    def scores(self, booster: xgboost.Booster) -> FloatArray:
+        """[rows, outputs] of the training rows."""
+        return margins(booster, self.data)
+
+    def grow(
+        self, gradients: Gradients, outputs: int, settings: TreeSettings, rng: np.random.Generator
+    ) -> xgboost.Booster:
+        """A booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`."""
+        import xgboost
+
+        def objective(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
+            first, second = gradients(scores.reshape(-1, outputs).astype(np.float64))
+            return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
+
+        options = {
+            "tree_method": "hist",
+            "grow_policy": "lossguide",
+            "max_depth": 0,
+            "max_leaves": settings.leaves,
+            "eta": settings.learning_rate,
+            "lambda": settings.penalty,
+            "min_child_weight": settings.least,
+            "colsample_bytree": settings.features,
+            "base_score": 0.0,
+            "seed": int(rng.integers(2**31)),
+            "nthread": torch.get_num_threads(),
+            "disable_default_eval_metric": True,
+            "verbosity": 0,
+        }
+        if outputs > 1:
+            options["num_class"] = outputs
+        return xgboost.train(options, self.data, settings.rounds, obj=objective)
+
+
+def full_logits(scores: FloatArray) -> FloatArray:
+    """[rows, classes] of [rows, outputs], where two classes have one output: the second class's logit."""
+    return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores

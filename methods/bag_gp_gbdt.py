@@ -1,0 +1,56 @@
+"""bag-gp-gbdt: the union of a Gaussian process on bags and boosted trees on counts.
+
+`bag-gp` has the strongest prior and leads where bags are few; `em-gbdt`, started from its posterior, adds interactions;
+`count-gbdt` knows nothing of either and errs elsewhere. Their logits are averaged with equal weights, so there is no
+weight to choose: every row gets a probability of its own, from bags alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from llpbench.blocks.bag_process import ProcessSettings, fit_logits, fit_process
+from llpbench.blocks.count_trees import boost_counts, boost_posteriors
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.ranges import Choice
+from llpbench.core.registry import register_method
+
+
+@dataclass(frozen=True)
+class BagGPGBDTParams(DirectParams):
+    """Hyperparameters; its members have their defaults."""
+
+    trees: Annotated[int, Choice(200, 400, 800)] = 800
+    """of the member on counts"""
+    rounds: Annotated[int, Choice(2, 4, 10)] = 4
+    """of refitting the member that starts from the process"""
+
+
+@register_method("bag-gp-gbdt", reference="this benchmark")
+class BagGPGBDT(DirectMethod):
+    """The union of bag-gp, em-gbdt and count-gbdt: the mean of their logits."""
+
+    Params = BagGPGBDTParams
+    params: BagGPGBDTParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        """The process first, then trees from its posterior, then trees of their own."""
+        del schema
+        train = train.where_known()
+        process = fit_logits(fit_process(train, ProcessSettings(), rng), train)
+        data, counts = TreeRows(train.rows), BagCounts(train)
+        refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
+        counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
+
+        def predict(rows: Rows) -> FloatArray:
+            members = (process(rows), refitted(rows), counted(rows))
+            return np.asarray(softmax(sum(log_softmax(each, axis=1) for each in members) / len(members), axis=1))
+
+        return predict

@@ -1,0 +1,101 @@
+"""Posteriors of rows given the counts of their bags, against enumeration of all labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from bagged import in_bags, rows_of
+from numpy.testing import assert_allclose
+
+from llpbench.blocks.counts import BagCounts, poisson_binomial_posterior
+from llpbench.core.bags import BaggedRows, FloatArray
+
+
+def by_enumeration(proba: FloatArray, counts: list[int]) -> FloatArray:
+    """[rows, classes] of one bag: every labelling that has these counts, weighted by its probability."""
+    rows, classes = proba.shape
+    total = np.zeros((rows, classes))
+    for labels in product(range(classes), repeat=rows):
+        if np.bincount(labels, minlength=classes).tolist() == counts:
+            total[np.arange(rows), labels] += np.prod(proba[np.arange(rows), labels])
+    return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+def one_bag(counts: list[float], rows: int) -> BaggedRows:
+    return in_bags(rows_of([[0.0]] * rows), [list(range(rows))], [counts])
+
+
+def with_negative(p: list[float]) -> FloatArray:
+    return np.stack([1 - np.array(p), np.array(p)], axis=1)
+
+
+class TestPosterior:
+    def test_two_rows_one_positive(self) -> None:
+        found = BagCounts(one_bag([1, 1], 2)).posterior(with_negative([0.9, 0.2]))
+        assert_allclose(found[:, 1], [0.972973, 0.027027], atol=1e-6)
+
+    @pytest.mark.parametrize("positives", range(6))
+    def test_small_bags_are_exact(self, positives: int) -> None:
+        proba = with_negative([0.9, 0.2, 0.5, 0.01, 0.6])
+        found = BagCounts(one_bag([5 - positives, positives], 5)).posterior(proba)
+        assert_allclose(found, by_enumeration(proba, [5 - positives, positives]), atol=1e-9)
+
+    def test_rows_of_bags_of_one_are_their_labels(self) -> None:
+        train = in_bags(rows_of([[0.0], [0.0], [0.0]]), [[2], [0], [1]], [[1, 0], [0, 1], [0, 1]])
+        assert_allclose(BagCounts(train).posterior(with_negative([0.3, 0.3, 0.3]))[:, 1], [1, 1, 0], atol=1e-9)
+
+    def test_large_bags_come_near_to_the_truth(self) -> None:
+        p = np.random.default_rng(0).beta(2, 2, size=200)
+        count = round(p.sum()) - 6
+        found = BagCounts(one_bag([200 - count, count], 200)).posterior(with_negative(p.tolist()))
+        exact = poisson_binomial_posterior(p[None], np.array([count]))[0]
+        assert np.abs(exact - p).max() > 0.03
+        assert_allclose(found[:, 1], exact, atol=0.005)
+
+    def test_three_classes_come_near_to_enumeration(self) -> None:
+        proba = np.random.default_rng(0).dirichlet([2.0, 2.0, 2.0], size=10)
+        found = BagCounts(one_bag([2, 6, 2], 10)).posterior(proba)
+        expected = by_enumeration(proba, [2, 6, 2])
+        assert np.abs(expected - proba).max() > 0.15
+        assert_allclose(found, expected, atol=0.07)
+
+    def test_two_classes_are_a_case_of_several(self) -> None:
+        rng = np.random.default_rng(1)
+        p = rng.uniform(0.2, 0.8, 60)
+        binary = BagCounts(one_bag([28, 32], 60)).posterior(with_negative(p.tolist()))
+        third = np.full(60, 1e-9)
+        several = BagCounts(one_bag([28, 32, 0], 60)).posterior(np.stack([1 - p, p, third], axis=1))
+        assert_allclose(several[:, :2], binary, atol=1e-3)
+
+    def test_noisy_counts_pull_less(self) -> None:
+        proba = with_negative([0.5] * 20)
+        exact = BagCounts(one_bag([5, 15], 20)).posterior(proba)[0, 1]
+        noisy = BagCounts(replace(one_bag([5, 15], 20), noise=np.sqrt(5.0))).posterior(proba)[0, 1]
+        assert exact == pytest.approx(0.75)
+        assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves what is lacking
+
+    def test_an_impossible_count_is_its_share(self) -> None:
+        assert_allclose(poisson_binomial_posterior(np.array([[1.0, 1.0, 0.0]]), np.array([3])), 1.0)
+
+
+class TestFitted:
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_bags_have_their_proportions(self, classes: int) -> None:
+        rng = np.random.default_rng(2)
+        bags = [list(range(40)), list(range(40, 45)), list(range(45, 100))]
+        counts = [[30, 10, 0], [2, 3, 0], [5, 50, 0]] if classes == 2 else [[20, 10, 10], [1, 3, 1], [5, 20, 30]]
+        train = in_bags(rows_of([[0.0]] * 100), bags, [each[:classes] for each in counts])
+        logits = rng.normal(size=(100, classes)) * 3
+        found = BagCounts(train).fitted(logits)
+        for bag, expected in zip(bags, train.proportions, strict=True):
+            assert_allclose(found[bag].mean(axis=0), expected, atol=1e-4)
+            shift = np.log(found[bag]) - logits[bag]
+            assert_allclose(shift - shift[:, :1], np.broadcast_to(shift[0] - shift[0, 0], shift.shape), atol=1e-6)
+
+    def test_pure_bags_stay_finite(self) -> None:
+        found = BagCounts(one_bag([0, 300], 300)).fitted(np.random.default_rng(0).normal(size=(300, 2)) * 10)
+        assert np.isfinite(found).all()
+        assert found[:, 1].mean() == pytest.approx(1 - 0.5 / 300, abs=1e-5)

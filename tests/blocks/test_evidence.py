@@ -1,0 +1,98 @@
+"""The evidence of bags against a dense reference, its gradient against finite differences, and draws from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
+
+from llpbench.blocks import evidence as room
+from llpbench.blocks.evidence import Evidence, Prior
+from llpbench.blocks.monte_carlo import hmc
+from llpbench.core.bags import FloatArray
+
+BAGS, WIDTHS = 7, (2, 3, 4)
+
+
+def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
+    rng = np.random.default_rng(0)
+    means = [rng.normal(size=(BAGS, width)) for width in WIDTHS]
+    exponents = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    numbers = 4 if bag_effects else 3
+    prior = Prior(np.linspace(-1, 0, numbers), np.linspace(0.5, 1.5, numbers))
+    targets = rng.normal(size=(BAGS, classes))
+    targets -= targets.mean(axis=1, keepdims=True)  # as shares do, they sum to zero
+    return Evidence(means, exponents, prior, targets, rng.integers(1, 50, BAGS), rng.uniform(0, 0.1, BAGS))
+
+
+def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
+    """C in plain numpy."""
+    rng = np.random.default_rng(0)
+    means = [rng.normal(size=(BAGS, width)) for width in WIDTHS]
+    scales = [np.exp(t[0]), np.exp(t[1]), np.exp((t[0] + t[1]) / 2)]
+    effects = np.exp(t[3]) if len(t) == 4 else 0.0
+    covariance = sum(s * mean @ mean.T for s, mean in zip(scales, means, strict=True))
+    return np.asarray(covariance + np.diag(np.exp(t[2]) * evidence.unit + evidence.noise + effects))
+
+
+T = np.array([-0.3, -1.2, 0.4, -0.8])
+
+
+@pytest.fixture(params=["bags", "features"])
+def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways of doing the algebra."""
+    if request.param == "features":
+        monkeypatch.setattr(room, "_MOST_GRAMS", 0)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_is_the_density_of_a_normal_distribution(space: str, classes: int) -> None:
+    found = some_evidence(classes)
+    assert type(found._space).__name__ == f"_{space.title()}"
+    normal = multivariate_normal(np.zeros(BAGS), dense(found, T))
+    total = sum(-normal.logpdf(each) for each in found.targets.T) * (classes - 1) / classes
+    constant = (classes - 1) * BAGS / 2 * np.log(2 * np.pi)
+    assert found(T)[0] == pytest.approx(total - constant + found.prior.minus_log(T)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("bag_effects", [True, False])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_gradient(space: str, classes: int, bag_effects: bool) -> None:
+    del space
+    found = some_evidence(classes, bag_effects=bag_effects)
+    t = T if bag_effects else T[:3]
+    for i, slope in enumerate(found(t)[1]):
+        step = np.eye(len(t))[i] * 1e-5
+        assert slope == pytest.approx((found(t + step)[0] - found(t - step)[0]) / 2e-5, rel=1e-5, abs=1e-7)
+
+
+def test_posterior(space: str) -> None:
+    del space
+    found = some_evidence()
+    posterior = found.posterior(T)
+    assert_allclose(posterior.alpha, np.linalg.solve(dense(found, T), found.targets), rtol=1e-8)
+    assert_allclose(posterior.inverse_times(np.eye(BAGS)), np.linalg.inv(dense(found, T)), rtol=1e-7, atol=1e-10)
+
+
+def test_draws_have_the_moments_of_a_known_posterior() -> None:
+    covariance = np.array([[1.0, 0.6], [0.6, 0.8]])
+    precision, center = np.linalg.inv(covariance), np.array([0.5, -1.0])
+
+    def minus_log(x: FloatArray) -> tuple[float, FloatArray]:
+        slope = precision @ (x - center)
+        return 0.5 * float((x - center) @ slope), slope
+
+    drawn = hmc(minus_log, np.zeros(2), np.random.default_rng(0), draws=4000, burn_in=200)
+    assert_allclose(drawn.mean(axis=0), center, atol=0.06)
+    assert_allclose(np.cov(drawn.T), covariance, atol=0.08)
+
+
+def test_draws_stay_where_the_density_is() -> None:
+    def half_line(x: FloatArray) -> tuple[float, FloatArray]:
+        return (float(x[0]), np.ones(1)) if x[0] > 0 else (np.inf, np.zeros(1))
+
+    drawn = hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
+    assert drawn.min() > 0
+    assert drawn.mean() == pytest.approx(1.0, abs=0.15)
