@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _EXACT = 12
 """rows of a bag up to which the posterior of two classes is computed exactly"""
@@ -24,9 +24,9 @@ class BagCounts:
         self.counts = train.proportions * train.sizes[:, None]
         self.noise = train.noise**2
         sizes = train.sizes
-        small = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
-        self.small = [(size, np.flatnonzero(small & (sizes == size))) for size in np.unique(sizes[small])]
-        self.rows = [train.index[bags, :size] for size, bags in self.small]
+        exact = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
+        self._small = np.flatnonzero(exact)
+        self._rows = train.index[self._small, : sizes[self._small].max(initial=0)]
 
     def posterior(self, proba: FloatArray) -> FloatArray:
         """[rows, classes] probability of each row's class given its bag's counts, where `proba` [rows, classes] are
@@ -60,8 +60,10 @@ class BagCounts:
         lacking = self.counts[:, 1] - np.bincount(self.bag_of_row, p, bags)
         total = np.bincount(self.bag_of_row, variance, bags) + self.noise
         q = p + variance * (lacking / np.maximum(total, 1e-12))[self.bag_of_row]
-        for (_, chosen), rows in zip(self.small, self.rows, strict=True):
-            q[rows] = poisson_binomial_posterior(p[rows], np.rint(self.counts[chosen, 1]).astype(np.int64))
+        if len(self._small):
+            inside = self._rows >= 0  # padding is certainly of the first class
+            counts = np.rint(self.counts[self._small, 1]).astype(np.int64)
+            q[self._rows[inside]] = poisson_binomial_posterior(np.where(inside, p[self._rows], 0.0), counts)[inside]
         return np.asarray(q.clip(0, 1))
 
     def fitted(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
@@ -104,35 +106,28 @@ class BagCounts:
         return np.asarray(proba)
 
 
-def poisson_binomial_posterior(proba: FloatArray, counts: FloatArray) -> FloatArray:
+def poisson_binomial_posterior(proba: FloatArray, counts: IntArray) -> FloatArray:
     """[bags, size] P(y_i = 1 | sum of y = n) of independent y_i with `proba` [bags, size], n = `counts` [bags].
 
     Sums are built from the left and from the right; time and memory grow with the square of the size. Where the count
     cannot be (of certain rows), the answer is the count's share.
     """
     bags, size = proba.shape
-    left = np.zeros((size + 1, bags, size + 1))
-    right = np.zeros((size + 1, bags, size + 1))
+    left, right = np.zeros((2, size + 1, bags, size + 1))
     left[0, :, 0] = right[size, :, 0] = 1.0
     for i in range(size):
-        p = proba[:, i, None]
-        left[i + 1] = left[i] * (1 - p)
-        left[i + 1, :, 1:] += left[i, :, :-1] * p
-    for i in range(size - 1, -1, -1):
-        p = proba[:, i, None]
-        right[i] = right[i + 1] * (1 - p)
-        right[i, :, 1:] += right[i + 1, :, :-1] * p
-    each = np.arange(bags)
-    total = left[size, each, counts]
-    posterior = np.empty_like(proba)
-    for i in range(size):
-        # y_i = 1 and the other rows sum to n - 1
-        others = np.zeros(bags)
-        for ones in range(size):
-            rest = counts - 1 - ones
-            fits = (rest >= 0) & (rest <= size)
-            others += np.where(fits, left[i, :, ones] * right[i + 1, each, np.where(fits, rest, 0)], 0.0)
-        posterior[:, i] = proba[:, i] * others
-    possible = total > 0
+        _add(left[i], proba[:, i], left[i + 1])
+        _add(right[size - i], proba[:, size - 1 - i], right[size - 1 - i])
+    # y_i = 1, and the rows before and after it sum to n - 1
+    rest = counts[:, None] - 1 - np.arange(size + 1)
+    after = np.take_along_axis(right[1:], rest.clip(min=0)[None], axis=2)
+    others = np.where(rest >= 0, left[:-1] * after, 0.0).sum(axis=2).T
+    total = left[size, np.arange(bags), counts][:, None]
     share = (counts / size)[:, None]
-    return np.asarray(np.where(possible[:, None], posterior / np.where(possible, total, 1.0)[:, None], share))
+    return np.asarray(np.where(total > 0, proba * others / np.where(total > 0, total, 1.0), share))
+
+
+def _add(sums: FloatArray, p: FloatArray, into: FloatArray) -> None:
+    """The distribution of a sum [bags, size + 1] with one more row."""
+    into[:] = sums * (1 - p[:, None])
+    into[:, 1:] += sums[:, :-1] * p[:, None]

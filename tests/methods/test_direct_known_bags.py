@@ -28,7 +28,7 @@ def suppressed(train: BaggedRows, bags: list[int]) -> BaggedRows:
     return replace(train, counts=counts)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "bag-gp", "count-gbdt", "em-gbdt"])
 def test_suppressed_bags_are_as_if_they_were_not_there(name: str) -> None:
     """Against the same data without them, put together here."""
     without = [2, 5, 11]
