@@ -1,8 +1,10 @@
 """bag-gp-gbdt: the union of a Gaussian process on bags and boosted trees on counts.
 
 `bag-gp` has the strongest prior and leads where bags are few; `em-gbdt`, started from its posterior, adds interactions;
-`count-gbdt` knows nothing of either and errs elsewhere. Their logits are averaged with equal weights, so there is no
-weight to choose: every row gets a probability of its own, from bags alone.
+`count-gbdt` knows nothing of either and errs elsewhere. Their logits are averaged, with equal weights where the process
+explains how bags differ. Where it does not, bags have causes of their own, and what holds between them need not hold
+between rows: then `count-gbdt`, which commits itself least to differences between bags, has two thirds of the weight.
+Every row gets a probability of its own, from bags alone.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from llpbench.core.method import DirectMethod, DirectParams, Predictor
 from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
+_CONFOUNDED = 0.2
+"""share of the variance of bags' proportions that neither features nor chance explain: beyond, bags are confounded"""
+
 
 @dataclass(frozen=True)
 class BagGPGBDTParams(DirectParams):
@@ -35,7 +40,7 @@ class BagGPGBDTParams(DirectParams):
 
 @register_method("bag-gp-gbdt", reference="this benchmark")
 class BagGPGBDT(DirectMethod):
-    """The union of bag-gp, em-gbdt and count-gbdt: the mean of their logits."""
+    """The union of bag-gp, em-gbdt and count-gbdt: a mean of their logits."""
 
     Params = BagGPGBDTParams
     params: BagGPGBDTParams
@@ -44,13 +49,17 @@ class BagGPGBDT(DirectMethod):
         """The process first, then trees from its posterior, then trees of their own."""
         del schema
         train = train.where_known()
-        process = fit_logits(fit_process(train, ProcessSettings(), rng), train)
+        shares = fit_process(train, ProcessSettings(), rng)
+        process = fit_logits(shares, train)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
         counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
 
+        weights = (1 / 6, 1 / 6, 2 / 3) if shares.unexplained > _CONFOUNDED else (1 / 3, 1 / 3, 1 / 3)
+
         def predict(rows: Rows) -> FloatArray:
             members = (process(rows), refitted(rows), counted(rows))
-            return np.asarray(softmax(sum(log_softmax(each, axis=1) for each in members) / len(members), axis=1))
+            logits = sum(weight * log_softmax(each, axis=1) for weight, each in zip(weights, members, strict=True))
+            return np.asarray(softmax(logits, axis=1))
 
         return predict

@@ -65,6 +65,19 @@ class FittedProcess:
     """their posterior mean"""
     evidence: Evidence
 
+    @property
+    def unexplained(self) -> float:
+        """Share of the variance of bags' proportions that neither their rows' features nor chance explain.
+
+        By the noise beyond that of independent rows, and the random effect of bags; bags weigh as much as they have
+        rows.
+        """
+        evidence, t = self.evidence, self.hyperparameters
+        weights = 1 / evidence.unit / (1 / evidence.unit).sum()
+        excess = max(float(np.exp(t[evidence.scale_names])) - 1.0, 0.0) * float(weights @ evidence.unit)
+        effects = float(np.exp(t[-1])) if evidence.has_bag_effects else 0.0
+        return min((excess + effects) / max(float(weights @ (evidence.targets**2).mean(axis=1)), 1e-12), 1.0)
+
     def shares(self, binned: Binned | None = None) -> FloatArray:
         """[rows, classes] the posterior mean of each row's shares, which may lie beyond 0 and 1; None: training rows"""
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)

@@ -147,3 +147,14 @@ class TestProcess:
         )
         assert found.components.effects[-1].features == (1, 3)
         assert len(found.components.effects) == 6
+
+    def test_what_bags_have_of_their_own_is_unexplained(self) -> None:
+        rng = np.random.default_rng(0)
+        numbers = rng.normal(size=(4000, 2))
+        train = in_groups(rows_of(numbers.tolist()), 40, (rng.random(4000) < expit(numbers[:, 0])).astype(float))
+        own = expit(numbers[:, 0] + np.repeat(rng.normal(0, 1, 100), 40))
+        confounded = in_groups(rows_of(numbers.tolist()), 40, (rng.random(4000) < own).astype(float))
+        settings = ProcessSettings(waves=10, draws=0)
+        plain, other = (fit_process(each, settings, np.random.default_rng(0)) for each in (train, confounded))
+        assert plain.unexplained < 0.05
+        assert other.unexplained > 0.5
