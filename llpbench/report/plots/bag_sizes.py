@@ -13,7 +13,7 @@ from llpbench.report.boards import HEADLINE, Board, Contender, Row
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.style import GREY, METHODS, PAPER, Style, row_styles
+from llpbench.report.plots.style import GREY, METHODS, OWN, PAPER, Style, row_styles
 from llpbench.report.statistics import interval
 
 MOST_LINES = 12
@@ -69,10 +69,11 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
 
 
 def _prominent(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Rows in colour and rows in grey. The paper's methods, floor, ceiling and newcomers are asked for by readers."""
+    """Rows in colour and rows in grey. Readers ask for the paper's methods, the best of ours, floor, ceiling and
+    newcomers."""
     if len(rows) <= MOST_LINES:
         return list(rows), []
-    first = {*PAPER, "supervised", "bag-soft-label"}
+    first = {*PAPER, *OWN, "supervised", "bag-soft-label"}
     order = sorted(
         rows, key=lambda row: 0 if row.contender.method in first else 2 if row.contender.method in METHODS else 1
     )

@@ -67,6 +67,7 @@ Marker = str | tuple[int, int, float]
 _LONG: LineStyle = (0, (7, 1.5))
 _DASH_DOT: LineStyle = (0, (5, 1.2, 1, 1.2))
 _DASH_DOT_DOT: LineStyle = (0, (5, 1.2, 1, 1.2, 1, 1.2))
+_DOTTED: LineStyle = (0, (2.5, 1, 1, 1))
 _CEILING: LineStyle = (0, (3.5, 2))
 _FLOOR: LineStyle = (0, (1, 1.2))
 
@@ -112,8 +113,15 @@ METHODS: Mapping[str, Style] = {
     "bag-soft-label-gbdt": Style("#332288", "h", _DASH_DOT_DOT),
     "bag-soft-label-linear": Style("#44aa99", "<", _DASH_DOT_DOT),
     "bag-mean-linear": Style("#999933", ">", _DASH_DOT_DOT),
+    "bag-gp-gbdt": Style("#c1121f", "H", "-"),
+    "bag-gp": Style("#6a0dad", (6, 1, 0), _DOTTED),
+    "em-gbdt": Style("#3d5a40", (4, 1, 45), _DOTTED),
+    "count-gbdt": Style("#7a8ba8", "8", _DOTTED),
 }
 """the methods that come with llpbench"""
+
+OWN = ("bag-gp-gbdt",)
+"""methods that readers ask for besides the paper's"""
 
 PAPER = ("dllp", "llp-gan", "llp-vat", "selfclr-llp", "tabllp-self", "tabllp-dec", "tabllp-pse", "tabllp-bdc")
 """the methods that the paper compares"""
