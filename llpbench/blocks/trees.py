@@ -20,6 +20,9 @@ from llpbench.core.bags import FloatArray, Rows
 if TYPE_CHECKING:
     import xgboost
 
+_SMALL = 20_000
+"""rows"""
+
 Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """[rows, outputs] scores -> first and second derivatives of the loss, of the same shape"""
 
@@ -50,13 +53,18 @@ class TreeInput:
     def __call__(self, rows: Rows, kind: type[xgboost.DMatrix]) -> xgboost.DMatrix:
         """A matrix of some kind."""
         values = self._encode(rows).astype(np.float32)
-        return kind(values, feature_types=self._types, enable_categorical=True, nthread=torch.get_num_threads())
+        return kind(values, feature_types=self._types, enable_categorical=True, nthread=_threads(len(values)))
 
     def scores(self, booster: xgboost.Booster, rows: Rows) -> FloatArray:
         """[rows, outputs] of a booster."""
         import xgboost
 
         return margins(booster, self(rows, xgboost.DMatrix))
+
+
+def _threads(rows: int) -> int:
+    """One for small tables, whose trees are grown faster than threads are called together."""
+    return torch.get_num_threads() if rows > _SMALL else 1
 
 
 def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
@@ -99,7 +107,7 @@ class TreeRows:
             "colsample_bytree": settings.features,
             "base_score": 0.0,
             "seed": int(rng.integers(2**31)),
-            "nthread": torch.get_num_threads(),
+            "nthread": _threads(self.data.num_row()),
             "disable_default_eval_metric": True,
             "verbosity": 0,
         }
