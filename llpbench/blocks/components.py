@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -120,6 +121,10 @@ class Components:
         self._kept: list[list[FloatArray]] | None = None
         if len(self.binned) * (waves + size) <= _MOST_KEPT:
             self._kept = [self._joint_values(chunk) for _, chunk in self.binned.chunks()]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the training rows, which may be gigabytes: what is saved predicts other rows."""
+        return {**self.__dict__, "binned": self.binned[:0], "_kept": None}
 
     def pair(self, i: int, j: int) -> Effect:
         """The effect of two features together, what either has alone included."""

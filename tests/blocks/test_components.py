@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of
@@ -95,6 +97,16 @@ class TestComponents:
         other = some_rows(15, seed=3)
         expected_other = sum(f @ w for f, w in zip(self.dense(found, other), coefficients, strict=True))
         assert_allclose(found.value(coefficients, found.bin(other)), expected_other, atol=1e-4)
+
+    def test_what_is_saved_holds_no_rows_and_predicts_the_same(self) -> None:
+        few, many = (self.components(some_rows(rows)) for rows in (60, 6000))
+        sizes = [len(pickle.dumps(found)) for found in (few, many)]
+        assert sizes[1] < 1.5 * sizes[0]
+        other = some_rows(15, seed=3)
+        coefficients = [np.ones((width, 1)) for width in (e.factor.shape[1] for e in many.effects)]
+        coefficients += [np.ones((len(joint.mean), 1)) for joint in many.joint]
+        saved = pickle.loads(pickle.dumps(many))
+        assert_array_equal(saved.value(coefficients, saved.bin(other)), many.value(coefficients, many.bin(other)))
 
 
 class TestProcess:
