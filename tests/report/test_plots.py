@@ -378,6 +378,9 @@ def test_with_many_methods_the_simple_ones_step_back() -> None:
         "bag-soft-label-gbdt",
         "bag-soft-label-linear",
         "bag-mean-linear",
+        "bag-gp",
+        "em-gbdt",
+        "count-gbdt",
     }
 
 
