@@ -207,13 +207,13 @@ class _LogitFit:
         self.known_noise = (train.noise / train.sizes) ** 2
         self.bag_effects = np.exp(t[-1]) * prior * (1 - prior) if evidence.has_bag_effects else 0.0
         self.center = float(logit(prior))
+        self.widths = [len(each) for each in process.coefficients]
         self.shares = train.proportions[:, label]
 
     def run(self, most_steps: int = 10) -> tuple[float, list[FloatArray]]:
         """Offset, and coefficients [features, 1] of each component."""
         bag_of_row, sizes = self.train.bag_of_row, self.train.sizes
-        means = self.components.bag_means(bag_of_row, sizes)
-        raw, bias = [np.zeros((mean.shape[1], 1)) for mean in means], 0.0
+        raw, bias = [np.zeros((width, 1)) for width in self.widths], 0.0
         values = self.values(raw, bias)
         for _ in range(most_steps):
             p = expit(values)

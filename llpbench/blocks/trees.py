@@ -1,8 +1,8 @@
 """Gradient-boosted trees on any loss of rows, by XGBoost.
 
-Why XGBoost: its interface for own losses is public, also for several classes (scikit-learn's is private and knows no
-least hessian of a leaf, which costs one to two AUC with the counts of bags), and its wheel brings its own OpenMP
-(LightGBM's needs the system's, which slim machines lack). `xgboost-cpu` is the same library without the code for GPUs.
+Why XGBoost: its interface for own losses is public, also for several classes (scikit-learn's is private, and was behind
+with the counts of bags: docs/direct-methods.md), and its wheel brings its own OpenMP (LightGBM's needs the system's,
+which slim machines lack). `xgboost-cpu` is the same library without the code for GPUs.
 """
 
 from __future__ import annotations

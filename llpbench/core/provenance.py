@@ -31,9 +31,18 @@ _XGBOOST = ("xgboost-cpu", "xgboost")
 def software_facts() -> dict[str, Any]:
     """`code` (version, commit, dirty) and `libraries`, as a record has them."""
     libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
-    installed = {each.name for each in importlib.metadata.distributions()}
-    libraries["xgboost"] = importlib.metadata.version(next(name for name in _XGBOOST if name in installed))
+    for version in map(_version, _XGBOOST):
+        if version is not None:
+            libraries["xgboost"] = version
     return {"code": code_facts(), "libraries": {"python": platform.python_version(), **libraries}}
+
+
+def _version(name: str) -> str | None:
+    """Of a library; None where it is not installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def code_facts() -> dict[str, Any]:
