@@ -15,6 +15,8 @@ Regime = Literal["fine", "coarse"]
 
 MANY = 1e6
 """bounds what is a sum over classes: of two 2, but of scores that do not sum to 1 as many as there are classes"""
+_LOG_LIKELIHOOD = 1e12
+"""bounds that of a bag, which of sure and wrong predictions grows with the square of its rows"""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ CRITERIA: dict[str, Criterion] = {
         Criterion("l1", "coarse", False, "L1 distance of validation bags", (0.0, MANY)),
         Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions", (0.0, MANY)),
         Criterion("kl", "coarse", False, "KL divergence of validation bags", (-MANY, MANY)),
+        Criterion(
+            "likelihood", "coarse", True, "log likelihood of validation bags", (-_LOG_LIKELIHOOD, _LOG_LIKELIHOOD)
+        ),
     )
 }
 
@@ -81,6 +86,7 @@ METRICS: dict[str, Metric] = {
         Metric("average-precision", True, True, "average precision"),
         Metric("macro-f1", True, True, "macro F1"),
         Metric("balanced-accuracy", True, True, "balanced accuracy"),
+        Metric("log-loss", False, False, "log loss", (0.0, MANY)),
         Metric("brier", False, False, "Brier score", (0.0, MANY)),
         Metric("ece", False, False, "expected calibration error"),
         Metric("mpiou", True, True, "mPIoU of test bags"),

@@ -6,11 +6,17 @@ device; only their results travel. Test metrics are computed once a run, with sc
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from llpbench.core.bags import FloatArray, Holdout, IntArray
+from llpbench.core.record import Verdict
+
+_LEAST = 1e-15
+"""probability: what is surer and wrong costs a finite log loss, 34.5"""
 
 
 def auc(scores: Tensor, positive: Tensor) -> Tensor:
@@ -70,6 +76,29 @@ def kl(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor
     return _over_bags(each, known)
 
 
+def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor | None = None) -> Tensor:
+    """Mean over bags of log P(counts), rows independent of each other given their predictions.
+
+    `proba` [members, rows, classes], `predicted` (its bag means) and `target` [members, bags, classes], `index`
+    [members, bags, size] -> [members]. The normal approximation: with mean sum_i p_i and covariance sum_i (diag p_i -
+    p_i p_i') of all classes but the last, and 1/12 added to each variance, that of rounding to a whole count, so that
+    it is finite where every prediction is sure. Unlike a distance of proportions it expects more of a bag of which the
+    predictions are sure than of one of coin tosses, and weighs bags by what they can tell.
+    """
+    inside = (index >= 0).unsqueeze(-1)
+    members = torch.arange(len(proba), device=proba.device)[:, None, None]
+    rows = (proba[members, index.clamp(min=0)] * inside)[..., :-1]
+    size = inside.sum(dim=-2)
+    mean = predicted[..., :-1] * size
+    covariance = torch.diag_embed(mean + 1 / 12) - rows.transpose(-1, -2) @ rows
+    factor, failed = torch.linalg.cholesky_ex(covariance)  # failed: a member that has diverged, whose value is NaN
+    away = torch.linalg.solve_triangular(factor, (target[..., :-1] * size - mean).unsqueeze(-1), upper=False)
+    scale = factor.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
+    constant = rows.shape[-1] * math.log(2 * math.pi) / 2
+    value = -away.square().sum(dim=(-2, -1)) / 2 - scale - constant
+    return _over_bags(value.masked_fill(failed > 0, torch.nan), known)
+
+
 def _over_bags(values: Tensor, known: Tensor | None) -> Tensor:
     """Mean of [..., bags]: every known bag counts once, whatever its size. NaN where none is known."""
     if known is None:
@@ -98,6 +127,7 @@ def validation_criteria(
         "l1": l1(soft_bags, target, known),
         "l1-hard": l1(hard_bags, target, known),
         "kl": kl(soft_bags, target, known),
+        "likelihood": likelihood(proba, soft_bags, target, index, known),
     }
 
 
@@ -131,10 +161,40 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
         ),
         "macro-f1": float(f1_score(labels, predicted, average="macro")),
         "balanced-accuracy": float(balanced_accuracy_score(labels, predicted)),
+        "log-loss": log_loss(proba, labels),
         "brier": float(((proba - one_hot) ** 2).sum(axis=1).mean()),
         "ece": expected_calibration_error(proba, labels),
         **of_bags,
     }
+
+
+def log_loss(proba: FloatArray, labels: IntArray) -> float:
+    """Mean over rows of -log of the probability of the label; of a probability of 0 as if it were `_LEAST`."""
+    return float(-np.log(proba[np.arange(len(labels)), labels].clip(min=_LEAST)).mean())
+
+
+def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[list[float]]:
+    """How often what was predicted with some probability came true, in equal-width bins of the probability.
+
+    [non-empty bins][rows, mean probability, share]: of the positive class; with more than two classes of each class
+    against the rest, all pooled. The data of a reliability diagram.
+    """
+    classes = [1] if proba.shape[1] == 2 else list(range(proba.shape[1]))
+    predicted, true = proba[:, classes].ravel(), (labels[:, None] == np.array(classes)).ravel()
+    bin_of = np.minimum((predicted * bins).astype(int), bins - 1).clip(min=0)
+    rows = np.bincount(bin_of, minlength=bins)
+    sums = [np.bincount(bin_of, each, minlength=bins) for each in (predicted, true)]
+    return [
+        [int(n), round(float(p / n), 4), round(float(t / n), 4)] for n, p, t in zip(rows, *sums, strict=True) if n > 0
+    ]
+
+
+def verdict(proba: FloatArray, holdout: Holdout) -> Verdict:
+    """All that a record says of predictions [rows, classes] of the test rows."""
+    found = Verdict(test={**test_metrics(proba, holdout)})
+    if holdout.labels is not None:
+        found["reliability"] = reliability(proba, holdout.labels)
+    return found
 
 
 def expected_calibration_error(proba: FloatArray, labels: IntArray, bins: int = 15) -> float:

@@ -143,15 +143,23 @@ class TrialFacts(TypedDict):
     seconds: Seconds
 
 
-class CriterionResult(TypedDict):
+class Verdict(TypedDict):
+    """What predictions are worth on the test rows."""
+
+    test: Annotated[dict[str, Real | None], Named(MetricValue)]
+    """test metrics, by name (`criteria.METRICS`)"""
+    reliability: NotRequired[list[Annotated[list[Real], Len(3, 3)]]]
+    """of bins of the predicted probability: rows, mean probability, and how often it came true
+    (`metrics.reliability`); absent without labels"""
+
+
+class CriterionResult(Verdict):
     """What one validation criterion chose, and how that did on the test rows."""
 
     epoch: Count | None
     """zero-based best epoch; null for a method without epochs"""
     validation: Real | None
     """the criterion's value there"""
-    test: Annotated[dict[str, Real | None], Named(MetricValue)]
-    """test metrics there, by name (`criteria.METRICS`)"""
     diagnostics: dict[str, Real | None]
     """what else is known of the method there, by name (`training/diagnostics.py`), such as its class awareness score,
     and the weights that it changes in the course of training (`Reports.schedules`)"""

@@ -11,7 +11,7 @@ from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import GAP, OWN_SIZES, caption_of, gap_field, places_of, row_fields, row_headings
-from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Row, Score, summarise, values_of
+from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Row, Score, Summary, summarise, values_of
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.standings import Standings
 
@@ -96,6 +96,31 @@ def gap_closed(board: Board, name: str) -> ReportTable:
         title=f"Gap closed between floor and ceiling, {words.lowered(words.title(board))}",
         caption=caption_of(board, words.datasets_text(len(found.datasets)), words.GAP_CLOSED),
         headings=(*row_headings(board), Heading("together", GAP), *titles),
+        rows=tuple(rows),
+    )
+
+
+def calibration(board: Board, name: str) -> ReportTable:
+    """Whether the probabilities of each row mean what they say."""
+    found = Standings(board)
+    columns = [Heading(board.columns[column].title, SCORE) for column in found.columns]
+    rows = []
+    for row in board.rows:
+        error = found.mean(row, "ece")
+        percent = None if error is None else Summary(100 * error.mean, error.std and 100 * error.std, error.n)
+        whole = [score(found.mean(row, metric), digits=3) for metric in ("log-loss", "brier")]
+        each = [score(found.spread(row, column, "brier"), digits=3) for column in found.columns]
+        rows.append((text(words.rank_text(row)), *row_fields(board, row), *whole, score(percent, digits=1), *each))
+    headings = [Heading(title, SCORE) for title in ("log loss", "Brier score", "calibration error")]
+    return ReportTable(
+        name=f"calibration-{name}",
+        title=f"Calibration, {words.lowered(words.title(board))}",
+        caption=caption_of(
+            board,
+            words.datasets_text(len(found.datasets)),
+            words.CALIBRATION.format(columns=plural(len(found.columns), "column"), runs=len(found.runs)),
+        ),
+        headings=(Heading("rank"), *row_headings(board), *headings, *columns),
         rows=tuple(rows),
     )
 

@@ -98,6 +98,10 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
         "selection-gap": ("Selection gap", gaps),
         "gap-closed": ("Gap closed", [further_tables.gap_closed(board, name) for board, name in (*fine, *coarse)]),
         "robustness": ("Robustness", robust),
+        "calibration": (
+            "Calibration",
+            [further_tables.calibration(board, name) for board, name in (*fine, *coarse)],
+        ),
         "timing": ("Time and memory", times),
         "statistics": (
             "Statistics",

@@ -48,11 +48,11 @@ def _mark(row: Row, rows: Iterable[Row]) -> Literal["ceiling", "supervised", "fl
     return "ceiling" if row.is_plain and not without else "supervised"
 
 
-def mean_over_datasets(row: Row, runs: Iterable[Run], columns: Sequence[Column]) -> float:
+def mean_over_datasets(row: Row, runs: Iterable[Run], columns: Sequence[Column], metric: str = HEADLINE) -> float:
     """Mean over datasets of the mean over their columns of the row's mean in some runs, all of which it has."""
     by_column: dict[int, list[float]] = {}
     for column, seed in sorted(runs):
-        by_column.setdefault(column, []).append(row.scores[column].values[HEADLINE][seed])
+        by_column.setdefault(column, []).append(row.scores[column].values[metric][seed])
     return over_datasets({c: found.mean for c, values in by_column.items() if (found := summarise(values))}, columns)
 
 

@@ -175,9 +175,28 @@ class Standings:
         """Of every row of the board, in its order."""
         return tuple(self._standing(row) for row in self.board.rows)
 
-    def spread(self, row: Row, column: int) -> Summary | None:
+    def mean(self, row: Row, metric: str = HEADLINE) -> Summary | None:
+        """Mean of a test metric over datasets and its standard deviation over seeds; None if a run lacks it.
+
+        Seeds of a dataset share its split, whatever the bag size, so they are paired within it. Those of different
+        datasets share nothing: their variances add.
+        """
+        if not self.runs or any(seed not in row.scores[c].values.get(metric, {}) for c, seed in self.runs):
+            return None
+        spreads = []
+        for dataset in self.datasets:
+            own = [column for column in self.columns if self.board.columns[column].dataset == dataset]
+            seeds = set.intersection(*({*self._seeds[column]} for column in own))
+            values = {column: row.scores[column].values[metric] for column in own}
+            spreads.append(summarise([fsum(values[c][seed] for c in own) / len(own) for seed in sorted(seeds)]))
+        stds = [spread.std for spread in spreads if spread is not None and spread.std is not None]
+        known = sqrt(fsum(std**2 for std in stds)) / len(spreads) if len(stds) == len(spreads) else None
+        mean = mean_over_datasets(row, self.runs, self.board.columns, metric)
+        return Summary(mean, known, min(0 if spread is None else spread.n for spread in spreads))
+
+    def spread(self, row: Row, column: int, metric: str = HEADLINE) -> Summary | None:
         """Of the row's runs that count in a column; None if it has none of them."""
-        values = row.scores[column].values.get(HEADLINE, {})
+        values = row.scores[column].values.get(metric, {})
         return summarise([values[seed] for seed in self._seeds.get(column, ()) if seed in values])
 
     @property
@@ -274,8 +293,6 @@ class Standings:
         return found
 
     def _standing(self, row: Row) -> Standing:
-        lacking = self.runs - completed(row)
-        complete = bool(self.runs) and not lacking
         common: dict[str, Any] = {"mean_rank": None, "interval": None, "letters": "", "wins": None}
         if row.rank is not None and self._standings is not None:
             found = self._standings.loc[row.contender.label]
@@ -285,7 +302,7 @@ class Standings:
             if self._wins is not None:
                 common["wins"] = 100 * float(self._wins.loc[row.contender.label])
         return Standing(
-            overall=self._overall(row) if complete else None,
+            overall=self.mean(row),
             floor=self.against_floor(row),
             gap=self.gap(row),
             done=len(completed(row)),
@@ -294,23 +311,6 @@ class Standings:
             expected=sum(score.expected for score in row.scores),
             **common,
         )
-
-    def _overall(self, row: Row) -> Summary:
-        """Mean over datasets and its standard deviation over seeds.
-
-        Seeds of a dataset share its split, whatever the bag size, so they are paired within it. Those of different
-        datasets share nothing: their variances add.
-        """
-        spreads = []
-        for dataset in self.datasets:
-            own = [column for column in self.columns if self.board.columns[column].dataset == dataset]
-            seeds = set.intersection(*({*self._seeds[column]} for column in own))
-            values = {column: row.scores[column].values[HEADLINE] for column in own}
-            spreads.append(summarise([fsum(values[c][seed] for c in own) / len(own) for seed in sorted(seeds)]))
-        stds = [spread.std for spread in spreads if spread is not None and spread.std is not None]
-        known = sqrt(fsum(std**2 for std in stds)) / len(spreads) if len(stds) == len(spreads) else None
-        mean = mean_over_datasets(row, self.runs, self.board.columns)
-        return Summary(mean, known, min(0 if spread is None else spread.n for spread in spreads))
 
     def _mean(self, row: Row | None, column: int) -> float | None:
         """Of the row's runs that count in a column; None unless it has them all."""

@@ -111,6 +111,16 @@ GAP_CLOSED = (
     "over the sum of the gaps, of the columns where it is known, with its 95 % jackknife interval over datasets."
 )
 
+CALIBRATION = (
+    "Whether probabilities mean what they say, on test rows: smaller is better. Log loss: mean of -log of the label's "
+    "probability (natural logarithm; of a 0 as of 1e-15). Brier score: mean over rows of the squared distance of the "
+    "probabilities from the label (0 to 2). Calibration error: mean over rows of |accuracy - confidence| within 15 "
+    "bins of the predicted class's probability, in percent. Over {columns} and their {runs} runs that count, mean over "
+    "datasets ± standard deviation over seeds, as mean AUC on the board; then the Brier score of each column. "
+    f"{NOTHING}: a run lacks it, as those made before log loss was measured. Where only the order of scores means "
+    "something, as of ridge on bag means, these figures judge what the method does not claim."
+)
+
 ROBUSTNESS = (
     "Mean over columns of the rank of the standard deviation over seeds (1: the smallest), among ranked methods; then "
     "the standard deviations. A method can be robust and bad."

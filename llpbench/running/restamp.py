@@ -225,15 +225,24 @@ def _make_again(
 
 
 def difference(before: Record, after: Record) -> str:
-    """The first figure that came out otherwise, in one line; "" if none did. New figures are no difference."""
+    """The first figure that came out otherwise, in one line; "" if none did. New figures are no difference, nor is it
+    that a run which more criteria watch has gone on for longer."""
     new = dict(_figures(record_of(after)))
+    more = bool(after["results"].keys() - before["results"].keys())
     for name, value in _figures(record_of(before)):
-        if name not in new or not _same(value, new[name]):
+        if name not in new or not (_same(value, new[name]) or (more and _goes_on(name, value, new[name]))):
             run = f"{before['run']} ({Cell.of(before['spec'])}, seed {before['seed']})"
             now = str(new.get(name, "nothing")) + (f" ({after['reason']})" if name == "status" else "")
             where = "" if _origin(before) == _origin(after) else "; its hardware or libraries were others"
             return f"{run}: {name} was {value}, now {now}{where}"
     return ""
+
+
+def _goes_on(name: str, before: Any, after: Any) -> bool:
+    """Whether a number of epochs, or a curve of them, is that of a longer training that began the same."""
+    if name.startswith("curves."):
+        return _same(before, after[: len(before)])
+    return bool(name == "epochs" and after > before)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -22,7 +22,7 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.fields import ROUNDING
 from llpbench.core.method import DirectMethod, Method, Predictor
-from llpbench.core.metrics import holdout_criteria, test_metrics
+from llpbench.core.metrics import holdout_criteria, verdict
 from llpbench.core.ranges import read_params
 from llpbench.core.record import CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
@@ -245,12 +245,12 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
         return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     validation = holdout_criteria(proba[0], task.validation)
-    test = test_metrics(proba[1], task.test)
+    found = verdict(proba[1], task.test)
     end = time.perf_counter()
     return SeedResult(
         seed,
         results={
-            name: CriterionResult(epoch=None, validation=validation[name], test=dict(test), diagnostics={})
+            name: CriterionResult(epoch=None, validation=validation[name], diagnostics={}, **found)
             for name in validation
         },
         times={

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from llpbench.core.bags import BoolArray
-from llpbench.core.metrics import test_metrics
+from llpbench.core.metrics import verdict
 from llpbench.core.record import CriterionResult
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
@@ -24,17 +24,17 @@ def judge(population: Population, number: int) -> dict[str, CriterionResult]:
     if not np.allclose(proba.sum(axis=-1), 1.0, atol=1e-3):
         raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
     pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
-    test, diagnostics = {}, {}
+    judged, diagnostics = {}, {}
     for position, moment in enumerate(weights):
-        test[moment] = test_metrics(proba[position], task.test)
+        judged[moment] = verdict(proba[position], task.test)
         awareness = {} if task.test.labels is None else class_awareness(representation[position], task.test.labels)
         diagnostics[moment] = awareness | pairs[position] | population.schedules(number, epoch=moment[1])
     return {
         name: CriterionResult(
             epoch=choice.epoch,
             validation=choice.value,
-            test=dict(test[choice.training, choice.epoch]),
             diagnostics=dict(diagnostics[choice.training, choice.epoch]),
+            **judged[choice.training, choice.epoch],
         )
         for name, choice in selected.items()
     }

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from llpbench.core.bags import FloatArray, Holdout, Rows
@@ -20,9 +21,13 @@ from llpbench.core.metrics import (
     holdout_criteria,
     kl,
     l1,
+    likelihood,
+    log_loss,
     macro_auc,
     mpiou,
+    reliability,
     test_metrics,
+    verdict,
 )
 
 test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the package, not a test
@@ -75,6 +80,39 @@ def test_l1_and_kl_known_answers() -> None:
     assert np.isfinite(float(kl(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))))
 
 
+def test_the_likelihood_of_counts_is_the_normal_approximation_of_them() -> None:
+    rng = np.random.default_rng(6)
+    index, sizes = np.full((3, 40), -1), (40, 7, 1)
+    for bag, size in enumerate(sizes):
+        index[bag, :size] = rng.permutation(60)[:size]
+    for classes in (2, 3):
+        proba = rng.dirichlet(np.ones(classes), size=(2, 60))
+        counts = np.array([rng.multinomial(size, np.full(classes, 1 / classes)) for size in sizes])
+        expected = np.zeros(2)
+        for member in range(2):
+            for bag, size in enumerate(sizes):
+                p = proba[member, index[bag, :size], :-1]
+                covariance = np.diag(p.sum(axis=0) + 1 / 12) - p.T @ p
+                expected[member] += multivariate_normal(p.sum(axis=0), covariance).logpdf(counts[bag, :-1]) / 3
+        where = torch.from_numpy(index).expand(2, -1, -1)
+        target = torch.from_numpy(counts / np.array(sizes)[:, None]).expand(2, -1, -1)
+        given = torch.from_numpy(proba)
+        assert likelihood(given, bag_means(given, where), target, where).tolist() == pytest.approx(expected.tolist())
+
+
+def test_the_likelihood_of_who_has_diverged_is_unknown_and_of_who_is_sure_and_wrong_finite() -> None:
+    where, target = torch.arange(8).reshape(1, 1, 8).expand(3, -1, -1), torch.tensor([[[0.0, 1.0]]]).double()
+    proba = torch.stack([torch.full((8, 2), torch.nan), torch.eye(2)[[0] * 8], torch.eye(2)[[1] * 8]]).double()
+    diverged, wrong, right = likelihood(proba, bag_means(proba, where), target.expand(3, -1, -1), where).tolist()
+    assert np.isnan(diverged)
+    assert -np.inf < wrong < right
+
+
+def test_log_loss_known_answers() -> None:
+    assert log_loss(np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([1, 0])) == pytest.approx(-np.log(0.375) / 2)
+    assert log_loss(np.array([[0.0, 1.0]]), np.array([0])) == pytest.approx(34.54, abs=0.01)
+
+
 def test_bag_means_leave_padding_out() -> None:
     proba = torch.tensor([[[0.2, 0.8], [0.4, 0.6], [1.0, 0.0]]])
     index = torch.tensor([[[0, 1], [2, -1]]])
@@ -112,6 +150,15 @@ def test_calibration_error_of_a_sure_and_wrong_and_of_a_calibrated_predictor() -
     assert expected_calibration_error(np.array([[0.0, 1.0]] * 4), np.zeros(4, int)) == 1
     labels = np.array([1, 1, 1, 0])
     assert expected_calibration_error(np.array([[0.25, 0.75]] * 4), labels) == pytest.approx(0)
+
+
+def test_reliability_by_hand() -> None:
+    positive = np.array([0.02, 0.04, 0.55, 0.55, 1.0])
+    proba, labels = np.column_stack([1 - positive, positive]), np.array([0, 1, 1, 0, 1])
+    assert reliability(proba, labels) == [[2, 0.03, 0.5], [2, 0.55, 0.5], [1, 1.0, 1.0]]
+    three = np.array([[0.9, 0.05, 0.05]])  # each class against the rest, pooled
+    assert reliability(three, np.array([1])) == [[2, 0.05, 0.5], [1, 0.9, 0.0]]
+    assert "reliability" not in verdict(proba, replace(holdout(labels, np.arange(5)[None], 2), labels=None))
 
 
 @pytest.mark.parametrize("criterion", [mpiou, l1, kl])

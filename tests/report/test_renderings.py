@@ -357,6 +357,7 @@ class TestFiles:
         write_leaderboards([*records[:2], record(bagging="random")], tmp_path / "new")
         write_leaderboards(records, tmp_path / "new")
         assert sorted(file.name for file in (tmp_path / "new").iterdir()) == [
+            "calibration.md",
             "coarse-l1.md",
             "coarse-mpiou.md",
             "fine.md",

@@ -231,6 +231,18 @@ def test_a_new_figure_is_no_difference_but_a_lost_one_is() -> None:
     assert difference(nan, nan) == ""
 
 
+def test_a_run_that_another_criterion_has_kept_going_is_no_different_if_it_began_the_same() -> None:
+    cell = make_cell_of()
+    old = make_record(cell, epochs=3, curves={"auc": [0.5, 0.6, 0.55]})
+    longer = make_record(cell, epochs=4, curves={"auc": [0.5, 0.6, 0.55, 0.5]})
+    assert "epochs was 3, now 4" in difference(old, longer)
+    longer["results"] = {**longer["results"], "likelihood": longer["results"]["auc"]}
+    assert difference(old, longer) == ""
+    assert "epochs was 4, now 3" in difference(longer, {**old, "results": longer["results"]})
+    longer["curves"] = {"auc": [0.5, 0.7, 0.55, 0.5]}
+    assert "curves.auc was [0.5, 0.6, 0.55]" in difference(old, longer)
+
+
 def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
     words = ["restamp", "--out", str(out), "--plugin", str(plugin), "--sample", "2"]
     done = llpbench(*words)

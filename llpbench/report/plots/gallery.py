@@ -15,6 +15,7 @@ from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.heat_map import heat_maps
 from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.proportions import proportions
+from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.search_history import search_histories
@@ -69,6 +70,7 @@ def _of_group(boards: list[Board], leaderboards: Leaderboards) -> Iterator[Drawi
             yield from time(board, name)
             yield from critical_difference(board, name)
             yield from robustness(board, name)
+            yield from reliability(board, name)
             yield from heat_maps(board, name)
             yield from search_histories(board, leaderboards.tunings, name)
             yield from search_importances(board, leaderboards.tunings, name)

@@ -11,6 +11,7 @@ Kind = Literal[
     "time",
     "critical-difference",
     "robustness",
+    "reliability",
     "heat-map",
     "learning-curves",
     "proportions",
