@@ -31,6 +31,56 @@ def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
     return masked_mean(divergence, bags.known)
 
 
+def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
+    """Mean over the known bags of mean_i KL(p || prediction of row i): each row has its bag's proportions for a label.
+
+    The mean of the logs, where `proportion_loss` has the log of the mean; bag soft labels, in steps of whole bags.
+    """
+    target = bags.proportions.unsqueeze(-2)
+    each = (torch.xlogy(target, target) - target * log_proba).sum(dim=-1).masked_fill(~bags.mask, 0.0)
+    return masked_mean(each.sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)
+
+
+def count_loss(log_proba: Tensor, bags: Bags) -> Tensor:
+    """Mean over the known bags of -log P(counts), rows independent given their predictions.
+
+    Its gradient by a row's logits is its prediction minus its posterior given the count (Zhang et al. 2020; count loss:
+    Shukla et al. 2023). Where no bag of the step has more than `EXACT` rows it is exact (Poisson-binomial), else the
+    normal approximation with 1/12 added to the variance, that of rounding to a whole count. More than two classes: the
+    sum over classes of each against the rest, a composite likelihood.
+    """
+    chosen = [1] if log_proba.shape[-1] == 2 else list(range(log_proba.shape[-1]))
+    sizes = bags.mask.sum(dim=-1)
+    total = torch.zeros_like(bags.proportions[..., 0])
+    for label in chosen:
+        count = bags.proportions[..., label] * sizes
+        p = log_proba[..., label].exp().masked_fill(~bags.mask, 0.0)
+        total = total - (_poisson_binomial(p, count) if p.shape[-1] <= EXACT else _normal(p, count))
+    return masked_mean(total, bags.known)
+
+
+EXACT = 12
+"""rows of a bag up to which the likelihood of its count is computed exactly"""
+
+
+def _poisson_binomial(p: Tensor, count: Tensor) -> Tensor:
+    """[...] log P(sum of Bernoulli(p) = count), `p` [..., rows], `count` [...] nearly whole."""
+    known = torch.zeros_like(p[..., :1]).expand(*p.shape[:-1], p.shape[-1] + 1)
+    known = torch.cat([torch.ones_like(known[..., :1]), known[..., 1:]], dim=-1)
+    for row in range(p.shape[-1]):
+        one = p[..., row, None]
+        known = known * (1 - one) + torch.nn.functional.pad(known[..., :-1], (1, 0)) * one
+    here = torch.arange(known.shape[-1], device=p.device) == count.round().unsqueeze(-1)
+    chance = torch.where(here, known, 0.0).sum(dim=-1)
+    return chance.clamp(min=torch.finfo(p.dtype).tiny).log()
+
+
+def _normal(p: Tensor, count: Tensor) -> Tensor:
+    """The normal approximation of `_poisson_binomial`, for counts that need not be whole."""
+    variance = (p * (1 - p)).sum(dim=-1) + 1 / 12
+    return -(count - p.sum(dim=-1)).square() / (2 * variance) - (2 * torch.pi * variance).log() / 2
+
+
 def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) -> Tensor:
     """Each row finds itself among the other view's rows: cross-entropy to the identity, both directions averaged.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -11,12 +12,14 @@ from small import make_bags, no_features
 from llpbench.blocks.losses import (
     bag_contrast,
     bag_log_proba,
+    count_loss,
     cosine_embedding,
     difference_contrast,
     info_nce,
     instance_contrast,
     proportion_loss,
     ramp_up,
+    row_loss,
 )
 from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
@@ -222,3 +225,56 @@ def test_suppressed_bags_have_no_gradient_and_none_known_is_0() -> None:
     loss = proportion_loss(logits.log_softmax(-1), nothing)
     assert float(loss.detach()) == 0
     assert not torch.autograd.grad(loss, [logits])[0].any()
+
+
+def test_the_row_loss_is_the_mean_of_the_logs_of_each_bag() -> None:
+    log_proba = torch.log(torch.tensor([[[0.9, 0.1], [0.1, 0.9]], [[0.2, 0.8], [0.5, 0.5]]]))
+    two = bags([[True, True], [True, False]], [[0.5, 0.5], [0.0, 1.0]])
+    expected = ((1.203973 - math.log(2)) - math.log(0.8)) / 2
+    assert float(row_loss(log_proba, two)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_count_loss_of_small_bags_is_exact() -> None:
+    p = torch.tensor([0.9, 0.2, 0.6, 0.4], dtype=torch.float64)
+    log_proba = torch.stack([1 - p, p], dim=-1).log()[None]
+    for count in range(5):
+        expected = sum(
+            math.prod(float(p[i]) if chosen else 1 - float(p[i]) for i, chosen in enumerate(drawn))
+            for drawn in itertools.product((False, True), repeat=4)
+            if sum(drawn) == count
+        )
+        four = bags([[True] * 4], [[1 - count / 4, count / 4]])
+        assert float(count_loss(log_proba, four)) == pytest.approx(-math.log(expected), rel=1e-6)
+
+
+def test_the_gradient_of_the_count_loss_is_prediction_minus_posterior() -> None:
+    # spec: p = (.9, .2), one of the two is positive: posteriors (.97297, .02703)
+    logits = torch.tensor([[[0.0, math.log(9)], [0.0, math.log(0.25)]]], requires_grad=True)
+    count_loss(logits.log_softmax(-1), bags([[True, True]], [[0.5, 0.5]])).backward()
+    assert logits.grad is not None
+    assert logits.grad[0, :, 1].tolist() == pytest.approx([0.9 - 36 / 37, 0.2 - 1 / 37], abs=1e-6)
+
+
+def test_the_count_loss_of_large_bags_is_the_normal_approximation_and_leaves_padding_out() -> None:
+    p = torch.linspace(0.1, 0.7, 40, dtype=torch.float64)
+    padded = torch.cat([p, torch.full((9,), 0.5)]).double()
+    log_proba = torch.stack([1 - padded, padded], dim=-1).log()[None]
+    one = bags([[True] * 40 + [False] * 9], [[0.5, 0.5]])
+    variance = float((p * (1 - p)).sum()) + 1 / 12
+    expected = (20 - float(p.sum())) ** 2 / (2 * variance) + math.log(2 * math.pi * variance) / 2
+    assert float(count_loss(log_proba, one)) == pytest.approx(expected, rel=1e-6)
+    three = torch.tensor([[[0.2, 0.3, 0.5]] * 40]).double().log()
+    each = [(20.0, 0.2), (12.0, 0.3), (8.0, 0.5)]
+    spread = [(40 * q * (1 - q) + 1 / 12, n - 40 * q) for n, q in each]
+    total = sum(away**2 / (2 * v) + math.log(2 * math.pi * v) / 2 for v, away in spread)
+    assert float(count_loss(three, bags([[True] * 40], [[0.5, 0.3, 0.2]]))) == pytest.approx(total, rel=1e-5)
+
+
+def test_the_count_loss_of_sure_and_wrong_predictions_is_finite() -> None:
+    for rows in (3, 40):
+        logits = torch.tensor([[[80.0, -80.0]] * rows], requires_grad=True)
+        value = count_loss(logits.log_softmax(-1), bags([[True] * rows], [[0.0, 1.0]]))
+        value.backward()
+        assert logits.grad is not None
+        assert torch.isfinite(value)
+        assert torch.isfinite(logits.grad).all()

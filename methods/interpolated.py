@@ -1,0 +1,41 @@
+"""Interpolated loss: between matching a bag's mean prediction and every row's.
+
+rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). With rho = 1 it is DLLP, with rho = 0 bag soft labels:
+Javanmard et al. 2024 (PriorBoost) show that the loss of rows is that of bags plus a penalty on how rows of a bag differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from torch import Tensor
+
+from llpbench.blocks.losses import proportion_loss, row_loss
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import Model
+from llpbench.core.ranges import Uniform
+from llpbench.core.registry import register_method
+
+
+@dataclass(frozen=True)
+class InterpolatedParams(MethodParams):
+    """Hyperparameters."""
+
+    rho: Annotated[float, Uniform(0.0, 1.0)] = 0.7
+    """weight of the bag's mean; what is left is that of its rows"""
+
+
+@register_method("interpolated", reference="after Javanmard et al. 2024")
+class Interpolated(Method):
+    """A weighted mean of DLLP's loss and that of bag soft labels."""
+
+    Params = InterpolatedParams
+    params: InterpolatedParams
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """The proportion loss of bags, and of rows."""
+        del now
+        log_proba, rho = model.log_proba(bags), self.params.rho
+        return rho * proportion_loss(log_proba, bags) + (1 - rho) * row_loss(log_proba, bags)
