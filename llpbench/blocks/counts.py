@@ -7,7 +7,7 @@ al. 2020; the count loss: Shukla et al. 2023.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
@@ -66,8 +66,16 @@ class BagCounts:
             q[self._rows[inside]] = poisson_binomial_posterior(np.where(inside, p[self._rows], 0.0), counts)[inside]
         return np.asarray(q.clip(0, 1))
 
-    def fitted(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
-        """[rows, classes] softmax(logits + b), b [bags, classes] such that every bag's mean is its proportions.
+    def fitted(self, logits: FloatArray) -> FloatArray:
+        """[rows, classes] softmax(logits + b), b [bags, classes] such that every bag's mean is its proportions."""
+        shifts = self.shifts(logits)[self.bag_of_row]
+        if logits.shape[1] == 2:
+            p = expit((logits[:, 1] - logits[:, 0]).astype(np.float64) + shifts[:, 1])
+            return np.stack([1 - p, p], axis=1)
+        return np.asarray(softmax(logits + shifts, axis=1))
+
+    def shifts(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
+        """[bags, classes] b such that the mean of softmax(logits + b) over each bag is its proportions.
 
         Newton's method for two classes, held within bounds by bisection; for more, columns and rows are scaled in turn
         (Sinkhorn). Proportions of 0 and 1 count as half a row from there, and as a hundredth at most, since no finite
@@ -78,11 +86,12 @@ class BagCounts:
         target = (self.counts / self.sizes[:, None]).clip(half, 1 - half)
         target = target / target.sum(axis=1, keepdims=True)
         of_row = self.bag_of_row
+        found = np.zeros((bags, classes))
         if classes == 2:
             z = (logits[:, 1] - logits[:, 0]).astype(np.float64)
             most = 10 + float(np.abs(z).max())
             low, high = np.full(bags, -most), np.full(bags, most)
-            shift = np.zeros(bags)
+            shift = found[:, 1]
             for _ in range(rounds):
                 p = expit(z + shift[of_row])
                 gap = np.bincount(of_row, p, bags) / self.sizes - target[:, 1]
@@ -91,19 +100,16 @@ class BagCounts:
                 low, high = np.where(gap < 0, shift, low), np.where(gap < 0, high, shift)
                 slope = np.bincount(of_row, p * (1 - p), bags) / self.sizes
                 step = shift - gap / np.maximum(slope, 1e-12)
-                shift = np.where((step > low) & (step < high), step, (low + high) / 2)
-            p = expit(z + shift[of_row])
-            return np.stack([1 - p, p], axis=1)
-        proba = np.exp(logits - logits.max(axis=1, keepdims=True))
-        proba /= proba.sum(axis=1, keepdims=True)
+                shift[:] = np.where((step > low) & (step < high), step, (low + high) / 2)
+            return found
         for _ in range(rounds):
+            proba = softmax(logits + found[of_row], axis=1)
             sums = np.stack([np.bincount(of_row, proba[:, c], bags) for c in range(classes)], axis=1)
             factor = target * self.sizes[:, None] / np.maximum(sums, 1e-12)
             if np.abs(factor - 1).max() < 1e-4:
                 break
-            proba = proba * factor[of_row]
-            proba /= proba.sum(axis=1, keepdims=True)
-        return np.asarray(proba)
+            found += np.log(factor)
+        return found
 
 
 def poisson_binomial_posterior(proba: FloatArray, counts: IntArray) -> FloatArray:
