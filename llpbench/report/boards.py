@@ -207,6 +207,8 @@ class Board:
     """one line for each result that is worth a look"""
     stale: tuple[str, ...]
     """one line for what was made by other code than there is now"""
+    differences: tuple[str, ...] = ()
+    """one line for each column of which it is known how much its bags differ from one another"""
     common: bool = False
     """whether only the runs are shown that all rows have completed"""
 

@@ -133,6 +133,8 @@ def matches(line: Line, record: Record) -> bool:
         return False
     if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
         return False
+    if spec.get("max_bags") != fixed.get("max_bags"):
+        return False
     if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
         return False
     named = {**fixed.get("params", {})}

@@ -14,6 +14,8 @@ NOTHING = "–"
 STALE = "stale"
 """marks runs that were made by other code than there is now"""
 
+DIFFERENCES_NOTE = "How training bags differ"
+
 STALE_NOTE = "Made by other code"
 """what notes on them begin with"""
 
@@ -288,6 +290,17 @@ def datasets_text(number: int) -> str:
     if number < FEWEST_DATASETS:
         return f"{number} datasets: exploratory, too few to say how methods rank on others."
     return f"{number} datasets."
+
+
+def bags_note(board: Board) -> str:
+    """What is out of the ordinary in a board's bags: whether test rows are of new ones, and what some columns are."""
+    own = not any(column.bag_size for column in board.columns)
+    new = "split=bags" in board.bagging.split(":")
+    seen = {
+        True: "New bags: validation and test rows are of bags of which no row was seen in training.",
+        False: "Validation and test rows are of the same bags as training rows.",
+    }
+    return " ".join(filter(None, (seen[new] if own and board.columns else "", columns_text(board.columns))))
 
 
 def validation_text(board: Board, columns: Sequence[Column]) -> str:

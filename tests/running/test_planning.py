@@ -189,7 +189,7 @@ def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept()
 def test_a_key_column_that_a_dataset_lacks_is_told_before_anything_runs() -> None:
     find = obstacles(None, load=False)
     for columns, lacking in (("occupation", None), ("occupation+ocupation", "ocupation")):
-        found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"natural:columns={columns}"))
+        found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"column:by={columns}"))
         assert (found is not None) is (lacking is not None)
         if found is not None:
             assert f"dataset 'adult' has no column {lacking!r}" in found.reason

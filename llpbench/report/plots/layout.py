@@ -124,7 +124,7 @@ def _legend_columns(entries: Sequence[Line2D]) -> int:
 def setting(board: Board) -> str:
     """Board and protocol as a sentence, for captions, and how the sizes of unequal bags are shown."""
     where = f"{words.title(board)}; {words.protocol_text(board.protocol)}."
-    return sentences(where, words.columns_text(board.columns))
+    return sentences(where, words.bags_note(board))
 
 
 def sentences(*parts: str) -> str:
