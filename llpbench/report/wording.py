@@ -156,6 +156,11 @@ ROBUSTNESS_STUDY = (
     "middle column applies our code to the paper's fine-grained table: it must give the paper's ranking."
 )
 
+ARMS = (
+    "What changes from one end of an arm to the other: mean over datasets of the differences of their seeds, which "
+    "share split and test rows, with its 95 % t interval over datasets (of a single dataset: over its seeds)."
+)
+
 DATASETS_STUDY = (
     "The paper's numbers and, of datasets that have run, those that every copy of the data is checked against. The "
     "paper counts the target of the OpenML data among their categorical features. PA and PB are private."

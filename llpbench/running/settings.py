@@ -170,7 +170,7 @@ OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
         Option(
-            "study", reading.names, "Studies of the paper, or paper for all (llpbench list studies).", metavar="NAMES"
+            "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
         ),
         _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
         _names("datasets", help="Datasets: all, comma lists and globs."),

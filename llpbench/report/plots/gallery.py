@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from llpbench.report.board_tables import name_of
 from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.plots.arms import study_arms
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.heat_map import heat_maps
@@ -59,6 +60,7 @@ def _drawings(leaderboards: Leaderboards) -> Iterator[Drawing]:
                 caption = f"{drawing.about.caption} {note}".rstrip()
                 yield replace(drawing, about=replace(drawing.about, caption=caption))
     yield from proportions(leaderboards)
+    yield from study_arms(leaderboards)
 
 
 def _of_group(boards: list[Board], leaderboards: Leaderboards) -> Iterator[Drawing]:

@@ -97,6 +97,11 @@ def handles(styles: Mapping[Contender, Style], names: Mapping[Contender, str], *
     ]
 
 
+def key(style: Style, name: str) -> Line2D:
+    """The legend entry of one line."""
+    return Line2D([], [], label=name, **style.curve())
+
+
 def legend_below(figure: Figure, entries: Sequence[Line2D], *, keys: float = 2.8) -> None:
     """A legend under the panels, in as many columns as fit; its keys are so many letters wide."""
     figure.legend(

@@ -16,6 +16,7 @@ Kind = Literal[
     "proportions",
     "search-history",
     "search-importance",
+    "arms",
 ]
 
 
