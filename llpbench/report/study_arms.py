@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from llpbench.core.record import Record
 from llpbench.core.studies import Arm, Study
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.report_table import Field, Heading, ReportTable, text
 from llpbench.report.study_runs import MEASURES, StudyRuns
@@ -75,7 +76,8 @@ def _change(study: Study, found: StudyRuns, along: Sequence[Place]) -> Field:
     blocks = [fsum(own) / len(own) for own in changes.values()] if len(changes) > 1 else next(iter(changes.values()))
     mean, (low, high) = fsum(blocks) / len(blocks), interval(blocks)
     known = (low, high) if isfinite(low) else None
-    over = f"{len(changes)} datasets" if len(changes) > 1 else f"{next(iter(changes))}, {len(blocks)} seeds"
+    seeds = f"{next(iter(changes))}, {plural(len(blocks), 'seed')}"
+    over = seeds if len(changes) == 1 else plural(len(changes), "dataset")
     return Field(
         (words.interval_text(mean, known, sign="+"), over),
         {

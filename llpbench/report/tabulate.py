@@ -158,6 +158,7 @@ def _board(
         failures=failures,
         surprises=surprise_notes(columns, ordered, [run for cell in shown for run in cell.runs.values()]),
         stale=stale_notes(columns, ordered),
+        max_bags=cells[0].spec.get("max_bags"),
         differences=difference_notes(columns, [run for cell in shown for run in cell.runs.values()]),
         common=common,
     )

@@ -31,7 +31,7 @@ def test_everything_is_registered() -> None:
     assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row"}
     assert set(BAGGINGS.names()) == {"column", "dirichlet", "kmeans", "ordered", "principal-component", "random"}
     codes = [entry.facts["code"] for entry in DATASETS.entries()]
-    assert codes == ["AD", "BA", "CA", "CR", "DI", "EL", "FL", "ML", "RO"]
+    assert codes == ["AD", "BA", "CA", "CR", "DI", "EL", "FL", "LE", "ML", "RO"]
 
 
 @pytest.mark.parametrize("kind", list(REGISTRIES))

@@ -22,6 +22,7 @@ SHA256 = {
     "adult": "bc8ff7d0d9719de52b664ccf202dd2937fe290fea85f51a113a35932a1001ee4",
     "diamonds": "1a7e2e2fb163e334003f63f5b8a7624aa159510576345f8594dc9f319f7f0718",
     "flights_2013": "795d99ec170356521d631108004c9d647f9757adea1095f199613e6be14c19dd",
+    "letter": "c8c4cacf8f738c2bdea0f87a30fb4ece333ada1a4813f69358e6295b77ac3f8d",
 }
 
 
@@ -39,7 +40,7 @@ def missing(table: Table) -> dict[str, int]:
     return {name: int(count) for name, count in zip(names, [*numeric, *categorical], strict=True) if count}
 
 
-def test_three_datasets_are_shipped() -> None:
+def test_four_datasets_are_shipped() -> None:
     found = sorted(path.name for path in EMBEDDED.iterdir())
     assert found == ["ATTRIBUTION.md", *(f"{name}.parquet" for name in SHA256)]
 
@@ -104,6 +105,17 @@ def test_flights(flights: Table) -> None:
         "pressure": 36_142,
         "visib": 1_527,
     }
+
+
+def test_letters() -> None:
+    table = load_table("letter", download=False)
+    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (20_000, 16, 0)
+    assert "".join(table.classes) == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    assert (table.numeric.min(), table.numeric.max()) == (0, 15)
+    assert missing(table) == {}
+    # the first two rows of the file at UCI, a T and an I
+    assert [table.classes[label] for label in table.labels[:2]] == ["T", "I"]
+    assert table.numeric[0].tolist() == [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8]
 
 
 def test_flights_know_nothing_of_the_time_after_departure(flights: Table) -> None:

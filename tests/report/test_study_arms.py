@@ -86,7 +86,7 @@ def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -
     size = field(tables(records)[1], 1, "bag-gp")
     low, high = interval([7.0, 12.0])
     assert size.lines == (f"+9.5 [{low:.1f}, {high:.1f}]", "adult, 2 seeds")
-    assert field(tables(journal(datasets=("adult",), seeds=1))[1], 1, "bag-gp").lines == ("+12.0", "adult, 1 seeds")
+    assert field(tables(journal(datasets=("adult",), seeds=1))[1], 1, "bag-gp").lines == ("+12.0", "adult, 1 seed")
 
 
 def test_methods_without_epochs_stand_beside_those_with_any() -> None:

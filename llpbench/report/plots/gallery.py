@@ -48,7 +48,8 @@ def _drawings(leaderboards: Leaderboards) -> Iterator[Drawing]:
     groups: dict[tuple[str, str], list[Board]] = defaultdict(list)
     for board in leaderboards.boards:
         groups[board.bagging, json.dumps(board.protocol, sort_keys=True)].append(board)
-    largest = sorted(groups, key=lambda group: -_runs(groups[group][0]))[:MOST_GROUPS]
+    # what has run on fewer bags is to be compared with what has run on more: a study draws both
+    largest = sorted(groups, key=lambda group: (groups[group][0].max_bags or 0, -_runs(groups[group][0])))[:MOST_GROUPS]
     note = (
         f"Of {len(groups)} pairs of bagging and protocol the {MOST_GROUPS} with most runs are drawn."
         if len(groups) > MOST_GROUPS
