@@ -28,7 +28,7 @@ from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import StageRun
 
-KEY = "natural:columns=native-country+education"
+KEY = "column:by=native-country+education"
 
 
 class Contestant:

@@ -92,6 +92,7 @@ def record(
     dataset: str = "adult",
     bag_size: int = 64,
     bagging: str = "ordered",
+    max_bags: int | None = None,
     encoder: str | None = "mlp",
     pretraining: str = "none",
     params: Mapping[str, Any] | None = None,
@@ -105,7 +106,17 @@ def record(
     `params` are what differs from the defaults; `changes` replace whole fields of the record.
     """
     trained = Protocol(**protocol) if encoder and protocol else None
-    cell = Cell(method, dataset, bagging, bag_size, encoder, params or {}, pretraining=pretraining, protocol=trained)
+    cell = Cell(
+        method,
+        dataset,
+        bagging,
+        bag_size,
+        encoder,
+        params or {},
+        pretraining=pretraining,
+        protocol=trained,
+        max_bags=max_bags,
+    )
     aucs = dict.fromkeys(("auc", "mpiou", "l1"), auc) if aucs is None else aucs
     facts = {
         "method": {**make_record(cell)["method"], "role": role},

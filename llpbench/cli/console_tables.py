@@ -67,7 +67,7 @@ def registry_table(registry: Registry) -> Table:
 
 
 def studies_table(studies: Iterable[Study]) -> Table:
-    """Every study of the paper."""
+    """Every study."""
     return _table(["study", "title", "question"], [[study.name, study.title, study.question] for study in studies])
 
 

@@ -149,7 +149,7 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
 @click.argument("method", required=False)
 @plugin_option
 def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
-    """Show what there is: methods, datasets, baggings, encoders, studies of the paper, or params METHOD.
+    """Show what there is: methods, datasets, baggings, encoders, studies, or params METHOD.
 
     The latter are its hyperparameters, with their defaults and search ranges.
     """
@@ -157,7 +157,7 @@ def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
     from llpbench.core.registry import REGISTRIES
 
     if what == "studies":
-        show(studies_table(_select_studies("paper")))
+        show(studies_table(_select_studies("all")))
         return 0
     load_plugins(plugin)
     if (what == "params") != (method is not None):

@@ -173,6 +173,15 @@ class Holdout(_Counted):
     """[rows]; None where nobody knows them: then there are coarse-grained criteria alone"""
 
 
+class Rest(NamedTuple):
+    """What became of rows in bags that are too small or too large, where a bagging limits their sizes."""
+
+    dropped: int
+    """rows that are in no bag"""
+    pooled: int
+    """rows in bags made of such rows"""
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """One (dataset, bagging, bag size, seed), ready to train on and to be judged by."""
@@ -189,6 +198,8 @@ class Task:
     """hash of the assignment of rows to bags"""
     fingerprint: str
     """hash of the table"""
+    rest: Rest | None = None
+    """of the training rows; None where the sizes of bags have no limit"""
 
 
 def counts_of(proportions: FloatArray, sizes: IntArray) -> FloatArray:

@@ -44,15 +44,20 @@ class Cell:
     """every hyperparameter of the pretraining; empty where there is none"""
     protocol: Protocol | None = Protocol()
     """None for direct methods, which have no epochs"""
+    max_bags: int | None = None
+    """training bags, a random part of them; None: all that there are"""
     precision: str = "float32"
     """of the networks: `float32`, or `bfloat16` for autocast; direct methods have but float32"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The canonical specification, of JSON types only; without precision where that is float32."""
+        """The canonical specification, of JSON types only; without precision where that is float32, and without
+        `max_bags` where all bags are trained on."""
         spec = asdict(self)
         if self.precision == "float32":  # results of other precisions came later, and no id was to change
             del spec["precision"]
+        if self.max_bags is None:
+            del spec["max_bags"]
         return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
 
     @staticmethod
@@ -76,7 +81,12 @@ class Cell:
         encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
         encoder += f" {self.precision}" if self.precision != "float32" else ""
         size = f" {self.bag_size}" if self.bag_size else ""
-        return f"{self.method}{encoder} on {self.dataset} {self.bagging}{size}"
+        return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
+
+
+def bagging_text(bagging: str, max_bags: int | None) -> str:
+    """How rows became bags, and how many there are to train on where not all are: `ordered`, `13 ordered`."""
+    return bagging if max_bags is None else f"{max_bags:,} {bagging}"
 
 
 @dataclass(frozen=True)

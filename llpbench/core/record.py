@@ -55,6 +55,7 @@ class CellFacts(TypedDict):
     pretraining: Name
     pretraining_params: dict[str, Any]
     protocol: ProtocolFacts | None
+    max_bags: NotRequired[Positive]
     precision: NotRequired[Name]
 
 
@@ -99,6 +100,10 @@ class BagFacts(TypedDict):
     validation: Count
     test: Count
     histograms: list[Annotated[list[Count], Len(PROPORTION_BINS, PROPORTION_BINS)]]
+    spread: NotRequired[Size | None]
+    separation: NotRequired[Size | None]
+    dropped: NotRequired[Count]
+    pooled: NotRequired[Count]
 
 
 class CodeFacts(TypedDict):
@@ -175,8 +180,8 @@ class Record(TypedDict):
     """hash of `spec`: never of order, paths, hardware or code"""
     seed: Count
     spec: Annotated[dict[str, Any], Shaped(CellFacts)]
-    """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol and, where it is
-    not float32, precision"""
+    """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol and,
+    where they are not all bags and float32, max_bags and precision"""
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
     """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference; `changed`:
     the hyperparameters that differ from their defaults (`training.specification.changed`)"""
@@ -211,7 +216,9 @@ class Record(TypedDict):
     bags: Annotated[dict[str, Any], Shaped(BagFacts, or_empty=True)]
     """`number` of training bags, their `sizes` (least, median, most), `validation` and `test`: numbers of bags there,
     and `histograms`: for each class how many training bags have a proportion in each of `PROPORTION_BINS` equal bins of
-    [0, 1]; empty if a run failed before"""
+    [0, 1]; empty if a run failed before. How bags differ (`training/bag_facts.py`), null where there is one alone:
+    `spread` of their proportions and `separation` of their features. Where sizes of bags are limited, the training rows
+    in bags beyond them that were `dropped`, and `pooled` in bags of such rows"""
     sources: dict[str, str | None]
     """hash of the source (`core.source`) of method, dataset, bagging and encoder (null where there is none): a run of
     other code is stale"""

@@ -1,4 +1,4 @@
-"""The studies: every table and figure of the paper, as declarations.
+"""The studies: every table and figure of the paper, and one of our own, as declarations.
 
 A study is a table whose rows are the combinations of its factors' levels, and whose columns are datasets. A level fixes
 parts of a cell (method, pretraining, bagging, bag size, encoder, hyperparameters) or says what is read off its runs
@@ -21,14 +21,14 @@ from llpbench.core.text import hint
 
 Level = Mapping[str, Any]
 """What a level fixes: `method`, `pretraining` (a tuple: the best of them by validation), `bagging`, `bag_size`,
-`encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults), or what it reads off:
-`criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)"""
+`max_bags`, `encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults), or what it
+reads off: `criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)"""
 
 Layout = Literal["scores", "robustness", "datasets"]
 """of a study's table: a score in each field, ranks of spreads, or facts of the datasets"""
 
-ALL = "paper"
-"""the union of all studies"""
+PAPERS = "paper"
+"""the union of all studies of the paper; `all` is every study"""
 
 _UNLESS_SAID: Level = {"pretraining": "none", "criterion": "auc", "measure": "auc"}
 
@@ -51,8 +51,18 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Arm:
+    """Levels along which one thing alone changes: what a line of a plot goes through."""
+
+    title: str
+    varies: Literal["bag_size", "max_bags"]
+    levels: tuple[str, ...]
+    """labels of the study's last factor, in the order in which that grows"""
+
+
+@dataclass(frozen=True)
 class Study:
-    """One table or figure of the paper."""
+    """One table or figure of the paper, or of our own."""
 
     name: str
     title: str
@@ -63,6 +73,10 @@ class Study:
     reference: str = ""
     """the paper's numbers: a file of `report/paper`; "" where the paper has a figure"""
     layout: Layout = "scores"
+    arms: tuple[Arm, ...] = ()
+    """what is drawn, and of which the ends are compared; of a study whose first factor is the method"""
+    papers: bool = True
+    """whether it is the paper's"""
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -105,6 +119,17 @@ _PRETRAININGS = {
     "Bag": {"pretraining": "bag"},
     "Self+Bag": {"pretraining": "self+bag"},
 }
+_TEN_BEST = {
+    **{name: _of(name) for name in ("bag-gp-gbdt", "em-gbdt", "bag-gp", "count-gbdt")},
+    **{name: _of(name, encoder="mlp") for name in ("tabllp-bdc", "tabllp-self", "tabllp-pse", "dllp", "llp-vat")},
+    "llp-gan": _of("llp-gan"),
+}
+"""by mean AUC on the published board of ordered bags, MLP encoder"""
+_BAGS = {
+    f"{number} of {size}": {"max_bags": number, "bag_size": size}
+    for number, size in ((13, 64), (13, 256), (13, 1024), (26, 256), (52, 256), (208, 64))
+}
+"""credit, the smallest of the four datasets that are published, has 13 training bags of 1024, 52 of 256, 208 of 64"""
 _BAG_SIZES = {str(size): {"bag_size": size} for size in (64, 128, 256, 512, 1024)}
 
 STUDIES: dict[str, Study] = {
@@ -317,6 +342,19 @@ STUDIES: dict[str, Study] = {
             "mpiou_vs_auc",
         ),
         Study(
+            "bag-number",
+            "Number and size of bags",
+            "What do larger bags cost, where there are as many of them? And fewer bags of one size, and larger ones of "
+            "the same rows?",
+            {"method": _TEN_BEST, "bags": _BAGS},
+            arms=(
+                Arm("13 bags, larger", "bag_size", ("13 of 64", "13 of 256", "13 of 1024")),
+                Arm("bags of 256, more", "max_bags", ("13 of 256", "26 of 256", "52 of 256")),
+                Arm("13,312 rows, larger bags", "bag_size", ("208 of 64", "52 of 256", "13 of 1024")),
+            ),
+            papers=False,
+        ),
+        Study(
             "datasets",
             "Datasets",
             "What is trained on?",
@@ -328,13 +366,15 @@ STUDIES: dict[str, Study] = {
 
 
 def select(pattern: str) -> list[Study]:
-    """Studies chosen by `paper` or `all`, comma lists and globs. Raises `LLPBenchError` with the nearest names."""
+    """Studies chosen by `paper`, `all`, comma lists and globs. Raises `LLPBenchError` with the nearest names."""
+    unions = {PAPERS: [name for name, study in STUDIES.items() if study.papers], "all": list(STUDIES)}
     chosen: dict[str, Study] = {}
     for part in filter(None, (part.strip() for part in pattern.split(","))):
-        names = list(STUDIES) if part in (ALL, "all") else fnmatch.filter(STUDIES, part)
+        names = unions[part] if part in unions else fnmatch.filter(STUDIES, part)
         if not names:
-            raise LLPBenchError(f"unknown study {part!r}. {hint(part, STUDIES)}There are: {ALL}, {', '.join(STUDIES)}.")
+            known = ", ".join([*unions, *STUDIES])
+            raise LLPBenchError(f"unknown study {part!r}. {hint(part, STUDIES)}There are: {known}.")
         chosen.update({name: STUDIES[name] for name in names})
     if not chosen:
-        raise LLPBenchError(f"no study was named. There are: {ALL}, {', '.join(STUDIES)}.")
+        raise LLPBenchError(f"no study was named. There are: {', '.join([*unions, *STUDIES])}.")
     return list(chosen.values())

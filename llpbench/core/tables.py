@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.bags import FloatArray, IntArray, Rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Which row is in which bag: the bag manifest of one (dataset, bagging, bag size, seed).
+    """Which row is in which bag: the bag manifest of one (dataset, bagging, bag size, number, seed).
 
     It depends on nothing else, so every method and every criterion sees the same bags. Bags are row numbers of the
     table, `[bags, size]`, padded with -1 where bags differ in size.
@@ -62,6 +62,8 @@ class Assignment:
     train: IntArray
     validation: IntArray
     test: IntArray
+    rest: Rest | None = field(default=None, kw_only=True)
+    """of the training rows; None where the sizes of bags have no limit"""
 
     @cached_property
     def manifest(self) -> str:

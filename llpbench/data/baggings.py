@@ -4,7 +4,8 @@ A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` of
 `@register_bagging(name)`; the package's own stand in `datasets/bagging_*.py`. One whose bags have sizes of their own
 takes no `size`: `(table, rows, rng, **options)`, and pads what it returns with -1 (`grouped`). Keyword-only parameters
 are options; one without a default must be given, as names. In a text they follow the name as `:option=value`, and
-several values of one option are joined by `+`.
+several values of one option are joined by `+`. Baggings without a size have the options `OWN_SIZES`, too, which are the
+engine's (`own_sizes.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from llpbench.core.text import hint
 
 UNSIZED = 0
 """the bag size in the specification of a cell whose bagging has bags of its own sizes"""
+
+OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": "rows"}
+"""options of every bagging with bags of their own sizes (`own_sizes.py`), with their defaults; `most` 0: any number"""
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {"rest": ("drop", "pool"), "split": ("rows", "bags")}
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
@@ -76,7 +82,10 @@ def needed_options(name: str) -> list[str]:
 
 
 def _options(name: str) -> dict[str, Any]:
-    """Keyword-only parameters of a bagging, with their defaults. Raises `LLPBenchError` for a wrong signature."""
+    """Options of a bagging, with their defaults: its keyword-only parameters, and `OWN_SIZES` where it has no size.
+
+    Raises `LLPBenchError` for a wrong signature.
+    """
     parameters = inspect.signature(BAGGINGS.get(name)).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
     others = [each.name.lstrip("_") for each in parameters if each.name not in options]
@@ -85,7 +94,14 @@ def _options(name: str) -> dict[str, Any]:
             f"bagging {name!r} must take (table, rows, size, rng), without size if its bags have sizes of their own, "
             f"and options behind a *, however: ({', '.join(others)}). Mend {BAGGINGS.entry(name).where}."
         )
-    return options
+    if "size" in others:
+        return options
+    if taken := options.keys() & OWN_SIZES.keys():
+        raise LLPBenchError(
+            f"bagging {name!r} has an option {min(taken)!r}, which every bagging with bags of their own sizes has. "
+            f"Rename it in {BAGGINGS.entry(name).where}."
+        )
+    return {**options, **OWN_SIZES}
 
 
 def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
@@ -114,6 +130,8 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
                 f"bagging {entry.name!r} needs {option!r} (in {text!r}). Write {entry.name}:{option}=VALUE, several "
                 "values joined by +."
             )
+    if not is_sized(entry.name):
+        _require_own_sizes(options, text)
     return entry.name, options
 
 
@@ -140,3 +158,18 @@ def _convert(value: str, default: object, option: str, text: str) -> Any:
     except ValueError:
         expected = f"must be of type {kind.__name__}, however: {value!r}"
         raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Mend it.") from None
+
+
+def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
+    """Refuse values that say nothing; `text` is the bagging as it was written. Raises `LLPBenchError`."""
+    options = {**OWN_SIZES, **given}
+    for name, choices in _CHOICES.items():
+        if options[name] not in choices:
+            said = f"option {name!r} in {text!r} must be {' or '.join(choices)}, however: {options[name]!r}."
+            raise LLPBenchError(f"{said} Mend it.")
+    least, most = options["least"], options["most"]
+    if least < 1 or most < 0 or (most and most < least):
+        raise LLPBenchError(
+            f"least={least} and most={most or 'any number'} in {text!r} are no sizes of bags: least must be 1 or more, "
+            "and most no fewer. Mend them."
+        )

@@ -57,7 +57,7 @@ class DatasetSpec:
     balance: Mapping[str, int] = field(default_factory=dict)
     """number of rows of each class"""
     natural_keys: tuple[str, ...] = ()
-    """features that make bags of the dataset's own, as `natural:columns=` takes them: `date`, `carrier+dest`"""
+    """features that make bags of the dataset's own, as `column:by=` takes them: `date`, `carrier+dest`"""
     licence: str = "not stated"
     redistributable: bool = False
     """whether the package may ship the data"""

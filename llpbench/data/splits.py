@@ -7,19 +7,26 @@ compared by the hash of their assignment (`Assignment.manifest`).
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from llpbench.core.bags import IntArray
+from llpbench.core.bags import IntArray, Rest
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split, Table
-from llpbench.data.baggings import UNSIZED, format_bagging, is_sized, parse_bagging, shuffled
+from llpbench.data.baggings import OWN_SIZES, UNSIZED, format_bagging, is_sized, parse_bagging, shuffled
+from llpbench.data.own_sizes import limited, split_bags
 
 PARTS = ("train", "validation", "test")
+
+_TIMES = 8
+"""as many training rows as validation or test rows"""
 
 
 def split_rows(labels: IntArray, seed: int, name: str) -> Split:
@@ -45,35 +52,95 @@ def split_rows(labels: IntArray, seed: int, name: str) -> Split:
     return Split(*(shuffled(np.concatenate(part), rng) for part in (train, validation, test)))
 
 
-def assign_bags(table: Table, bagging: str, bag_size: int, seed: int) -> Assignment:
+def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: int | None = None) -> Assignment:
     """Split `table` and put the rows of each part into bags of `bag_size`, each part on its own.
 
     `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Of each part, the rows that
     fill no bag (rows mod size) are left out at random, before any sorting: else the same extreme of the sort order
-    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows; `bag_size` is 0 then.
+    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows, and `bag_size` is 0 then; its
+    bags may be limited in size, and split as a whole (`own_sizes.py`).
 
-    Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`.
+    `max_bags` of the training bags are drawn at random, fewer of them among the more of the same seed; validation and
+    test stay as they are, and the other bags' rows are in none.
+
+    Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`, and if
+    there are fewer training bags than `max_bags`.
     """
     name, options = parse_bagging(bagging)
-    sized = is_sized(name)
-    if sized:
+    if is_sized(name):
         _require_bag_size(bag_size, table)
-    elif bag_size != UNSIZED:
-        raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, however: {bag_size!r}")
-    split = split_rows(table.labels, seed, table.name)
-    function = BAGGINGS.get(name)
-    bags = {}
-    for part in PARTS:
-        rows = getattr(split, part)
-        rng = generator(seed, "bags", table.name, format_bagging(name, options), int(bag_size), part)
+        split = split_rows(table.labels, seed, table.name)
+        bags = {}
+        for part in PARTS:
+            rows = getattr(split, part)
+            rng = _stream(table, name, options, bag_size, seed, part)
+            kept = shuffled(rows, rng)[: len(rows) - len(rows) % bag_size]
+            found = BAGGINGS.get(name)(table, kept, int(bag_size), rng, **options)
+            bags[part] = _checked(found, kept, name, bag_size)
+        rest = None
+    else:
+        if bag_size != UNSIZED:
+            raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, however: {bag_size!r}")
+        split, bags, rest = _own_sizes(table, name, options, seed)
+    if max_bags is not None:
+        rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
+        bags["train"] = _some(bags["train"], max_bags, rng, f"{table.name!r} {bagging} {bag_size or ''}".strip())
+    return Assignment(split, bags["train"], bags["validation"], bags["test"], rest=rest)
+
+
+def _own_sizes(
+    table: Table, name: str, options: Mapping[str, Any], seed: int
+) -> tuple[Split, dict[str, IntArray], Rest | None]:
+    """Split and bags of a bagging without a size; the rest of the training rows, None where sizes have no limit."""
+    own = {option: value for option, value in options.items() if option not in OWN_SIZES}
+    least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
+    streams = {part: _stream(table, name, options, UNSIZED, seed, part) for part in PARTS}
+
+    def bagged(rows: IntArray, rng: Generator) -> IntArray:
         kept = shuffled(rows, rng)
-        if sized:
-            kept = kept[: len(rows) - len(rows) % bag_size]
-            found = function(table, kept, int(bag_size), rng, **options)
-        else:
-            found = function(table, kept, rng, **options)
-        bags[part] = _checked(found, kept, name, bag_size)
-    return Assignment(split, bags["train"], bags["validation"], bags["test"])
+        return _checked(BAGGINGS.get(name)(table, kept, rng, **own), kept, name, UNSIZED)
+
+    if by == "bags":  # whatever limits there are to sizes, the split is the same
+        rng = generator(seed, "split by bags", table.name, format_bagging(name, own))
+        split, bags = split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
+    else:
+        split = split_rows(table.labels, seed, table.name)
+        bags = {part: bagged(getattr(split, part), streams[part]) for part in PARTS}
+    if (least, most) == (OWN_SIZES["least"], OWN_SIZES["most"]):
+        return split, bags, None
+    found = {}
+    for part in PARTS:
+        share = 1 if by == "bags" or part == "train" else _TIMES  # else few of their bags were large enough
+        limits = (math.ceil(least / share), math.ceil(most / share))
+        found[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
+        if not len(found[part].bags):
+            raise LLPBenchError(
+                f"bagging {format_bagging(name, options)!r} leaves no bag of {limits[0]} rows or more of the {part} "
+                f"rows of {table.name!r}. Choose a smaller least."
+            )
+    return split, {part: each.bags for part, each in found.items()}, found["train"].rest
+
+
+def _stream(table: Table, name: str, options: Mapping[str, Any], bag_size: int, seed: int, what: str) -> Generator:
+    return generator(seed, "bags", table.name, format_bagging(name, options), int(bag_size), what)
+
+
+def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
+    """So many of the bags, in their order. Raises `LLPBenchError` if there are fewer."""
+    if number > len(bags):
+        raise LLPBenchError(too_few_bags(what, len(bags), number))
+    found = bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])]
+    return found[:, : int((found >= 0).sum(axis=1).max())]
+
+
+def too_few_bags(what: str, found: int, wanted: int) -> str:
+    """Why so many training bags cannot be drawn, as a message."""
+    return f"{what} has {found:,} training bags, fewer than --max-bags {wanted:,}. Choose {found} at most, or none."
+
+
+def training_bags(rows: int, bag_size: int) -> int:
+    """Training bags of a size of a dataset of so many rows."""
+    return (rows - 2 * (rows // 10)) // bag_size
 
 
 def largest_bag_size(rows: int) -> int:

@@ -48,6 +48,7 @@ def build_task(
         bags=bags,
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
+        rest=assignment.rest,
     )
 
 

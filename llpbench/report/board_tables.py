@@ -88,6 +88,7 @@ def overall(board: Board, name: str) -> ReportTable:
                 ("Failed or undefined", board.failures),
                 (words.STALE_NOTE, board.stale),
                 ("Worth a look", board.surprises),
+                (words.DIFFERENCES_NOTE, board.differences),
             )
             if lines
         },
@@ -240,4 +241,4 @@ def _details(board: Board) -> list[str]:
 
 def caption_of(board: Board, *explained: str) -> str:
     """Everything is labelled with protocol, encoder and hardware."""
-    return " ".join(filter(None, (words.sentence(words.setting(board)), *explained, words.columns_text(board.columns))))
+    return " ".join(filter(None, (words.sentence(words.setting(board)), *explained, words.bags_note(board))))

@@ -194,6 +194,7 @@ class Board:
 
     criterion: Criterion
     bagging: str
+    """with the number of training bags, where that is part of its cells (`cell.bagging_text`)"""
     protocol: Mapping[str, Any] | None
     """how long and on what a run trains (`cell.Protocol`); None where all methods are without epochs"""
     columns: tuple[Column, ...]
@@ -207,6 +208,10 @@ class Board:
     """one line for each result that is worth a look"""
     stale: tuple[str, ...]
     """one line for what was made by other code than there is now"""
+    max_bags: int | None = None
+    """training bags; None: all that there are"""
+    differences: tuple[str, ...] = ()
+    """one line for each column of which it is known how much its bags differ from one another"""
     common: bool = False
     """whether only the runs are shown that all rows have completed"""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
@@ -47,9 +48,9 @@ def compare(
 
 
 def _task(record: Record) -> tuple[str, str, int]:
-    """Dataset, bagging and bag size: what methods are compared on."""
+    """Dataset, bagging (with the number of bags) and bag size: what methods are compared on."""
     spec = record["spec"]
-    return spec["dataset"], spec["bagging"], spec["bag_size"]
+    return spec["dataset"], bagging_text(spec["bagging"], spec.get("max_bags")), spec["bag_size"]
 
 
 def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:

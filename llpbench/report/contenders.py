@@ -13,7 +13,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.report.boards import ColumnKey, Contender
 from llpbench.report.wording import range_text, trials_text
 
-_NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "protocol"}
+_NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "max_bags", "protocol"}
 """what the rows, columns and headings of a board say; all else in a spec is a row's configuration"""
 
 

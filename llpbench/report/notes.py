@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
+from statistics import fmean
+from typing import Any
 
 from llpbench.core.record import Record
 from llpbench.core.text import plural
-from llpbench.report.boards import HEADLINE, Column, Role, Row, Summary
+from llpbench.report.boards import HEADLINE, Column, ColumnKey, Role, Row, Summary
 
 CHANCE = 50.0
 
@@ -52,6 +54,30 @@ def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterabl
                 lines.append(f"{row.contender.label}: {what}, on {', '.join(columns[i].title for i in places)}")
         lines += _below_chance(columns, row)
     return (*lines, *_mixed_data(runs))
+
+
+def difference_notes(columns: Sequence[Column], runs: Iterable[Record]) -> tuple[str, ...]:
+    """One line for each column whose runs say how much its training bags differ, and what limits of size left over."""
+    bags: dict[ColumnKey, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for run in runs:
+        if run["seed"] not in bags[key := (run["spec"]["dataset"], run["spec"]["bag_size"])] and run["bags"]:
+            bags[key][run["seed"]] = run["bags"]
+    found = ((column, [*bags[column.key].values()]) for column in columns)
+    return tuple(f"{column.title}: {text}" for column, own in found if (text := _differences(own)))
+
+
+def _differences(bags: Sequence[Mapping[str, Any]]) -> str:
+    """Of the bags of all seeds of a column, as far as they are known; each figure is a mean over these seeds."""
+    parts = []
+    for name, text in (
+        ("spread", "proportions vary {:,.3g} times as much as those of random bags of these sizes"),
+        ("separation", "rows of two bags are {:,.3g} times as far apart as rows of one"),
+        ("dropped", "{:,.0f} training rows dropped from bags that are too small or too large"),
+        ("pooled", "{:,.0f} of them pooled"),
+    ):
+        values = [each[name] for each in bags if each.get(name) is not None]
+        parts += [text.format(fmean(values))] if values else []
+    return "; ".join(parts)
 
 
 def stale_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:

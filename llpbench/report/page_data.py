@@ -64,6 +64,7 @@ def command(record: Record) -> str | None:
     spec, protocol = record["spec"], record["spec"]["protocol"]
     flags = {"methods": spec["method"], "datasets": spec["dataset"], "baggings": spec["bagging"]}
     flags |= {"bag-sizes": spec["bag_size"]} if spec["bag_size"] else {}
+    flags |= {"max-bags": spec["max_bags"]} if "max_bags" in spec else {}
     if spec["encoder"] is not None:
         flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
     if protocol is not None:

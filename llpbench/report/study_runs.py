@@ -19,6 +19,9 @@ from llpbench.core.studies import Line, Study
 from llpbench.report import wording as words
 from llpbench.report.boards import Summary, summarise
 
+NO_PROTOCOL = "null"
+"""the protocol, as JSON, of methods without epochs"""
+
 OPEN = ("bagging", "bag_size", "encoder")
 """what a study may leave open"""
 
@@ -109,7 +112,7 @@ def collect(study: Study, records: Iterable[Record]) -> dict[Setting, StudyRuns]
         by_method[line.fixed["method"]].append(place)
     found: dict[Setting, StudyRuns] = defaultdict(StudyRuns)
     without: list[tuple[int, Record]] = []
-    """runs of methods that bring their own network: they join every encoder"""
+    """runs of methods that bring their own network: they join every encoder; direct ones join every protocol, too"""
     for record in records:
         for place in by_method.get(record["spec"]["method"], ()):
             if not matches(lines[place], record):
@@ -118,9 +121,14 @@ def collect(study: Study, records: Iterable[Record]) -> dict[Setting, StudyRuns]
                 without.append((place, record))
             else:
                 found[_setting(lines[place], record)].runs[place, record["spec"]["dataset"]].append(record)
-    for place, record in without:
+    for place, record in sorted(without, key=lambda each: each[1]["spec"]["protocol"] is None):
         own = _setting(lines[place], record)
-        joined = [s for s in found if (s.bagging, s.bag_size, s.protocol) == (own.bagging, own.bag_size, own.protocol)]
+        joined = [
+            setting
+            for setting in found
+            if (setting.bagging, setting.bag_size) == (own.bagging, own.bag_size)
+            and own.protocol in (setting.protocol, NO_PROTOCOL)
+        ]
         for setting in joined or [own]:
             found[setting].runs[place, record["spec"]["dataset"]].append(record)
     return found
@@ -132,6 +140,8 @@ def matches(line: Line, record: Record) -> bool:
     if spec["method"] != fixed["method"]:
         return False
     if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
+        return False
+    if spec.get("max_bags") != fixed.get("max_bags"):
         return False
     if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
         return False

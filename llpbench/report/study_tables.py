@@ -19,6 +19,7 @@ from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, text
+from llpbench.report.study_arms import arm_table
 from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, in_papers_setting, read_line
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's setting", "beyond 2 std")
@@ -56,6 +57,8 @@ def study_tables(
         table = make(study, setting, found[setting], name)
         old = _stale_lines(found[setting], stale)
         tables.append(replace(table, notes={**table.notes, words.STALE_NOTE: old}) if old else table)
+        if study.arms:
+            tables.append(arm_table(study, found[setting], f"{name}-arms", f"{study.title}, end to end: {setting}"))
     return tables
 
 
@@ -281,6 +284,7 @@ def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str])
 def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
     has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
-    beside = "With the paper's numbers beside" if has else "The paper prints no numbers for this"
+    none = "The paper prints no numbers for this" if study.papers else "Not one of the paper's studies"
+    beside = "With the paper's numbers beside" if has else none
     classes = sorted({(run["spec"]["dataset"], run["dataset"].get("classes")) for run in found.every.values()}, key=str)
     return " ".join(filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", words.classes_text(classes))))

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 
+from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import CRITERIA, Criterion
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line
@@ -24,12 +25,15 @@ from llpbench.report.boards import (
     values_of,
 )
 from llpbench.report.contenders import CellRuns, contenders, tuned
-from llpbench.report.notes import failure_notes, stale_notes, surprise_notes
+from llpbench.report.notes import difference_notes, failure_notes, stale_notes, surprise_notes
 from llpbench.report.origin import origin_of
 from llpbench.report.ranking import completed, leaders, ranked
 from llpbench.results.choices import chosen_by_searches
 
 _NO_PROTOCOL = "null"
+
+_Bags = tuple[str, int]
+"""the bagging, and the most training bags (0: all)"""
 
 LABELS = CRITERIA["auc"]
 """chooses the epochs of what is trained on labels of rows, on every board: one ceiling for all of them"""
@@ -55,7 +59,7 @@ def tabulate(
     found = [tuning for tuning in tunings if tuning["status"] == "ok"]
     chosen = chosen_by_searches(tunings)
     groups = _comparable(_cells(runs.values()))
-    order = sorted(groups, key=lambda group: (group[0], group[1] == _NO_PROTOCOL, group[1]))
+    order = sorted(groups, key=lambda group: (*group[0], group[1] == _NO_PROTOCOL, group[1]))
     boards = [
         _board(criterion, groups[group], common, stale, found, chosen)
         for criterion in board_criteria()
@@ -80,32 +84,36 @@ def _cells(runs: Iterable[Record]) -> list[CellRuns]:
     return list(cells.values())
 
 
-def _comparable(cells: Iterable[CellRuns]) -> dict[tuple[str, str], list[CellRuns]]:
-    """Cells by bagging and protocol.
+def _comparable(cells: Iterable[CellRuns]) -> dict[tuple[_Bags, str], list[CellRuns]]:
+    """Cells by bags and protocol.
 
     Methods without epochs have no protocol: they join each one, in the columns that it covers, and have boards of
     their own only for columns where nothing else has run.
     """
-    groups: dict[tuple[str, str], list[CellRuns]] = defaultdict(list)
-    protocols: dict[tuple[str, ColumnKey], set[str]] = defaultdict(set)
+    groups: dict[tuple[_Bags, str], list[CellRuns]] = defaultdict(list)
+    protocols: dict[tuple[_Bags, ColumnKey], set[str]] = defaultdict(set)
     without: list[CellRuns] = []
     for cell in cells:
         if cell.spec["protocol"] is None:
             without.append(cell)
             continue
         protocol = json.dumps(cell.spec["protocol"], sort_keys=True)
-        groups[cell.spec["bagging"], protocol].append(cell)
-        protocols[cell.spec["bagging"], cell.column].add(protocol)
+        groups[_bags(cell), protocol].append(cell)
+        protocols[_bags(cell), cell.column].add(protocol)
     for cell in without:
-        bagging = cell.spec["bagging"]
-        joined = protocols.get((bagging, cell.column), {_NO_PROTOCOL})
+        bags = _bags(cell)
+        joined = protocols.get((bags, cell.column), {_NO_PROTOCOL})
         for protocol in joined:
             # where protocols share a column, one's seeds are no gap in the other: take those that it has run itself
-            seeds = _seeds(groups[bagging, protocol], cell.column) if len(joined) > 1 else set(cell.runs)
+            seeds = _seeds(groups[bags, protocol], cell.column) if len(joined) > 1 else set(cell.runs)
             runs = {seed: run for seed, run in cell.runs.items() if seed in seeds}
             if runs:
-                groups[bagging, protocol].append(CellRuns(cell.id, cell.spec, runs))
+                groups[bags, protocol].append(CellRuns(cell.id, cell.spec, runs))
     return groups
+
+
+def _bags(cell: CellRuns) -> _Bags:
+    return cell.spec["bagging"], cell.spec.get("max_bags", 0)
 
 
 def _seeds(cells: Iterable[CellRuns], column: ColumnKey) -> set[int]:
@@ -142,7 +150,7 @@ def _board(
     protocol = next((cell.spec["protocol"] for cell in cells if cell.spec["protocol"] is not None), None)
     return Board(
         criterion=criterion,
-        bagging=cells[0].spec["bagging"],
+        bagging=bagging_text(cells[0].spec["bagging"], cells[0].spec.get("max_bags")),
         protocol=protocol,
         columns=columns,
         rows=ordered,
@@ -150,6 +158,8 @@ def _board(
         failures=failures,
         surprises=surprise_notes(columns, ordered, [run for cell in shown for run in cell.runs.values()]),
         stale=stale_notes(columns, ordered),
+        max_bags=cells[0].spec.get("max_bags"),
+        differences=difference_notes(columns, [run for cell in shown for run in cell.runs.values()]),
         common=common,
     )
 

@@ -63,6 +63,7 @@ def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> s
         "datasets": cell["dataset"],
         "baggings": cell["bagging"],
         "bag-sizes": cell["bag_size"] or None,
+        "max-bags": cell.get("max_bags"),
         "encoders": cell["encoder"],
         "pretraining": cell["pretraining"],
         **{name: (cell["protocol"] or {}).get(name) for name in ("epochs", "patience")},

@@ -14,6 +14,8 @@ NOTHING = "–"
 STALE = "stale"
 """marks runs that were made by other code than there is now"""
 
+DIFFERENCES_NOTE = "How training bags differ"
+
 STALE_NOTE = "Made by other code"
 """what notes on them begin with"""
 
@@ -164,6 +166,11 @@ ROBUSTNESS_STUDY = (
     "middle column applies our code to the paper's fine-grained table: it must give the paper's ranking."
 )
 
+ARMS = (
+    "What changes from one end of an arm to the other: mean over datasets of the differences of their seeds, which "
+    "share split and test rows, with its 95 % t interval over datasets (of a single dataset: over its seeds)."
+)
+
 DATASETS_STUDY = (
     "The paper's numbers and, of datasets that have run, those that every copy of the data is checked against. The "
     "paper counts the target of the OpenML data among their categorical features. PA and PB are private."
@@ -298,6 +305,17 @@ def datasets_text(number: int) -> str:
     if number < FEWEST_DATASETS:
         return f"{number} datasets: exploratory, too few to say how methods rank on others."
     return f"{number} datasets."
+
+
+def bags_note(board: Board) -> str:
+    """What is out of the ordinary in a board's bags: whether test rows are of new ones, and what some columns are."""
+    own = not any(column.bag_size for column in board.columns)
+    new = "split=bags" in board.bagging.split(":")
+    seen = {
+        True: "New bags: validation and test rows are of bags of which no row was seen in training.",
+        False: "Validation and test rows are of the same bags as training rows.",
+    }
+    return " ".join(filter(None, (seen[new] if own and board.columns else "", columns_text(board.columns))))
 
 
 def validation_text(board: Board, columns: Sequence[Column]) -> str:

@@ -287,12 +287,24 @@ def _machinery(work: Work) -> tuple[bool, str | None]:
 
 def _shape(spec: Mapping[str, Any]) -> tuple[Any, ...]:
     """What cells that want as much memory have in common."""
-    return spec["protocol"] is None, spec["encoder"], spec["method"], spec["dataset"], spec["bag_size"]
+    return (
+        spec["protocol"] is None,
+        *(spec.get(name) for name in ("encoder", "method", "dataset", "bag_size", "max_bags")),
+    )
 
 
 def _shared(spec: Mapping[str, Any], numerics: int, encoder_source: str | None) -> str:
     """What pretrained weights depend on besides the seed (`training/pretrained.py`): equal texts share them."""
-    names = ("dataset", "bagging", "bag_size", "encoder", "encoder_params", "pretraining", "pretraining_params")
+    names = (
+        "dataset",
+        "bagging",
+        "bag_size",
+        "encoder",
+        "encoder_params",
+        "pretraining",
+        "pretraining_params",
+        "max_bags",
+    )
     parts = [spec.get(name) for name in names]
     more = ((spec["protocol"] or {}).get("bags_per_step"), spec.get("precision"), numerics, encoder_source)
     return json.dumps([*parts, *more], sort_keys=True)

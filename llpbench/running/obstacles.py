@@ -16,7 +16,7 @@ from llpbench.data.baggings import parse_bagging
 from llpbench.data.loading import load_table, locate
 from llpbench.data.sources import Parquet
 from llpbench.data.specs import DatasetSpec, dataset_spec
-from llpbench.data.splits import largest_bag_size
+from llpbench.data.splits import largest_bag_size, too_few_bags, training_bags
 
 
 class Obstacle(NamedTuple):
@@ -48,7 +48,7 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
         found = size(cell.dataset)
         if isinstance(found, Obstacle):
             return found
-        for name in parse_bagging(cell.bagging)[1].get("columns", ()):  # so named in every bagging that goes by some
+        for name in _key_columns(cell.bagging):
             if found.columns and name not in found.columns:
                 reason = f"dataset {cell.dataset!r} has no column {name!r}, by which {cell.bagging!r} makes bags. "
                 told = f"{hint(name, found.columns)}It has: {', '.join(found.columns)}."
@@ -60,12 +60,21 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
                 f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
             )
             return Obstacle(reason, lasting=True)
+        if cell.max_bags and cell.bag_size and cell.max_bags > (bags := training_bags(found.rows, cell.bag_size)):
+            what = f"{cell.dataset!r} {cell.bagging} {cell.bag_size}"
+            return Obstacle(too_few_bags(what, bags, cell.max_bags), lasting=True)
         if (found.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
             reason = f"{cell.method!r} is for two classes, however: {cell.dataset!r} has {found.classes}. Leave it out."
             return Obstacle(reason, lasting=True)
         return None
 
     return find
+
+
+def _key_columns(bagging: str) -> tuple[str, ...]:
+    """The columns that a bagging goes by, which are so named in every bagging that goes by some."""
+    options = parse_bagging(bagging)[1]
+    return (*options.get("columns", ()), *options.get("by", ()))
 
 
 class _Size(NamedTuple):

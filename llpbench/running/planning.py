@@ -296,6 +296,7 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
             params=own,
             pretraining=pretraining,
             pretraining_params=pretraining_params,
+            max_bags=settings.max_bags,
         )
         for dataset in DATASETS.select(settings.datasets)
         for bagging in _baggings(settings.baggings)
@@ -374,6 +375,7 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
             params=fixed.get("params"),
             pretraining=pretraining,
             pretraining_params=fixed.get("pretraining_params"),
+            max_bags=fixed.get("max_bags"),
         )
 
 

@@ -18,6 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from llpbench.core.cell import bagging_text
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.results.choices import chosen_by_searches
@@ -149,7 +150,8 @@ def _drawn(records: Iterable[tuple[str, Record]], height: int, width: int) -> Re
     found: defaultdict[str, defaultdict[_ColumnKey, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for name, record in records:
         spec = record["spec"]
-        found[name][spec["dataset"], spec["bagging"], spec["bag_size"]].append(record)
+        bagging = bagging_text(spec["bagging"], spec.get("max_bags"))
+        found[name][spec["dataset"], bagging, spec["bag_size"]].append(record)
     columns = sorted({column for cells in found.values() for column in cells})
     rows = sorted((_Row(name, columns, cells) for name, cells in found.items()), key=lambda row: row.place)
     room = height - _LINES_AROUND

@@ -67,5 +67,5 @@ def draw(groups: Mapping[str, list[Group]], number: int, seed: int) -> list[list
 def parts(record: Record | TuningRecord) -> list[Part]:
     """What a run or search is of; the parts that a sample is to cover first come first."""
     spec = cell_spec(record)
-    names = ("method", "dataset", "bag_size", "encoder", "pretraining", "bagging")
-    return [*((name, str(spec[name])) for name in names), ("device", str(record["hardware"].get("device")))]
+    names = ("method", "dataset", "bag_size", "encoder", "pretraining", "bagging", "max_bags")
+    return [*((name, str(spec.get(name))) for name in names), ("device", str(record["hardware"].get("device")))]

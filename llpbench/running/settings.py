@@ -70,6 +70,8 @@ class Settings:
     pretraining: tuple[str, ...]
     bag_sizes: tuple[int, ...]
     seeds: tuple[int, ...]
+    max_bags: int | None = None
+    """training bags, a random part of them; None: all that there are"""
     study: str | None = None
     """studies whose cells are run instead of all combinations (`planning.study_cells`)"""
     narrowed: frozenset[str] = frozenset()
@@ -168,7 +170,7 @@ OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
         Option(
-            "study", reading.names, "Studies of the paper, or paper for all (llpbench list studies).", metavar="NAMES"
+            "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
         ),
         _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
         _names("datasets", help="Datasets: all, comma lists and globs."),
@@ -176,6 +178,7 @@ OPTIONS: dict[str, Option] = {
         _names("encoders", help="Encoders of the neural methods."),
         Option("pretraining", reading.some_of(*PRETRAININGS), "What encoders start from.", metavar="NAMES"),
         Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
+        Option("max-bags", reading.count, "Train on so many bags, drawn by the seed; default: on all.", metavar="N"),
         Option("seeds", reading.seeds, "10 for seeds 0 to 9, 0,3,7 or 4-6.", metavar="SEEDS"),
         Option("epochs", reading.count, "Most epochs of a training.", metavar="N"),
         Option("patience", reading.count, "Epochs without improvement that settle a criterion.", metavar="N"),
@@ -254,6 +257,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
     if settings.tune and settings.study:
         raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
+    if settings.max_bags and settings.study:
+        raise LLPBenchError("--max-bags and --study do not go together: a study fixes its bags. Leave one out.")
     if settings.tune and settings.tune_seed in settings.seeds:
         raise LLPBenchError(
             f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results are to be reported on seeds "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median_high
 from typing import Any, Literal, NamedTuple
@@ -40,6 +40,8 @@ class Work:
     """most epochs of a stage; 1 for a fit"""
     patience: int
     """as many as `epochs` where all of them are trained"""
+    max_bags: int | None = None
+    """training bags; None: all that there are"""
 
 
 class Timed(NamedTuple):
@@ -88,13 +90,15 @@ class Timings:
 
     def add(self, timed: Timed) -> None:
         """Take the work of one more seed into account."""
-        for key in (*_keys(timed.work), _typical(timed.work)):
+        keys = [*_keys(timed.work)]
+        for key in [*keys, _typical(timed.work)] if timed.work.max_bags is None else keys:
             self._timed[key].append(timed)
         self._medians.clear()
 
     def find(self, work: Work) -> Timing | None:
         """That of the nearest work of the same method with the same encoder; None if there is none."""
-        return next((self._timing(key, work) for key in _keys(work) if key in self._timed), None)
+        keys = [*_keys(work), *_keys(replace(work, max_bags=None))]  # all bags take longer than some of them
+        return next((self._timing(key, work) for key in keys if key in self._timed), None)
 
     def typical(self, work: Work) -> Timing | None:
         """That of any work of its kind."""
@@ -103,7 +107,7 @@ class Timings:
 
     def _timing(self, key: Key, work: Work) -> Timing:
         own = self._median(key)
-        rate = self._median((*key[:4], None)).rate if self._pooled else own.rate
+        rate = self._median((*key[:4], None, *key[5:])).rate if self._pooled else own.rate
         epochs = min(own.length * work.patience, work.epochs * own.stages)
         return Timing(rate, epochs, same=any(each.work == work for each in self._timed.get(next(_keys(work)), ())))
 
@@ -129,14 +133,15 @@ class _Medians(NamedTuple):
 def _keys(work: Work) -> Iterator[Key]:
     """The groups that work belongs to, finest first."""
     method = work.kind, work.method, work.encoder
-    yield *method, work.bag_size, work.dataset
-    yield *method, work.bag_size, None
-    yield *method, None, work.dataset
-    yield *method, None, None
+    yield *method, work.bag_size, work.dataset, work.max_bags
+    yield *method, work.bag_size, None, work.max_bags
+    if work.max_bags is None:  # else what there is to do follows from both
+        yield *method, None, work.dataset, None
+        yield *method, None, None, None
 
 
 def _typical(work: Work) -> Key:
-    return work.kind, None, None, None, None
+    return work.kind, None, None, None, None, None
 
 
 def work_of(spec: Mapping[str, Any], values: float) -> Work:
@@ -151,6 +156,7 @@ def work_of(spec: Mapping[str, Any], values: float) -> Work:
         values=values,
         epochs=1 if protocol is None else protocol["epochs"],
         patience=1 if protocol is None else protocol["patience"],
+        max_bags=spec.get("max_bags"),
     )
 
 
@@ -162,7 +168,15 @@ def pretraining_of(spec: Mapping[str, Any], values: float) -> Work | None:
     if not isinstance(epochs, int) or epochs < 1:  # a specification of another version
         return None
     return Work(
-        "pretraining", spec["pretraining"], spec["encoder"], spec["dataset"], spec["bag_size"], values, epochs, epochs
+        "pretraining",
+        spec["pretraining"],
+        spec["encoder"],
+        spec["dataset"],
+        spec["bag_size"],
+        values,
+        epochs,
+        epochs,
+        spec.get("max_bags"),
     )
 
 

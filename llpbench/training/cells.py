@@ -141,7 +141,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     from llpbench.data.splits import assign_bags
 
     table = load_table(cell.dataset, data_dir)
-    assignment = assign_bags(table, cell.bagging, cell.bag_size, seed)
+    assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
     protocol = cell.protocol or Protocol()
     return build_task(table, assignment, supervision=supervision, bags_per_step=protocol.bags_per_step)
 

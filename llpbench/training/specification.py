@@ -26,6 +26,7 @@ def make_cell(
     params: Mapping[str, Any] | None = None,
     pretraining: str = "none",
     pretraining_params: Mapping[str, Any] | None = None,
+    max_bags: int | None = None,
 ) -> Cell:
     """A cell with every hyperparameter filled in from the method's and the encoder's declarations.
 
@@ -40,10 +41,10 @@ def make_cell(
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
     direct = issubclass(declared, DirectMethod)
     if direct:
-        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None)
+        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None, max_bags=max_bags)
     if not declared.takes_encoder:
         protocol = protocol or Protocol()
-        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol)
+        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol, max_bags=max_bags)
     network = ENCODERS.entry(encoder)
     sizes: Any = getattr(network.load(), "Params", None)
     if not (isinstance(sizes, type) and is_dataclass(sizes)):
@@ -65,6 +66,7 @@ def make_cell(
         if pretraining == "none"
         else _pretraining_params(pretraining_params or {}, network.facts),
         protocol=protocol or Protocol(),
+        max_bags=max_bags,
     )
 
 

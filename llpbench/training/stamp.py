@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Cell
 from llpbench.core.provenance import NUMERICS, software_facts, utc_now
-from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
+from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
 from llpbench.core.source import cell_sources
 from llpbench.data.specs import dataset_spec
+from llpbench.training.bag_facts import bag_facts
 from llpbench.training.specification import changed
 
 _METHOD = ("kind", "role", "reference")
@@ -46,20 +45,6 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
         "sources": cell_sources(cell.method, cell.dataset, cell.bagging, cell.encoder),
         "numerics": NUMERICS,
         **software_facts(),
-    }
-
-
-def bag_facts(task: Task) -> dict[str, Any]:
-    """`bags`, as a record has it: numbers and sizes of bags, and for each class how its proportions are distributed."""
-    sizes = task.bags.sizes
-    known = task.bags.proportions[task.bags.known]
-    bins = np.minimum((known * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
-    return {
-        "number": len(sizes),
-        "sizes": [int(sizes.min()), float(np.median(sizes)), int(sizes.max())],
-        "validation": len(task.validation.index),
-        "test": len(task.test.index),
-        "histograms": [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T],
     }
 
 

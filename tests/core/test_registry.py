@@ -29,9 +29,9 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
 def test_everything_is_registered() -> None:
     assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
     assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row"}
-    assert set(BAGGINGS.names()) == {"natural", "ordered", "random"}
+    assert set(BAGGINGS.names()) == {"column", "dirichlet", "kmeans", "ordered", "principal-component", "random"}
     codes = [entry.facts["code"] for entry in DATASETS.entries()]
-    assert codes == ["AD", "BA", "CA", "CR", "DI", "EL", "FL", "ML", "RO"]
+    assert codes == ["AD", "BA", "CA", "CR", "DI", "EL", "FL", "LE", "ML", "RO"]
 
 
 @pytest.mark.parametrize("kind", list(REGISTRIES))

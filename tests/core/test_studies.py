@@ -10,6 +10,8 @@ from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import STUDIES, select
+from llpbench.data.specs import dataset_spec
+from llpbench.data.splits import training_bags
 from llpbench.report.reference import reference
 from llpbench.report.study_runs import MEASURES
 from llpbench.running.planning import expand
@@ -46,8 +48,10 @@ def test_every_row_that_the_paper_prints_is_a_line(study: Any) -> None:
 
 
 def test_the_paper_is_the_union() -> None:
-    assert select("paper") == select("all") == list(STUDIES.values())
-    every = {cell.id for name in STUDIES if name != "datasets" for cell in cells(name)}
+    assert select("all") == list(STUDIES.values())
+    assert select("paper") == [study for study in STUDIES.values() if study.papers]
+    assert {study.name for study in STUDIES.values() if not study.papers} == {"bag-number"}
+    every = {cell.id for study in select("paper") if study.lines for cell in cells(study.name)}
     assert {cell.id for cell in cells("paper")} == every
 
 
@@ -65,6 +69,40 @@ def test_what_a_line_fixes_becomes_part_of_its_cell() -> None:
     found = {(c.pretraining_params["aggregator"], c.pretraining_params["projection"]) for c in cells("aggregation")}
     assert len(found) == 4
     assert {cell.bag_size for cell in cells("bag-size", methods="dllp")} == {64, 128, 256, 512, 1024}
+
+
+class TestArms:
+    STUDY = STUDIES["bag-number"]
+
+    def test_one_thing_alone_changes_along_an_arm(self) -> None:
+        levels = [*self.STUDY.factors.values()][-1]
+        size, number, rows = ([levels[name] for name in arm.levels] for arm in self.STUDY.arms)
+        assert [each["bag_size"] for each in size] == [64, 256, 1024]
+        assert len({each["max_bags"] for each in size}) == 1
+        assert [each["max_bags"] for each in number] == [13, 26, 52]
+        assert len({each["bag_size"] for each in number}) == 1
+        assert {each["max_bags"] * each["bag_size"] for each in rows} == {13_312}
+        for arm in self.STUDY.arms:
+            varied = [levels[name][arm.varies] for name in arm.levels]
+            assert varied == sorted(set(varied))
+
+    def test_every_dataset_has_as_many_bags_and_the_smallest_no_more(self) -> None:
+        left = [
+            training_bags(dataset_spec(name).rows or 0, level["bag_size"]) - level["max_bags"]
+            for name in ("credit", "california", "electricity", "adult")
+            for level in [*self.STUDY.factors.values()][-1].values()
+            if level["max_bags"] != 26 and (level["max_bags"], level["bag_size"]) not in ((13, 64), (13, 256))
+        ]
+        assert left[:3] == [0, 0, 0], "all that credit has of 1024, 256 and 64 rows"
+        assert min(left) == 0
+
+    def test_cells_have_an_mlp_and_as_many_bags_as_their_level_says(self) -> None:
+        found = cells("bag-number", epochs=100)
+        assert {cell.encoder for cell in found} == {None, "mlp"}
+        assert len(found) == 10 * 6
+        assert {(cell.max_bags, cell.bag_size) for cell in found} == {
+            (level["max_bags"], level["bag_size"]) for level in [*self.STUDY.factors.values()][-1].values()
+        }
 
 
 def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:

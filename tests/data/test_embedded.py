@@ -22,6 +22,7 @@ SHA256 = {
     "adult": "bc8ff7d0d9719de52b664ccf202dd2937fe290fea85f51a113a35932a1001ee4",
     "diamonds": "1a7e2e2fb163e334003f63f5b8a7624aa159510576345f8594dc9f319f7f0718",
     "flights_2013": "795d99ec170356521d631108004c9d647f9757adea1095f199613e6be14c19dd",
+    "letter": "c8c4cacf8f738c2bdea0f87a30fb4ece333ada1a4813f69358e6295b77ac3f8d",
 }
 
 
@@ -39,7 +40,7 @@ def missing(table: Table) -> dict[str, int]:
     return {name: int(count) for name, count in zip(names, [*numeric, *categorical], strict=True) if count}
 
 
-def test_three_datasets_are_shipped() -> None:
+def test_four_datasets_are_shipped() -> None:
     found = sorted(path.name for path in EMBEDDED.iterdir())
     assert found == ["ATTRIBUTION.md", *(f"{name}.parquet" for name in SHA256)]
 
@@ -106,6 +107,17 @@ def test_flights(flights: Table) -> None:
     }
 
 
+def test_letters() -> None:
+    table = load_table("letter", download=False)
+    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (20_000, 16, 0)
+    assert "".join(table.classes) == "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    assert (table.numeric.min(), table.numeric.max()) == (0, 15)
+    assert missing(table) == {}
+    # the first two rows of the file at UCI, a T and an I
+    assert [table.classes[label] for label in table.labels[:2]] == ["T", "I"]
+    assert table.numeric[0].tolist() == [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8]
+
+
 def test_flights_know_nothing_of_the_time_after_departure(flights: Table) -> None:
     afterwards = {"dep_time", "arr_time", "dep_delay", "arr_delay", "air_time"}
     assert not afterwards & {*flights.numeric_names, *flights.categorical_names}
@@ -121,7 +133,7 @@ def test_natural_bags_of_flights(flights: Table, key: str, number: int, least: i
     sizes = (bags >= 0).sum(axis=1)
     assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (number, least, most, len(flights))
 
-    assignment = assign_bags(flights, f"natural:columns={key}", 0, seed=0)
+    assignment = assign_bags(flights, f"column:by={key}", 0, seed=0)
     for part in PARTS:
         bags, rows = getattr(assignment, part), getattr(assignment.split, part)
         sizes = (bags >= 0).sum(axis=1)

@@ -26,7 +26,7 @@ def test_rows_with_equal_keys_share_a_bag_in_the_order_of_keys() -> None:
 
 def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
     table = toy_table()
-    assignment = assign_bags(table, "natural:columns=d+e", 0, seed=0)
+    assignment = assign_bags(table, "column:by=d+e", 0, seed=0)
     keys = np.column_stack([column_keys(table, np.arange(len(table)), name) for name in ("d", "e")])
     for part in PARTS:
         bags, rows = getattr(assignment, part), getattr(assignment.split, part)
@@ -41,7 +41,7 @@ def test_natural_bags_hold_every_row_once_and_one_key_each() -> None:
 
 def test_missing_values_are_a_key() -> None:
     table = toy_table(missing=0.3)
-    assignment = assign_bags(table, "natural:columns=d", 0, seed=0)
+    assignment = assign_bags(table, "column:by=d", 0, seed=0)
     missing = table.categorical[assignment.split.train, 0] < 0
     assert missing.any()
     assert any(set(bag[bag >= 0]) == set(assignment.split.train[missing]) for bag in assignment.train)
@@ -50,9 +50,9 @@ def test_missing_values_are_a_key() -> None:
 @pytest.mark.parametrize(
     ("bagging", "size", "said"),
     [
-        ("natural", 0, "needs 'columns'"),
-        ("natural:columns=f", 0, r"has no column 'f'.*It has: d, e, a, b, c"),
-        ("natural:columns=d", 16, "bags of its own sizes"),
+        ("column", 0, "needs 'by'"),
+        ("column:by=f", 0, r"has no column 'f'.*It has: d, e, a, b, c"),
+        ("column:by=d", 16, "bags of its own sizes"),
         ("ordered", 0, "positive integer"),
     ],
 )
@@ -68,6 +68,6 @@ def test_a_bagging_says_by_its_parameters_whether_it_is_told_a_size() -> None:
         return grouped(rows, rng.permutation(table.numeric[rows, 0] > 0))
 
     assert not is_sized("by-sign")
-    assert not is_sized("natural")
+    assert not is_sized("column")
     assert is_sized("ordered")
     assert assign_bags(toy_table(missing=0.0), "by-sign", 0, seed=0).train.shape[0] == 2

@@ -26,12 +26,12 @@ PAPER = {
     "road_safety": "RO",
     "movielens_1m": "ML",
 }
-CODES = {**PAPER, "diamonds": "DI", "flights_2013": "FL"}
-EMBEDDED = {"adult", "diamonds", "flights_2013"}
-LOCAL = sorted(set(CODES) - {"road_safety"})
+CODES = {**PAPER, "diamonds": "DI", "flights_2013": "FL", "letter": "LE"}
+EMBEDDED = {"adult", "diamonds", "flights_2013", "letter"}
+LOCAL = sorted(set(CODES) - {"road_safety", "letter"})
 
 
-def test_the_paper_s_seven_datasets_are_there_and_two_more() -> None:
+def test_the_paper_s_seven_datasets_are_there_and_three_more() -> None:
     assert {spec.name: spec.code for spec in dataset_specs()} == CODES
     features = {spec.code: (spec.numeric, spec.categorical) for spec in dataset_specs() if spec.name in PAPER}
     # the paper's own counts of categorical features include the target
@@ -51,7 +51,7 @@ def test_a_declaration_agrees_with_itself(name: str) -> None:
     spec = dataset_spec(name)
     assert spec.rows == sum(spec.balance.values())
     assert len(spec.columns) == (spec.numeric or 0) + (spec.categorical or 0)
-    assert spec.classes == (5 if name == "diamonds" else 2)
+    assert spec.classes == {"diamonds": 5, "letter": 26}.get(name, 2)
     assert spec.positive in spec.balance or (spec.positive is None and spec.classes != 2)
     assert spec.summary.endswith("?")
     assert spec.reference

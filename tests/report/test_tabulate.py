@@ -10,8 +10,10 @@ import pytest
 from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
+from llpbench.report.board_tables import overall
 from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
 from llpbench.report.tabulate import tabulate
+from llpbench.report.wording import title
 
 
 def fine(leaderboards: Leaderboards) -> Board:
@@ -50,6 +52,49 @@ def test_each_criterion_has_a_board_of_its_own() -> None:
         ("coarse", "mpiou", (80.0, None, 1)),
         ("coarse", "l1", (70.0, None, 1)),
     ]
+
+
+def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> None:
+    records = [record(max_bags=13), record(), record(bagging="random"), record("bag-gp", max_bags=13, encoder=None)]
+    boards = tabulate(records).of("fine")
+    assert [(board.bagging, labels(board)) for board in boards] == [
+        ("ordered", ["dllp (mlp)"]),
+        ("13 ordered", ["bag-gp", "dllp (mlp)"]),
+        ("random", ["dllp (mlp)"]),
+    ]
+    assert title(boards[1]) == "Fine-grained, 13 ordered bags, selected by AUC of validation rows"
+
+
+def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
+    def bags(**facts: float) -> dict[str, Any]:
+        return {**record()["bags"], **facts}
+
+    board = fine(
+        tabulate(
+            [
+                record(bags=bags(spread=4.0, separation=1.2)),
+                record("llp-vat", bags=bags(spread=4.0, separation=1.2)),  # of the same bags: it counts once
+                record(seed=1, bags=bags(spread=7.0, separation=None, dropped=1200, pooled=30)),
+                record(bag_size=256),
+            ]
+        )
+    )
+    assert board.differences == (
+        "adult 64: proportions vary 5.5 times as much as those of random bags of these sizes; rows of two bags are "
+        "1.2 times as far apart as rows of one; 1,200 training rows dropped from bags that are too small or too large; "
+        "30 of them pooled",
+    )
+    assert overall(board, "fine").notes["How training bags differ"] == board.differences
+
+
+def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> None:
+    def caption(bagging: str, size: int = 0) -> str:
+        return overall(fine(tabulate([record(bagging=bagging, bag_size=size)])), "fine").caption
+
+    assert "of bags of which no row was seen in training" in caption("column:by=date:split=bags")
+    assert "of the same bags as training rows" in caption("column:by=date")
+    assert "seen in training" not in caption("ordered", 64)
+    assert "same bags" not in caption("ordered", 64)
 
 
 def test_baggings_and_protocols_are_never_mixed() -> None:

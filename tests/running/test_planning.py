@@ -56,7 +56,9 @@ def test_names_may_be_codes_globs_and_all() -> None:
     ]
     random_too = described(methods="all", baggings="ordered,random")
     assert len(random_too) == 2 * len(described(methods="all"))
-    assert described(methods="all", baggings="all") == random_too  # Adult has no natural bags
+    every = described(methods="dllp", baggings="all")  # but for that which needs to be told columns
+    made = ("dirichlet 256", "kmeans", "ordered 256", "principal-component 256", "random 256")
+    assert every == [f"dllp mlp on adult {name}" for name in made]
 
 
 def test_options_of_a_bagging_belong_to_the_cell_in_one_form() -> None:
@@ -189,12 +191,33 @@ def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept()
 def test_a_key_column_that_a_dataset_lacks_is_told_before_anything_runs() -> None:
     find = obstacles(None, load=False)
     for columns, lacking in (("occupation", None), ("occupation+ocupation", "ocupation")):
-        found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"natural:columns={columns}"))
+        found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"column:by={columns}"))
         assert (found is not None) is (lacking is not None)
         if found is not None:
             assert f"dataset 'adult' has no column {lacking!r}" in found.reason
             assert "Did you mean occupation" in found.reason
             assert found.lasting
+
+
+def test_the_number_of_bags_is_part_of_a_cell_where_it_is_given() -> None:
+    every, some = (expand(resolve({"methods": "dllp,bag-gp", **more}))[0] for more in ({}, {"max-bags": 13}))
+    assert "max_bags" not in every.spec
+    assert some.spec == {**every.spec, "max_bags": 13}
+    assert some.id != every.id
+    assert str(some) == "dllp mlp on adult 13 ordered 256"
+    assert Cell.of(some.spec) == some
+    with pytest.raises(LLPBenchError, match="--max-bags and --study do not go together"):
+        resolve({"study": "bag-size", "max-bags": 13})
+
+
+def test_more_bags_than_there_are_are_impossible() -> None:
+    find = obstacles(None, load=False)
+    cells = [make_cell("dllp", "adult", bag_size=1024, max_bags=number) for number in (38, 39)]
+    assert find(cells[0]) is None
+    found = find(cells[1])
+    assert found is not None
+    assert found.lasting
+    assert found.reason.startswith("'adult' ordered 1024 has 38 training bags, fewer than --max-bags 39. Choose 38")
 
 
 def test_bags_larger_than_the_split_are_impossible() -> None:

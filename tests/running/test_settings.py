@@ -76,6 +76,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         encoders = ["mlp"]
         pretraining = ["none", "bag"]
         bag-sizes = "64,256"
+        max-bags = 13
         seeds = [3, 4]
         epochs = 5
         patience = 2
@@ -108,6 +109,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "encoders": "mlp",
         "pretraining": "none,bag",
         "bag-sizes": "64,256",
+        "max-bags": "13",
         "seeds": "3,4",
         "epochs": "5",
         "patience": "2",

@@ -23,11 +23,11 @@ from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.training import cells as compute
 from llpbench.training import device, judging
+from llpbench.training.bag_facts import bag_facts
 from llpbench.training.cells import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
-from llpbench.training.stamp import bag_facts
 
 SHORT = Protocol(epochs=3, patience=3)
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from llpbench.report.board_tables import name_of
 from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.plots.arms import study_arms
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.heat_map import heat_maps
@@ -48,7 +49,8 @@ def _drawings(leaderboards: Leaderboards) -> Iterator[Drawing]:
     groups: dict[tuple[str, str], list[Board]] = defaultdict(list)
     for board in leaderboards.boards:
         groups[board.bagging, json.dumps(board.protocol, sort_keys=True)].append(board)
-    largest = sorted(groups, key=lambda group: -_runs(groups[group][0]))[:MOST_GROUPS]
+    # what has run on fewer bags is to be compared with what has run on more: a study draws both
+    largest = sorted(groups, key=lambda group: (groups[group][0].max_bags or 0, -_runs(groups[group][0])))[:MOST_GROUPS]
     note = (
         f"Of {len(groups)} pairs of bagging and protocol the {MOST_GROUPS} with most runs are drawn."
         if len(groups) > MOST_GROUPS
@@ -60,6 +62,7 @@ def _drawings(leaderboards: Leaderboards) -> Iterator[Drawing]:
                 caption = f"{drawing.about.caption} {note}".rstrip()
                 yield replace(drawing, about=replace(drawing.about, caption=caption))
     yield from proportions(leaderboards)
+    yield from study_arms(leaderboards)
 
 
 def _of_group(boards: list[Board], leaderboards: Leaderboards) -> Iterator[Drawing]:

@@ -97,6 +97,11 @@ def handles(styles: Mapping[Contender, Style], names: Mapping[Contender, str], *
     ]
 
 
+def key(style: Style, name: str) -> Line2D:
+    """The legend entry of one line."""
+    return Line2D([], [], label=name, **style.curve())
+
+
 def legend_below(figure: Figure, entries: Sequence[Line2D], *, keys: float = 2.8) -> None:
     """A legend under the panels, in as many columns as fit; its keys are so many letters wide."""
     figure.legend(
@@ -124,7 +129,7 @@ def _legend_columns(entries: Sequence[Line2D]) -> int:
 def setting(board: Board) -> str:
     """Board and protocol as a sentence, for captions, and how the sizes of unequal bags are shown."""
     where = f"{words.title(board)}; {words.protocol_text(board.protocol)}."
-    return sentences(where, words.columns_text(board.columns))
+    return sentences(where, words.bags_note(board))
 
 
 def sentences(*parts: str) -> str:

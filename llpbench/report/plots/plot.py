@@ -17,6 +17,7 @@ Kind = Literal[
     "proportions",
     "search-history",
     "search-importance",
+    "arms",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Natural bags: rows that share a key (a district, a day, a carrier and an airport) share a bag, whatever its size."""
+"""Bags by columns: rows that share a key (a district, a day, a carrier and an airport) share a bag of any size."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, grouped
 
 
-@register_bagging("natural")
-def natural(table: Table, rows: IntArray, rng: Generator, *, columns: tuple[str, ...]) -> IntArray:
-    """A bag for each value of the key `columns`, which stay features: `natural:columns=native-country+education`."""
+@register_bagging("column")
+def column(table: Table, rows: IntArray, rng: Generator, *, by: tuple[str, ...]) -> IntArray:
+    """A bag for each value of the key `by`, whose columns stay features: `column:by=native-country+education`."""
     del rng
-    keys = [column_keys(table, rows, name) for name in columns]
+    keys = [column_keys(table, rows, name) for name in by]
     each = [np.unique(key, return_inverse=True)[1] for key in keys]  # whole numbers: missing ones are one value
     return grouped(rows, np.column_stack(each))

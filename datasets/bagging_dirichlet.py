@@ -1,0 +1,84 @@
+"""Chosen proportions: bags whose class proportions are drawn from a Dirichlet distribution. Made by labels.
+
+As papers do that want to say how far apart bags are; nothing but the proportions follows from the labels, and what a
+method is given is what it is given of other bags. No features decide who shares a bag, so bags are never confounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import gammaincinv
+
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import register_bagging
+from llpbench.core.tables import Table
+from llpbench.data.baggings import grouped, shuffled
+
+_SCALINGS = 1000
+_LEAST = 1e-12
+"""of a proportion: less would be lost where counts are scaled"""
+
+
+@register_bagging("dirichlet")
+def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
+    """Proportions drawn from Dirichlet(alpha x the share of each class); rows of a class at random.
+
+    Their standard deviation is sqrt(p (1 - p) / (alpha + 1)): small `alpha` makes nearly pure bags, large ones random
+    bags. Every row is in a bag, so what is drawn is scaled until the bags hold as many rows of each class as there are.
+    """
+    if not alpha > 0:
+        raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, however: {alpha:g}. Choose one, such as 5.")
+    classes = len(table.classes)
+    labels = table.labels[rows]
+    available = np.bincount(labels, minlength=classes)
+    drawn = _gamma(alpha * available / len(rows), len(rows) // size, rng)
+    counts = _whole(_scaled(drawn, size, available), size, available)
+    bag_of_row = np.empty(len(rows), dtype=np.int64)
+    for label in range(classes):
+        own = shuffled(np.flatnonzero(labels == label), rng)
+        bag_of_row[own] = np.repeat(np.arange(len(counts)), counts[:, label])
+    return grouped(rows, bag_of_row)
+
+
+def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
+    """[number, shapes] draws of Gamma(shape, 1), which divided by their sum are Dirichlet; 0 where the shape is 0."""
+    # by the inverse of its distribution and raw bits, which numpy promises for all its releases
+    bits = rng.bit_generator.random_raw(number * len(shapes)).reshape(number, len(shapes))
+    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return np.asarray(np.where(shapes > 0, gammaincinv(np.maximum(shapes, _LEAST), uniform), 0.0))
+
+
+def _scaled(drawn: FloatArray, size: int, available: IntArray) -> FloatArray:
+    """[bags, classes] counts in the ratios of `drawn` as near as can be: rows sum to `size`, columns to `available`.
+
+    By turns (Sinkhorn); the last turn is that of the bags, so that they are full.
+    """
+    present = available > 0
+    counts = np.where(present, np.maximum(drawn / drawn.sum(axis=1, keepdims=True), _LEAST), 0.0)
+    for _ in range(_SCALINGS):
+        counts = counts * size / counts.sum(axis=1, keepdims=True)
+        total = counts.sum(axis=0)
+        if np.abs(total - available).max() < 0.5:
+            break
+        counts = counts * np.where(present, available / np.where(present, total, 1.0), 0.0)
+    return np.asarray(counts * size / counts.sum(axis=1, keepdims=True))
+
+
+def _whole(counts: FloatArray, size: int, available: IntArray) -> IntArray:
+    """[bags, classes] whole numbers near `counts` with these sums. What one bag is rounded by, others make up."""
+    left, owed = available.astype(np.int64).copy(), np.zeros(len(available))
+    found = np.empty(counts.shape, dtype=np.int64)
+    for bag, exact in enumerate(counts):
+        wanted = np.minimum(np.maximum(exact + owed, 0.0), left)
+        taken = np.floor(wanted).astype(np.int64)
+        while (lacking := size - taken.sum()) != 0:  # one at a time from each class that has most, or least, to give
+            short = wanted - taken
+            order = np.argsort(-short if lacking > 0 else short, kind="stable")
+            able = order[(taken[order] < left[order]) if lacking > 0 else (taken[order] > 0)][: abs(lacking)]
+            taken[able] += np.sign(lacking)
+        owed += exact - taken
+        left -= taken
+        found[bag] = taken
+    return found

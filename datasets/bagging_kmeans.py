@@ -1,0 +1,37 @@
+"""Clusters as bags: rows that k-means puts together share a bag, whatever its size."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from threadpoolctl import threadpool_limits
+
+from llpbench.core.bags import IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import register_bagging
+from llpbench.core.tables import Table
+from llpbench.data.baggings import grouped
+from llpbench.data.standardising import standardised
+
+_BATCH = 4096
+_LARGEST_SEED = 2**32
+
+
+@register_bagging("kmeans")
+def kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100) -> IntArray:
+    """So many clusters of standardised numbers and frequent categories, less those that stay empty.
+
+    By scikit-learn's k-means in batches, in one thread: other versions of it may draw other clusters.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+
+    if not 2 <= clusters <= len(rows):
+        raise LLPBenchError(
+            f"bagging 'kmeans' of {table.name!r} cannot make {clusters} clusters of {len(rows):,} rows. "
+            f"Choose from 2 to {len(rows)}."
+        )
+    seed = int(rng.bit_generator.random_raw() % _LARGEST_SEED)
+    model = MiniBatchKMeans(clusters, batch_size=_BATCH, n_init=1, random_state=seed)
+    with threadpool_limits(limits=1):  # the number of threads is no part of a bagging
+        found = model.fit_predict(standardised(table, rows))
+    return grouped(rows, np.asarray(found, dtype=np.int64))

@@ -1,0 +1,160 @@
+"""Baggings that are made: clusters, a principal component, chosen proportions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import BAGGINGS
+from llpbench.core.tables import Table
+from llpbench.data.splits import PARTS, assign_bags
+from llpbench.data.standardising import standardised
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import toy_table
+from llpbench.training.bag_facts import separation, spread
+
+MADE = [("kmeans:clusters=10", 0), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
+
+
+def bag(table: Table, name: str, *size: int, seed: int = 0, **options: Any) -> Any:
+    return BAGGINGS.get(name)(table, np.arange(len(table)), *size, np.random.default_rng(seed), **options)
+
+
+@pytest.mark.parametrize(("bagging", "size"), MADE)
+def test_the_same_seed_makes_the_same_bags_that_differ_more_than_random_ones(bagging: str, size: int) -> None:
+    table = toy_table(rows=2000)
+    first = assign_bags(table, bagging, size, 0)
+    assert first.manifest == assign_bags(table, bagging, size, 0).manifest
+    assert first.manifest != assign_bags(table, bagging, size, 1).manifest
+    for part in PARTS:
+        bags = getattr(first, part)
+        assert len(np.unique(bags[bags >= 0])) == (bags >= 0).sum()
+    found = spread(build_task(table, first).bags)
+    assert found is not None
+    assert found > 3
+
+
+@pytest.mark.parametrize("bagging", ["kmeans:clusters=10", "principal-component"])
+def test_what_goes_by_features_does_not_look_at_labels(bagging: str) -> None:
+    name, _, option = bagging.partition(":")
+    size = () if option else (16,)
+    table = toy_table()
+    shuffled = Table(**{**vars(table), "labels": np.roll(table.labels, 1)})
+    assert (bag(table, name, *size) == bag(shuffled, name, *size)).all()
+
+
+class TestStandardised:
+    def test_numbers_and_frequent_categories_have_mean_0_and_std_1(self) -> None:
+        table = toy_table(missing=0.1)
+        found = standardised(table, np.arange(len(table)))
+        assert found.shape == (400, 3 + 3 + 3)  # of two classes: their categories are three
+        assert np.abs(found.mean(axis=0)).max() < 1e-12
+        np.testing.assert_allclose(found.std(axis=0), 1.0)
+
+    def test_rare_categories_and_constants_say_nothing(self) -> None:
+        table = toy_table(missing=0.0)
+        table.categorical[:, 0] = 0
+        table.categorical[:3, 0] = 1  # of 400
+        table.numeric[:, 1] = 7.0
+        found = standardised(table, np.arange(len(table)))
+        assert found.shape == (400, 3 + 1 + 3)
+        assert (found[:, 1] == 0).all()
+
+
+class TestKmeans:
+    def test_clusters_that_lie_apart_are_the_bags(self) -> None:
+        table = toy_table(missing=0.0)
+        table.numeric[:] = 100.0 * np.repeat(np.arange(4), 100)[:, None]
+        table.categorical[:] = 0
+        bags = bag(table, "kmeans", clusters=4)
+        assert sorted([{*map(int, row[row >= 0] // 100)} for row in bags], key=min) == [{0}, {1}, {2}, {3}]
+
+    def test_more_clusters_than_rows_are_refused(self) -> None:
+        with pytest.raises(LLPBenchError, match=r"cannot make 401 clusters of 400 rows. Choose from 2 to 400"):
+            bag(toy_table(), "kmeans", clusters=401)
+
+
+class TestPrincipalComponent:
+    def test_bags_are_slices_of_the_longest_axis(self) -> None:
+        table, rng = toy_table(missing=0.0), np.random.default_rng(0)
+        hidden = rng.normal(size=len(table))
+        table.numeric[:] = hidden[:, None] + 0.01 * rng.normal(size=(len(table), 3))
+        means = hidden[bag(table, "principal-component", 20)].mean(axis=1)
+        assert (np.diff(means) > 0).all(), "in the order in which features grow"
+
+    def test_rows_that_are_alike_fall_at_random(self) -> None:
+        table = toy_table(missing=0.0)
+        table.numeric[:] = 0.0
+        table.categorical[:] = 0
+        assert (bag(table, "principal-component", 20) != bag(table, "principal-component", 20, seed=1)).any()
+
+
+class TestDirichlet:
+    @pytest.mark.parametrize("classes", [2, 5])
+    @pytest.mark.parametrize("alpha", [0.05, 1.0, 20.0])
+    def test_every_row_is_in_one_full_bag_whatever_is_drawn(self, classes: int, alpha: float) -> None:
+        table = toy_table(rows=1200, classes=classes)
+        bags = bag(table, "dirichlet", 16, alpha=alpha)
+        assert bags.shape == (75, 16)
+        assert np.sort(bags.ravel()).tolist() == list(range(1200))
+
+    def test_proportions_have_the_spread_that_is_asked_for(self) -> None:
+        table = toy_table(rows=40_000)
+        for alpha in (1.0, 10.0):
+            proportions = table.labels[bag(table, "dirichlet", 100, alpha=alpha)].mean(axis=1)
+            assert proportions.std() == pytest.approx(np.sqrt(0.25 / (alpha + 1)), rel=0.1)
+            assert proportions.mean() == pytest.approx(0.5)
+
+    def test_features_do_not_decide_who_shares_a_bag(self) -> None:
+        table = toy_table(rows=4000)
+        table.numeric[:] = np.random.default_rng(0).normal(size=table.numeric.shape)
+        table.categorical[:] = 0
+        found = separation(build_task(table, assign_bags(table, "dirichlet:alpha=0.5", 20, 0)).bags)
+        assert found == pytest.approx(1 + 1 / 19, abs=0.01)
+
+    @pytest.mark.parametrize("alpha", ["0", "-1"])
+    def test_alpha_is_above_0(self, alpha: str) -> None:
+        with pytest.raises(LLPBenchError, match="must be above 0"):
+            assign_bags(toy_table(), f"dirichlet:alpha={alpha}", 16, 0)
+
+
+class TestDifferences:
+    """`spread` and `separation`, against what they mean, computed pair by pair."""
+
+    def test_random_bags_have_a_spread_of_1_and_hardly_lie_apart(self) -> None:
+        table = toy_table(rows=4000)
+        bags = [build_task(table, assign_bags(table, "random", 20, seed)).bags for seed in range(10)]
+        assert np.mean([spread(each) for each in bags]) == pytest.approx(1.0, abs=0.1)
+        assert np.mean([separation(each) for each in bags]) == pytest.approx(1 + 1 / 19, abs=0.005)
+
+    def test_random_bags_of_any_sizes_have_a_spread_of_1(self) -> None:
+        table = toy_table(rows=4000)
+        found = []
+        for seed in range(20):
+            table.numeric[:, 0] = 4000 ** np.random.default_rng(99 + seed).random(4000) // 40  # of any sizes
+            found.append(spread(build_task(table, assign_bags(table, "column:by=a", 0, seed)).bags))
+        assert np.mean(found) == pytest.approx(1.0, abs=0.1)
+
+    def test_separation_is_the_mean_over_pairs(self) -> None:
+        table = toy_table(rows=200)
+        bags = build_task(table, assign_bags(table, "column:by=d", 0, 0)).bags
+        codes = [np.eye(int(each.max()) + 1)[each] * np.sqrt(0.5) for each in bags.rows.categorical.T]
+        rows = np.column_stack([bags.rows.numeric / np.sqrt(2), *codes]) * np.sqrt(2)
+        members = [rows[index[index >= 0]] for index in bags.index]
+
+        def apart(one: Any, other: Any) -> float:
+            # a category that differs is a distance of 2 (two indicators) times 1/2, twice: as of numbers, squared
+            return float(((one[:, None] - other[None]) ** 2).sum(axis=-1).mean())
+
+        inside = np.mean([apart(each, each) for each in members])
+        between = np.mean([apart(a, b) for i, a in enumerate(members) for b in members[:i]])
+        assert separation(bags) == pytest.approx(between / inside)
+
+    def test_a_single_bag_does_not_differ(self) -> None:
+        table = toy_table()
+        table.categorical[:, 0] = 0
+        bags = build_task(table, assign_bags(table, "column:by=d", 0, 0)).bags
+        assert (len(bags.sizes), spread(bags), separation(bags)) == (1, None, None)

@@ -1,0 +1,133 @@
+"""A study of what one factor does alone: its table, the change along each arm, and the plot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from factory import PROTOCOL, record
+from matplotlib.axes import Axes
+
+from llpbench.core.record import Record
+from llpbench.core.studies import STUDIES
+from llpbench.report.plots.arms import MOST_ROWS, study_arms
+from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.statistics import interval
+from llpbench.report.study_tables import study_tables
+from llpbench.report.tabulate import tabulate
+
+STUDY = STUDIES["bag-number"]
+AUC = {(13, 64): 0.6, (13, 256): 0.7, (13, 1024): 0.72, (26, 256): 0.75, (52, 256): 0.8, (208, 64): 0.9}
+
+
+def journal(method: str = "bag-gp", encoder: str | None = None, **facts: Any) -> list[Record]:
+    """A method on every level, which of another seed or dataset is a little worse."""
+    found = []
+    for place, dataset in enumerate(facts.pop("datasets", ("adult", "credit", "electricity"))):
+        for (number, size), auc in AUC.items():
+            for seed in range(facts.get("seeds", 2)):
+                worse = 0.01 * place * (size == 1024) + 0.002 * seed
+                found.append(
+                    record(
+                        method,
+                        auc - worse,
+                        dataset=dataset,
+                        bag_size=size,
+                        max_bags=number,
+                        seed=seed,
+                        encoder=encoder,
+                        **{name: value for name, value in facts.items() if name != "seeds"},
+                    )
+                )
+    return found
+
+
+def tables(records: list[Record]) -> tuple[ReportTable, ReportTable]:
+    scores, arms = study_tables(STUDY, records)
+    return scores, arms
+
+
+def field(table: ReportTable, column: int, *labels: str) -> Field:
+    return next(row[column] for row in table.rows if tuple(each.lines[0] for each in row[: len(labels)]) == labels)
+
+
+def test_a_level_holds_runs_of_its_number_of_bags_alone() -> None:
+    others = [record("bag-gp", 0.5, bag_size=256, encoder=None, seed=seed) for seed in (7, 8)]  # of all bags
+    scores, _ = tables([*journal(), *others])
+    assert field(scores, 2, "bag-gp", "13 of 256").lines == ("69.90 ± 0.14 (2)",)
+    assert scores.caption.count("Not one of the paper's studies") == 1
+    whole = study_tables(STUDIES["bag-size"], journal("dllp", "mlp"))
+    assert whole == [], "runs of fewer bags are of no other study"
+
+
+def test_the_ends_of_an_arm_are_compared_dataset_by_dataset() -> None:
+    _, arms = tables(journal())
+    assert [heading.text for heading in arms.headings] == [
+        "method",
+        "13 of 64 → 13 of 1024",
+        "13 of 256 → 52 of 256",
+        "208 of 64 → 13 of 1024",
+    ]
+    size, number, rows = (field(arms, column, "bag-gp") for column in (1, 2, 3))
+    low, high = interval([12.0, 11.0, 10.0])
+    assert size.values == {
+        "points": pytest.approx(11.0),
+        "low": pytest.approx(low, abs=1e-5),
+        "high": pytest.approx(high, abs=1e-5),
+        "datasets": 3,
+    }
+    assert number.lines == ("+10.0 [10.0, 10.0]", "3 datasets")
+    assert rows.values["points"] == pytest.approx(-19.0)
+
+
+def test_of_a_single_dataset_seeds_are_compared_and_one_seed_has_no_interval() -> None:
+    records = journal(datasets=("adult",))
+    records[0] = record("bag-gp", 0.65, bag_size=64, max_bags=13, encoder=None)
+    size = field(tables(records)[1], 1, "bag-gp")
+    low, high = interval([7.0, 12.0])
+    assert size.lines == (f"+9.5 [{low:.1f}, {high:.1f}]", "adult, 2 seeds")
+    assert field(tables(journal(datasets=("adult",), seeds=1))[1], 1, "bag-gp").lines == ("+12.0", "adult, 1 seed")
+
+
+def test_methods_without_epochs_stand_beside_those_with_any() -> None:
+    short = {**PROTOCOL, "epochs": 30}
+    records = [*journal(), *journal("llp-vat", "mlp"), *journal("dllp", "mlp", protocol=short)]
+    found = [table for table in study_tables(STUDY, records) if table.name.endswith("-arms")]
+    assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
+
+
+def test_an_end_that_is_lacking_leaves_a_gap() -> None:
+    _, arms = tables([run for run in journal() if run["spec"]["bag_size"] != 1024])
+    assert [each.lines[0] for each in arms.rows[0]] == ["bag-gp", "–", "+10.0 [10.0, 10.0]", "–"]
+
+
+def lines(ax: Axes) -> list[tuple[list[float], list[float]]]:
+    return [(list(line.get_xdata()), [round(y, 6) for y in line.get_ydata()]) for line in ax.get_lines()]  # type: ignore[arg-type]
+
+
+def test_each_arm_of_each_dataset_has_a_panel_with_its_means() -> None:
+    (drawing,) = study_arms(tabulate(journal()))
+    axes = drawing.figure.axes
+    assert len(axes) == 3 * 3
+    assert (drawing.about.kind, drawing.about.name) == ("arms", "study-bag-number")
+    assert [ax.get_title() for ax in axes[:3]] == [arm.title for arm in STUDY.arms]
+    assert lines(axes[0]) == [([64, 256, 1024], [59.9, 69.9, 71.9])]
+    assert lines(axes[1]) == [([13, 26, 52], [69.9, 74.9, 79.9])]
+    assert lines(axes[2]) == [([64, 256, 1024], [89.9, 79.9, 71.9])]
+    assert axes[0].get_ylim() == axes[1].get_ylim() == axes[2].get_ylim()
+
+
+def test_a_level_alone_is_no_line_and_of_many_datasets_the_first_are_drawn() -> None:
+    assert not list(study_arms(tabulate([run for run in journal() if run["spec"]["max_bags"] == 208])))
+    many = [f"d{number}" for number in range(MOST_ROWS + 1)]
+    (drawing,) = study_arms(tabulate(journal(datasets=many, seeds=1)))
+    assert len(drawing.figure.axes) == 3 * MOST_ROWS
+    assert f"The first {MOST_ROWS} of {MOST_ROWS + 1} datasets." in drawing.about.caption
+
+
+def test_several_classes_are_confessed() -> None:
+    facts = {"code": "", "licence": "", "rows": None, "numeric": None, "categorical": None, "classes": 5}
+    for run in (records := journal()):
+        run["dataset"] = facts
+    (drawing,) = study_arms(tabulate(records))
+    assert "AUC is macro one-versus-rest" in drawing.about.caption
