@@ -40,6 +40,7 @@ from llpbench.training.device import (
     reset_peak_memory,
 )
 from llpbench.training.judging import judge
+from llpbench.training.known_bags import known_bag_metrics
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -246,6 +247,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     validation = holdout_criteria(proba[0], task.validation)
     found = verdict(proba[1], task.test)
+    if task.test_bags is not None:
+        found["test"] |= known_bag_metrics(task, predictor(task.bags.rows), proba[1])
     end = time.perf_counter()
     return SeedResult(
         seed,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import torch
 
@@ -10,6 +12,7 @@ from llpbench.core.metrics import verdict
 from llpbench.core.record import CriterionResult
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
+from llpbench.training.known_bags import known_bag_metrics
 from llpbench.training.population import Population
 
 PAIR = 2
@@ -20,13 +23,19 @@ def judge(population: Population, number: int) -> dict[str, CriterionResult]:
     """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once."""
     task, selected = population.members[number].task, population.outcomes[number].selected
     weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
-    proba, representation = population.predict(number, torch.stack(list(weights.values())), task.test)
+    stacked = torch.stack(list(weights.values()))
+    clock = time.perf_counter()
+    proba = population.predict(number, stacked, task.test.rows)
+    population.seconds["predict"] += (time.perf_counter() - clock) / len(stacked)
+    representation = population.represent(number, stacked, task.test.rows)
     if not np.allclose(proba.sum(axis=-1), 1.0, atol=1e-3):
         raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
-    pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
+    of_train = proba if task.test_bags is None else population.predict(number, stacked, task.bags.rows)
+    pairs = _judge_pairs(population, number, stacked)
     judged, diagnostics = {}, {}
     for position, moment in enumerate(weights):
         judged[moment] = verdict(proba[position], task.test)
+        judged[moment]["test"] |= known_bag_metrics(task, of_train[position], proba[position])
         awareness = {} if task.test.labels is None else class_awareness(representation[position], task.test.labels)
         diagnostics[moment] = awareness | pairs[position] | population.schedules(number, epoch=moment[1])
     return {

@@ -179,7 +179,7 @@ def test_each_choice_is_judged_with_its_own_weights_though_epochs_of_two_trainin
     moments = {(choice.training, choice.epoch) for choice in selected.values()}
     assert len({epoch for _, epoch in moments}) < len(moments)  # else this test shows nothing
     for name, choice in selected.items():
-        proba, _ = kept[0].predict(0, choice.weights[None], task.test)
+        proba = kept[0].predict(0, choice.weights[None], task.test.rows)
         assert result.results[name]["test"] == judge_predictions(proba[0], task.test)
 
 
