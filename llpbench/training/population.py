@@ -106,7 +106,7 @@ class Population(Cohort):
         for regime, handover in regimes.items():
             for outcome, selected in zip(self.outcomes, before, strict=True):  # nothing of the other regime is left
                 outcome.selected = selected
-            streams = [generator(member.seed, self.purpose, "later stages") for member in self.members]
+            streams = [generator(member.seed, self.purpose, "later stages", *member.stream) for member in self.members]
             self.state = start.fork()
             judged = True
             for stage in stages:
