@@ -7,7 +7,7 @@ al. 2020; the count loss: Shukla et al. 2023.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
@@ -110,6 +110,50 @@ class BagCounts:
                 break
             found += np.log(factor)
         return found
+
+    def bag_effects(self, logits: FloatArray) -> FloatArray:
+        """[bags, classes] random effects b of bags on logits, given their counts: the posterior mode, b ~ N(0, tau^2).
+
+        Given its rows' logits z, log P(n | b) of a bag is n b - sum_i log sum_c exp(z_ic + b_c) and what does not
+        depend on b: an exponential family, whose gradient is n minus the sum of predictions. A large bag gets nearly
+        the shift at which its mean is its proportions (`shifts`), one of a few rows, whose proportions are mostly
+        chance, hardly any. tau is that of `_SPREADS` with the largest Laplace evidence: the least, which is next to
+        nothing, where features explain how bags differ.
+        """
+        best, classes = -np.inf, self.counts.shape[1]
+        chosen = effects = np.zeros(self.counts.shape)
+        for spread in _SPREADS:
+            precision = np.eye(classes) / spread**2
+            for _ in range(50):
+                sums, covariance = self._moments(logits, effects)
+                gradient = self.counts - sums - effects / spread**2
+                step = np.linalg.solve(covariance + precision, gradient[:, :, None])[:, :, 0].clip(-2, 2)
+                effects = effects + step
+                if np.abs(step).max() < 1e-4:
+                    break
+            _, covariance = self._moments(logits, effects)
+            fit = (self.counts * effects).sum() - logsumexp(logits + effects[self.bag_of_row], axis=1).sum()
+            doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * covariance)[1].sum()
+            evidence = float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
+            if evidence > best:
+                best, chosen = evidence, effects
+        return chosen
+
+    def _moments(self, logits: FloatArray, effects: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean [bags, classes] and covariance [bags, classes, classes] of the counts, rows independent."""
+        proba = softmax(logits + effects[self.bag_of_row], axis=1).T
+        bags, classes = self.counts.shape
+        sums: FloatArray = np.stack([np.bincount(self.bag_of_row, each, bags) for each in proba], axis=1)
+        covariance = np.zeros((bags, classes, classes))
+        for c in range(classes):
+            for d in range(c + 1):
+                covariance[:, c, d] = covariance[:, d, c] = -np.bincount(self.bag_of_row, proba[c] * proba[d], bags)
+        covariance[:, range(classes), range(classes)] += sums
+        return sums, covariance
+
+
+_SPREADS = tuple(0.01 * 2.0**power for power in range(9))
+"""of random effects of bags on logits, 0.01 to 2.6"""
 
 
 def poisson_binomial_posterior(proba: FloatArray, counts: IntArray) -> FloatArray:

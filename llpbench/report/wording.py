@@ -114,11 +114,10 @@ GAP_CLOSED = (
 )
 
 KNOWN_BAGS = (
-    "AUC of test rows whose training bag is known: a bag's logits are moved together until the mean prediction of its "
-    "training rows is its proportions, and its test rows' with them. Mean ± standard deviation over seeds; below, the "
-    "AUC by features alone, as on the board. bag-share says its bag's share of every row: it is what there is to beat. "
-    "Mean: over datasets, of the mean over columns, of the {runs} runs that count, where a row has them all; log loss "
-    "likewise."
+    "AUC of test rows whose training bag is known: logits of a bag's rows are moved together, by the random effect "
+    "that the counts of its training rows tell of. Mean ± standard deviation over seeds; below, the AUC by features alone, "
+    "as on the board. bag-share, the same of what says the prior of every row, is what there is to beat. Mean: over "
+    "datasets, of the mean over columns, of the {runs} runs that count, where a row has them all; log loss likewise."
 )
 
 CALIBRATION = (

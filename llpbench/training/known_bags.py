@@ -1,8 +1,9 @@
 """Rows of known bags: predictions that know, besides a row's features, which training bag it is of.
 
-Where bags are natural (a district, a day), a row to be predicted is often of a bag whose proportions are known. Its
-logits are then moved by the shift of that bag at which the mean prediction of the bag's training rows is its
-proportions: what made the bag what it is, and no feature says, its rows share.
+Where bags are natural (a district, a day), a row to be predicted is often of a bag whose counts are known. What made
+the bag what it is, and no feature says, its rows share: their logits are moved by the bag's random effect, as the
+counts of its training rows tell it (`BagCounts.bag_effects`). Moved until they meet these counts exactly, new rows would
+take the chance in a small bag for knowledge.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from llpbench.core.bags import FloatArray, Task
 from llpbench.core.metrics import test_metrics
 
 _LEAST = 1e-7
-"""probability: what is surer has logits that no shift would move"""
+"""probability: what is surer has logits that nothing would move"""
 
 
 def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> dict[str, float]:
@@ -23,10 +24,10 @@ def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> 
     test row is of a training bag, or nobody knows labels."""
     if task.test_bags is None or task.test.labels is None or not (task.test_bags >= 0).any():
         return {}
-    shifts = BagCounts(task.bags).shifts(_logits(of_train))
+    effects = BagCounts(task.bags).bag_effects(_logits(of_train))
     known = task.test_bags >= 0
     moved = _logits(of_test)
-    moved[known] += shifts[task.test_bags[known]]
+    moved[known] += effects[task.test_bags[known]]
     proba = softmax(moved, axis=1)
     found = test_metrics(proba, task.test)
     return {f"{name}-known-bags": found[name] for name in ("auc", "log-loss", "brier")}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose
+from scipy.special import softmax
 
 from llpbench.blocks.counts import BagCounts, poisson_binomial_posterior
 from llpbench.core.bags import BaggedRows, FloatArray
@@ -99,3 +100,43 @@ class TestFitted:
         found = BagCounts(one_bag([0, 300], 300)).fitted(np.random.default_rng(0).normal(size=(300, 2)) * 10)
         assert np.isfinite(found).all()
         assert found[:, 1].mean() == pytest.approx(1 - 0.5 / 300, abs=1e-5)
+
+
+class TestBagEffects:
+    """Simulated bags of 1 to 300 rows, whose logits are those of their rows plus an effect of the bag."""
+
+    @staticmethod
+    def simulated(spread: float, classes: int, seed: int = 0) -> tuple[BagCounts, FloatArray, FloatArray]:
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(1, 300, 150)
+        ends = np.cumsum(sizes)
+        bags = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
+        logits = rng.normal(size=(int(ends[-1]), classes))
+        effects = spread * rng.normal(size=(150, classes))
+        proba = softmax(logits + effects.repeat(sizes, axis=0), axis=1)
+        labels = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
+        counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
+        return BagCounts(in_bags(rows_of([[0.0]] * len(proba)), bags, counts)), logits, effects
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    @pytest.mark.parametrize("spread", [0.2, 1.0])
+    def test_they_are_nearer_to_the_truth_than_no_effect_and_than_shifts(self, spread: float, classes: int) -> None:
+        counts, logits, truth = self.simulated(spread, classes)
+
+        def error(effects: FloatArray) -> float:
+            return float((((effects - truth) - (effects - truth).mean(axis=1, keepdims=True)) ** 2).mean() ** 0.5)
+
+        found = error(counts.bag_effects(logits))
+        assert found < 0.9 * error(counts.shifts(logits))
+        assert found < 0.75 * error(np.zeros_like(truth))
+
+    def test_there_are_hardly_any_where_rows_explain_how_bags_differ(self) -> None:
+        counts, logits, _ = self.simulated(0.0, 2)
+        assert np.abs(counts.bag_effects(logits)).max() < 0.1
+
+    def test_the_effect_of_a_large_bag_is_its_shift(self) -> None:
+        logits = np.random.default_rng(1).normal(size=(4000, 2))
+        halves = [list(range(2000)), list(range(2000, 4000))]
+        counts = BagCounts(in_bags(rows_of([[0.0]] * 4000), halves, [[1600, 400], [500, 1500]]))
+        found, exact = counts.bag_effects(logits), counts.shifts(logits)
+        assert_allclose(found[:, 1] - found[:, 0], exact[:, 1], rtol=0.02)
