@@ -2,8 +2,8 @@
 
 Where bags are natural (a district, a day), a row to be predicted is often of a bag whose counts are known. What made
 the bag what it is, and no feature says, its rows share: their logits are moved by the bag's random effect, as the
-counts of its training rows tell it (`BagCounts.bag_effects`). Moved until they meet these counts exactly, new rows would
-take the chance in a small bag for knowledge.
+counts of its training rows tell it (`BagCounts.bag_effects`). Moved until they meet these counts exactly, new rows
+would take the chance in a small bag for knowledge.
 """
 
 from __future__ import annotations
