@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import gammaincinv
 
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
@@ -44,6 +43,8 @@ def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha:
 
 def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
     """[number, shapes] draws of Gamma(shape, 1), which divided by their sum are Dirichlet; 0 where the shape is 0."""
+    from scipy.special import gammaincinv
+
     # by the inverse of its distribution and raw bits, which numpy promises for all its releases
     bits = rng.bit_generator.random_raw(number * len(shapes)).reshape(number, len(shapes))
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

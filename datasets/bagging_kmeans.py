@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.random import Generator
-from threadpoolctl import threadpool_limits
 
 from llpbench.core.bags import IntArray
 from llpbench.core.errors import LLPBenchError
@@ -24,6 +23,7 @@ def kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100)
     By scikit-learn's k-means in batches, in one thread: other versions of it may draw other clusters.
     """
     from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
 
     if not 2 <= clusters <= len(rows):
         raise LLPBenchError(

@@ -11,7 +11,7 @@ from llpbench.core.studies import Arm, Study
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.report_table import Field, Heading, ReportTable, text
-from llpbench.report.study_runs import MEASURES, StudyRuns
+from llpbench.report.study_runs import MEASURES, StudyRuns, classes_of
 
 
 class Place(NamedTuple):
@@ -54,7 +54,7 @@ def arm_table(study: Study, found: StudyRuns, name: str, title: str) -> ReportTa
     return ReportTable(
         name=name,
         title=title,
-        caption=words.ARMS,
+        caption=f"{words.ARMS} {classes_of(found.every.values())}".rstrip(),
         headings=(
             Heading("method", numeric=False),
             *(

@@ -105,6 +105,13 @@ class StudyRuns:
         return {run["run"]: run for runs in self.runs.values() for run in runs}
 
 
+def classes_of(runs: Iterable[Record]) -> str:
+    """What AUC means where a dataset of some runs has more than two classes, as a sentence; "" where none has."""
+    return words.classes_text(
+        sorted({(run["spec"]["dataset"], run["dataset"].get("classes")) for run in runs}, key=str)
+    )
+
+
 def collect(study: Study, records: Iterable[Record]) -> dict[Setting, StudyRuns]:
     lines = study.lines
     by_method: dict[str, list[int]] = defaultdict(list)

@@ -20,7 +20,7 @@ from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, text
 from llpbench.report.study_arms import arm_table
-from llpbench.report.study_runs import LineScore, Setting, StudyRuns, collect, in_papers_setting, read_line
+from llpbench.report.study_runs import LineScore, Setting, StudyRuns, classes_of, collect, in_papers_setting, read_line
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's setting", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
@@ -286,5 +286,6 @@ def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
     none = "The paper prints no numbers for this" if study.papers else "Not one of the paper's studies"
     beside = "With the paper's numbers beside" if has else none
-    classes = sorted({(run["spec"]["dataset"], run["dataset"].get("classes")) for run in found.every.values()}, key=str)
-    return " ".join(filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", words.classes_text(classes))))
+    return " ".join(
+        filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", classes_of(found.every.values())))
+    )

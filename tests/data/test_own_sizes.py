@@ -26,7 +26,7 @@ def bags_of(*sizes: int) -> np.ndarray:
 
 
 def sizes_of(bags: np.ndarray) -> list[int]:
-    return (bags >= 0).sum(axis=1).tolist()
+    return [int(size) for size in (bags >= 0).sum(axis=1)]
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from factory import PROTOCOL, record
 from matplotlib.axes import Axes
 
 from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
+from llpbench.report import make_report
 from llpbench.report.plots.arms import MOST_ROWS, study_arms
+from llpbench.report.plots.gallery import drawings
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.statistics import interval
 from llpbench.report.study_tables import study_tables
@@ -102,7 +105,8 @@ def test_an_end_that_is_lacking_leaves_a_gap() -> None:
 
 
 def lines(ax: Axes) -> list[tuple[list[float], list[float]]]:
-    return [(list(line.get_xdata()), [round(y, 6) for y in line.get_ydata()]) for line in ax.get_lines()]  # type: ignore[arg-type]
+    shown = [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in ax.get_lines()]
+    return [(x.tolist(), y.round(6).tolist()) for x, y in shown]
 
 
 def test_each_arm_of_each_dataset_has_a_panel_with_its_means() -> None:
@@ -125,9 +129,31 @@ def test_a_level_alone_is_no_line_and_of_many_datasets_the_first_are_drawn() -> 
     assert f"The first {MOST_ROWS} of {MOST_ROWS + 1} datasets." in drawing.about.caption
 
 
-def test_several_classes_are_confessed() -> None:
+@pytest.fixture(scope="module")
+def five_classes() -> list[Record]:
+    """What fills every table and plot of scores: floor, ceiling, two sizes of bags, and an arm."""
     facts = {"code": "", "licence": "", "rows": None, "numeric": None, "categorical": None, "classes": 5}
-    for run in (records := journal()):
+    roles = {"supervised": "ceiling", "bag-soft-label": "floor", "dllp": "", "llp-vat": ""}
+    found = [
+        record(method, 0.7 + 0.01 * place + 0.001 * seed * (place + 1), role=role, bag_size=size, seed=seed)
+        for place, (method, role) in enumerate(roles.items())
+        for size in (64, 256)
+        for seed in range(2)
+    ]
+    found += [run for run in journal(datasets=("adult",)) if run["spec"]["max_bags"] == 13]
+    for run in found:
         run["dataset"] = facts
-    (drawing,) = study_arms(tabulate(records))
-    assert "AUC is macro one-versus-rest" in drawing.about.caption
+    return found
+
+
+def test_every_table_of_scores_confesses_several_classes(five_classes: list[Record]) -> None:
+    tables = [table for table in make_report(five_classes).tables if table.name != "study-datasets"]
+    assert len(tables) > 15
+    assert [table.name for table in tables if "AUC is macro one-versus-rest" not in table.caption] == []
+
+
+def test_every_plot_of_scores_confesses_several_classes(five_classes: list[Record]) -> None:
+    found = [drawing.about for drawing in drawings(tabulate(five_classes))]
+    assert {about.kind for about in found} >= {"bag-size", "time", "heat-map", "robustness", "arms"}
+    mute = {about.kind for about in found if "AUC is macro one-versus-rest" not in about.caption}
+    assert mute == {"proportions"}, "which shows no AUC"

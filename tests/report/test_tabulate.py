@@ -66,7 +66,7 @@ def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> No
 
 
 def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
-    def bags(**facts: float) -> dict[str, Any]:
+    def bags(**facts: float | None) -> dict[str, Any]:
         return {**record()["bags"], **facts}
 
     board = fine(

@@ -20,7 +20,7 @@ from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import method_style
 from llpbench.report.statistics import interval
 from llpbench.report.study_arms import places, values_of_line
-from llpbench.report.study_runs import Setting, StudyRuns, collect
+from llpbench.report.study_runs import Setting, StudyRuns, classes_of, collect
 
 MOST_ROWS = 6
 """of datasets"""
@@ -72,11 +72,6 @@ def _figure(study: Study, setting: Setting, found: StudyRuns) -> Iterator[Drawin
         _share_y(own, [panels[dataset, arm.title] for arm in study.arms])
         own[0].set_ylabel(f"{layout.shown(dataset)}\ntest AUC × 100")
     layout.legend_below(figure, legend)
-    classes = {
-        (run["spec"]["dataset"], run["dataset"].get("classes"))
-        for run in found.every.values()
-        if run["spec"]["dataset"] in drawn
-    }
     yield Drawing(
         About(
             kind="arms",
@@ -88,7 +83,7 @@ def _figure(study: Study, setting: Setting, found: StudyRuns) -> Iterator[Drawin
                 "follow the means, are shared by the panels of a dataset, and may cut off a band.",
                 f"The first {len(drawn)} of {plural(len(datasets), 'dataset')}." if len(drawn) < len(datasets) else "",
                 words.sentence(str(setting)),
-                words.classes_text(sorted(classes, key=str)),
+                classes_of(run for run in found.every.values() if run["spec"]["dataset"] in drawn),
             ),
             bagging=setting.bagging,
         ),

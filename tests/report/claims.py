@@ -1,0 +1,304 @@
+"""Every number of README's result section, made again from the published journal: what docs/claims.md lists.
+
+`python tests/report/claims.py` writes that list anew. A claim's `text` is README's own words, with numbers as they are
+computed here; a test demands that README has them, and that no number there is without a claim.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics as middle
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from math import fsum
+from pathlib import Path
+from typing import NamedTuple
+
+from pandas import DataFrame
+
+from llpbench.core.record import Record
+from llpbench.report import wording as words
+from llpbench.report.boards import Board, Row
+from llpbench.report.reference import rows
+from llpbench.report.standings import Standings
+from llpbench.report.statistics import dataset_means, interval
+from llpbench.report.tabulate import tabulate
+from llpbench.results.journal import FILE
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "leaderboards"
+LIST = ROOT / "docs" / "claims.md"
+
+DATASETS = ("adult", "california", "credit", "electricity")
+SIZES = (64, 256, 1024)
+FLOOR, BDC, LEADER = "bag-soft-label (mlp)", "tabllp-bdc (mlp)", "bag-gp-gbdt"
+
+
+class Claim(NamedTuple):
+    """Words of README, and what their numbers are before they are rounded."""
+
+    text: str
+    behind: str
+    source: str
+
+
+NOT_OF_THE_JOURNAL = {
+    "credit are sorted by a column that alone gives 82.9 and 76.7": "test AUC of MedInc, and of the first column of "
+    "credit, on the data, which are not in the journal",
+    "about six hours of one core in all": "an estimate of the two commands before the direct methods had six seeds",
+}
+"""words whose numbers no test makes again, and where they are from"""
+
+NO_RESULTS = (
+    "test AUC × 100",
+    "the 95 % interval of the rank",
+    "each with its 95 % interval over datasets",
+    "at 5 %",
+    "(SAINT, 300 epochs, 10 seeds)",
+    "| 95 % of rank |",
+    "| bags of 64 | of 256 | of 1024 |",
+    "for bags of 256",
+)
+"""words with numbers that say what is shown, or what the paper's protocol is"""
+
+
+class Published:
+    """The published boards, read once."""
+
+    def __init__(self) -> None:
+        lines = map(json.loads, (PUBLISHED / FILE).read_text(encoding="utf-8").splitlines())
+        self.records: list[Record] = [
+            line for line in lines if "run" in line
+        ]  # `test_published.py` checks each of them
+        found = {(board.criterion.name, board.bagging): board for board in tabulate(self.records).boards}
+        self.fine, self.coarse = Standings(found["auc", "ordered"]), Standings(found["mpiou", "ordered"])
+
+    def plain(self) -> list[Row]:
+        """The rows of README's table: default configuration, not pretrained, in the order of the board."""
+        return [row for row in self.fine.board.rows if row.is_plain]
+
+
+def claims(published: Published) -> Iterator[Claim]:
+    """Every claim, in the order of README."""
+    fine, coarse, board = published.fine, published.coarse, published.fine.board
+    seeds = sorted({len(score.succeeded) for row in published.plain() for score in row.scores})
+    yield Claim(
+        f"at most {board.protocol['epochs']} epochs, patience {board.protocol['patience']}, {seeds[0]} seeds "  # type: ignore[index]
+        f"(up to {seeds[-1]} with bags of 256)",
+        f"{words.protocol_text(board.protocol)}; {' or '.join(map(str, seeds))} seeds",
+        "specifications of the runs",
+    )
+    yield Claim(
+        f"over all {_word(len(fine.columns))} columns",
+        f"{len(fine.columns)}",
+        "columns of the board that count",
+    )
+    yield from _table(published)
+    times = _medians(published.records, LEADER)
+    yield Claim(
+        f"takes {min(times):.0f} to {max(times):.0f} seconds of one core",
+        f"{min(times):.2f} to {max(times):.2f}",
+        "least and largest of twelve medians over seeds of `times.train`",
+    )
+    means = dataset_means(fine.frame())
+    yield Claim(
+        f"ranks first, {_interval(means[LEADER] - means[BDC], above=True)} above TabLLP-BDC",
+        _exact(means[LEADER] - means[BDC]),
+        _DIFFERENCE,
+    )
+    ahead = fine.against_floor(_row(board, LEADER))
+    assert ahead is not None
+    yield Claim(f"ahead of the floor in {ahead.ahead} of {ahead.columns} columns", f"{ahead.ahead}", "page fine")
+    scores = [_row(board, LEADER).scores[place] for place in _places(board, 256)]
+    shown = [score.headline for score in scores]
+    each = [f"{one.mean:.1f} ± {one.std:.1f}" for one in shown if one]
+    numbers = {one.n for one in shown if one}
+    yield Claim(
+        f"With bags of 256 it has {', '.join(each[:-1])} and {each[-1]} on {_and(DATASETS)} "
+        f"({_and([str(number) for number in numbers])} seeds)",
+        ", ".join(f"{one.mean:.3f} ± {one.std:.3f}" for one in shown if one),
+        "leaderboards.csv",
+    )
+    best = [_papers_best()[code] for code in _CODES]
+    printed = [str(mean.quantize(Decimal("0.1"), ROUND_HALF_UP)) for mean in best]
+    yield Claim(
+        f"the best of the paper's main and bagging tables is {_and(printed)} there",
+        ", ".join(map(str, best)),
+        "report/paper/fine_grained.csv and bagging.csv, but for Supervised",
+    )
+    yield Claim(
+        f"TabLLP-BDC is first of the neural methods, {_interval(means[BDC] - means[FLOOR])} above the floor",
+        _exact(means[BDC] - means[FLOOR]),
+        _DIFFERENCE,
+    )
+    yield from _selection(fine, coarse)
+    findings = len(
+        re.findall(r"^\d+\. \*\*", (ROOT / "docs" / "findings.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    yield Claim(f"has {_word(findings)} findings", f"{findings}", "docs/findings.md")
+
+
+_DIFFERENCE = "mean over datasets of the means over their columns, 95 % t interval over datasets"
+_CODES = ("AD", "CA", "CR", "EL")
+
+
+def _table(published: Published) -> Iterator[Claim]:
+    """The lines of the table, as README has them."""
+    board = published.fine.board
+    standings = dict(zip([id(row) for row in board.rows], published.fine.rows, strict=True))
+    for row in published.plain():
+        standing = standings[id(row)]
+        sizes = [_mean_of_size(row, board, size) for size in SIZES]
+        overall, floor, gap = standing.overall, standing.floor, standing.gap
+        assert overall is not None
+        assert gap is not None
+        method = row.contender.method + (f" ({row.mark})" if row.mark else "")
+        rank = "–" if standing.interval is None else f"{standing.interval[0]}–{standing.interval[1]}"
+        against = "–" if floor is None else _bracket(floor.mean, floor.interval, 1, "+")
+        closed = _bracket(gap.percent, gap.interval, 0, "")
+        cells = [
+            "" if row.rank is None else str(row.rank),
+            method,
+            *(f"{mean:.1f}" for mean in sizes),
+            f"{overall.mean:.1f} ± {overall.std:.1f}",
+            rank,
+            against,
+            closed,
+        ]
+        yield Claim(
+            f"| {' | '.join(cells)} |",
+            f"{', '.join(f'{mean:.3f}' for mean in sizes)}; {overall.mean:.3f} ± {overall.std:.3f}; "
+            f"{'–' if floor is None else _bracket(floor.mean, floor.interval, 2, '+')}; "
+            f"{_bracket(gap.percent, gap.interval, 1, '')}",
+            "page fine, leaderboards.csv",
+        )
+
+
+def _selection(fine: Standings, coarse: Standings) -> Iterator[Claim]:
+    """What it costs to choose without labels."""
+    neural = [
+        row.contender.label
+        for row in coarse.board.rows
+        if row.is_plain and row.contender.kind == "neural" and row.contender.role != "ceiling"
+    ]
+    columns = {coarse.board.columns[place].key for place in coarse.columns}
+    before, after = (_means_over(standings, columns) for standings in (fine, coarse))
+    costs = {label: before[label] - after[label] for label in neural}
+    means = [float(cost.mean()) for cost in costs.values()]
+    intervals = [interval(cost) for cost in costs.values()]
+    assert all(low <= 0 <= high for low, high in intervals)
+    yield Claim(
+        f"proportions costs neural methods {min(means):.1f} to {max(means):.1f} points (mPIoU; every interval includes "
+        f"0), over the {_word(len(columns))} columns with at least five validation bags",
+        f"{min(means):.3f} to {max(means):.3f}; {len(columns)} columns",
+        "fine minus coarse, means over datasets",
+    )
+    best = max((float(after[label].mean()), label) for label in neural)
+    yield Claim(
+        f"there `bag-gp-gbdt` has {after[LEADER].mean():.1f}, {_interval(after[LEADER] - after[FLOOR])} above the "
+        f"floor, and the best neural method {best[0]:.1f}",
+        f"{after[LEADER].mean():.3f}; {_exact(after[LEADER] - after[FLOOR])}; {best[0]:.3f} ({best[1]})",
+        _DIFFERENCE,
+    )
+
+
+def _means_over(standings: Standings, columns: set[tuple[str, int]]) -> DataFrame:
+    """Dataset means over some columns, of the ranked rows."""
+    frame = standings.frame()
+    inside = [key in columns for key in zip(frame["dataset"], frame["bag_size"], strict=True)]
+    return dataset_means(frame[inside])
+
+
+def _row(board: Board, label: str) -> Row:
+    return next(row for row in board.rows if row.contender.label == label)
+
+
+def _places(board: Board, size: int) -> list[int]:
+    found = {column.dataset: place for place, column in enumerate(board.columns) if column.bag_size == size}
+    return [found[dataset] for dataset in DATASETS]
+
+
+def _mean_of_size(row: Row, board: Board, size: int) -> float:
+    shown = [row.scores[place].headline for place in _places(board, size)]
+    return fsum(one.mean for one in shown if one) / len(DATASETS)
+
+
+def _medians(records: Sequence[Record], method: str) -> list[float]:
+    """Median seconds of training of each column."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for run in records:
+        if run["spec"]["method"] == method and run["status"] == "ok":
+            key = (run["spec"]["dataset"], run["spec"]["bag_size"])
+            found.setdefault(key, []).append(run["times"]["train"])
+    return [middle.median(values) for values in found.values()]
+
+
+def _papers_best() -> dict[str, Decimal]:
+    """By dataset, the best mean of the paper's methods that see ordered bags, as it is printed."""
+    found: dict[str, Decimal] = {}
+    for row in (*rows("fine_grained"), *rows("bagging")):
+        ordered = row.get("bagging", "Ord.") == "Ord."
+        if row["method"] != "Supervised" and ordered:
+            found[row["dataset"]] = max(found.get(row["dataset"], Decimal(0)), Decimal(row["mean"]))
+    return found
+
+
+def _interval(differences: Sequence[float], above: bool = False) -> str:
+    """`3.7 [−0.3, 7.6]`, with `points` where a sentence says so."""
+    mean, (low, high) = fsum(differences) / len(differences), interval(differences)
+    return f"{mean:.1f} {'points ' if above else ''}[{_signed(low)}, {_signed(high)}]"
+
+
+def _exact(differences: Sequence[float]) -> str:
+    low, high = interval(differences)
+    return f"{fsum(differences) / len(differences):.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _signed(value: float) -> str:
+    return f"{value:.1f}".replace("-", "−")
+
+
+def _bracket(value: float, ends: tuple[float, float] | None, digits: int, sign: str) -> str:
+    known = "" if ends is None else f" [{ends[0]:.{digits}f}, {ends[1]:.{digits}f}]"
+    return f"{value:{sign}.{digits}f}{known}" if ends or digits != 1 or sign else f"{value:.0f}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _word(number: int) -> str:
+    return {4: "four", 8: "eight", 10: "ten", 12: "twelve"}.get(number, str(number))
+
+
+def result_section() -> str:
+    """README's section `A result`, on one line."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text[text.index("\n## A result\n") : text.index("\n## Run it\n")]
+    return flat(re.sub(r"```.*?```", "", section, flags=re.DOTALL))
+
+
+def flat(text: str) -> str:
+    """Without line ends and marks of links."""
+    return " ".join(text.split())
+
+
+def listed(found: Sequence[Claim]) -> str:
+    """docs/claims.md."""
+    head = (
+        "# Claims\n\n"
+        "Every number of README's result section, what it is before it is rounded, and where it comes from. "
+        "Written by\n"
+        "`python tests/report/claims.py` from the published journal; `tests/report/test_claims.py` demands that README "
+        "says the\nsame, and that it has no other number. What stands on the boards and on the page is made from the "
+        "journal alone, which\n`tests/report/test_published.py` shows.\n\n"
+        "| README | number | from |\n| --- | --- | --- |\n"
+    )
+    lines = [(claim.text.strip("| ").replace("|", "·"), claim.behind, claim.source) for claim in found]
+    others = [(said, "not made again here", source) for said, source in NOT_OF_THE_JOURNAL.items()]
+    return head + "".join(f"| {' | '.join(line)} |\n" for line in [*lines, *others])
+
+
+if __name__ == "__main__":
+    LIST.write_text(listed([*claims(Published())]), encoding="utf-8")
