@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from llpbench.core.bags import FloatArray, Holdout, IntArray
-from llpbench.core.record import Verdict
+from llpbench.core.record import Judged
 
 _LEAST = 1e-15
 """probability: what is surer and wrong costs a finite log loss, 34.5"""
@@ -189,9 +189,9 @@ def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[lis
     ]
 
 
-def verdict(proba: FloatArray, holdout: Holdout) -> Verdict:
+def verdict(proba: FloatArray, holdout: Holdout) -> Judged:
     """All that a record says of predictions [rows, classes] of the test rows."""
-    found = Verdict(test={**test_metrics(proba, holdout)})
+    found = Judged(test={**test_metrics(proba, holdout)})
     if holdout.labels is not None:
         found["reliability"] = reliability(proba, holdout.labels)
     return found

@@ -149,7 +149,7 @@ class TrialFacts(TypedDict):
     seconds: Seconds
 
 
-class Verdict(TypedDict):
+class Judged(TypedDict):
     """What predictions are worth on the test rows."""
 
     test: Annotated[dict[str, Real | None], Named(MetricValue)]
@@ -159,7 +159,7 @@ class Verdict(TypedDict):
     (`metrics.reliability`); absent without labels"""
 
 
-class CriterionResult(Verdict):
+class CriterionResult(Judged):
     """What one validation criterion chose, and how that did on the test rows."""
 
     epoch: Count | None

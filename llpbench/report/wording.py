@@ -116,8 +116,9 @@ GAP_CLOSED = (
 KNOWN_BAGS = (
     "AUC of test rows whose training bag is known: logits of a bag's rows are moved together, by the random effect "
     "that the counts of its training rows tell of. Mean ± standard deviation over seeds; below, the AUC by features "
-    "alone, as on the board. bag-share, the same of what says the prior of every row, is what there is to beat. Mean: over "
-    "datasets, of the mean over columns, of the {runs} runs that count, where a row has them all; log loss likewise."
+    "alone, as on the board. bag-share, the same of what says the prior of every row, is what there is to beat. Mean: "
+    "over datasets, of the mean over columns, of the {runs} runs that count, where a row has them all; log loss "
+    "likewise."
 )
 
 CALIBRATION = (

@@ -10,7 +10,7 @@ import torch
 
 from llpbench.core.bags import BoolArray
 from llpbench.core.metrics import verdict
-from llpbench.core.record import CriterionResult, Verdict
+from llpbench.core.record import CriterionResult, Judged
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
 from llpbench.training.known_bags import known_bag_metrics
@@ -29,7 +29,7 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
     """
     members = [_Looked(population, number) for number in numbers]
     task = population.members[numbers[0]].task
-    judged: dict[tuple[int, ...], Verdict] = {}
+    judged: dict[tuple[int, ...], Judged] = {}
     results = {}
     for name in members[0].selected:
         choices = [member.selected[name] for member in members]

@@ -381,6 +381,7 @@ def test_with_many_methods_the_simple_ones_step_back() -> None:
         "bag-gp",
         "em-gbdt",
         "count-gbdt",
+        "bag-share",
         "count-loss",
         "interpolated",
     }

@@ -117,6 +117,7 @@ METHODS: Mapping[str, Style] = {
     "bag-gp": Style("#6a0dad", (6, 1, 0), _DOTTED),
     "em-gbdt": Style("#3d5a40", (4, 1, 45), _DOTTED),
     "count-gbdt": Style("#7a8ba8", "8", _DOTTED),
+    "bag-share": Style("#bdb76b", "_", _FLOOR),
     "count-loss": Style("#1b4965", (5, 1, 0), "-"),
     "interpolated": Style("#b56576", (3, 0, 90), "-"),
 }
