@@ -13,12 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, softmax
 
 from llpbench.blocks.components import Binned, Components
+from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior
+from llpbench.blocks.main_effects import Observed, main_effects
 from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.effects import FeatureEffect
 
 _LITTLE = (np.log(0.05), 1.5)
 """log normal prior of a scale: a component explains about a twentieth of the variance of a label"""
@@ -81,6 +84,19 @@ class FittedProcess:
     def shares(self, binned: Binned | None = None) -> FloatArray:
         """[rows, classes] the posterior mean of each row's shares, which may lie beyond 0 and 1; None: training rows"""
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)
+
+    def proba(self, rows: Rows) -> FloatArray:
+        """[rows, classes] in [0, 1]"""
+        return as_proba(self.shares(self.components.bin(rows)))
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Of each feature on the share of a class; the uncertainty is that at the mean hyperparameters."""
+        scales = self.evidence.scales(self.hyperparameters)
+        columns = [np.sqrt(s) * mean for s, mean in zip(scales, self.evidence.means, strict=True)]
+        observed = Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
+        weights = np.concatenate([each[:, label] for each in self.coefficients])
+        prior = float(self.prior[label])
+        return main_effects(self.components, weights, observed, "share", np.sqrt(prior * (1 - prior)))
 
 
 def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
@@ -170,6 +186,8 @@ class LogitProcess:
     components: Components
     offsets: list[float]
     coefficients: list[list[FloatArray]]
+    observed: list[Observed]
+    """by the last linearisation of each"""
 
     def __call__(self, rows: Rows | None = None) -> FloatArray:
         """[rows, classes] log probabilities, but for what a row's classes share; None: of the training rows"""
@@ -177,6 +195,35 @@ class LogitProcess:
         binned = None if rows is None else self.components.bin(rows)
         values = self.components.value(merged, binned) + np.array(self.offsets)
         return np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
+
+    def proba(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return np.asarray(softmax(self(rows), axis=1))
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Of each feature on the log odds of a class, the uncertainty by Laplace's approximation at the scales found.
+
+        Of two classes the effect on one is minus that on the other.
+        """
+        binary = len(self.offsets) == 1
+        place, sign = (0, -1.0 if label in (0, -2) else 1.0) if binary else (label, 1.0)
+        weights = np.concatenate(self.coefficients[place])[:, 0]
+        return main_effects(self.components, weights, self.observed[place], "log odds", sign)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessPredictor:
+    """Probabilities of rows by a process, and its effects of features."""
+
+    process: FittedProcess | LogitProcess
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return self.process.proba(rows)
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Of each feature on a class."""
+        return self.process.effects(label)
 
 
 def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
@@ -189,7 +236,8 @@ def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
     """
     classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
     found = [_LogitFit(process, train, c).run() for c in classes]
-    return LogitProcess(process.components, [offset for offset, _ in found], [each for _, each in found])
+    offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
+    return LogitProcess(process.components, offsets, coefficients, observed)
 
 
 class _LogitFit:
@@ -210,8 +258,8 @@ class _LogitFit:
         self.widths = [len(each) for each in process.coefficients]
         self.shares = train.proportions[:, label]
 
-    def run(self, most_steps: int = 10) -> tuple[float, list[FloatArray]]:
-        """Offset, and coefficients [features, 1] of each component."""
+    def run(self, most_steps: int = 10) -> tuple[float, list[FloatArray], Observed]:
+        """Offset, coefficients [features, 1] of each component, and what the last step saw."""
         bag_of_row, sizes = self.train.bag_of_row, self.train.sizes
         raw, bias = [np.zeros((width, 1)) for width in self.widths], 0.0
         values = self.values(raw, bias)
@@ -225,7 +273,8 @@ class _LogitFit:
             means = self.components.bag_means(bag_of_row, sizes, v)
             columns = [np.sqrt(self._BIAS) * average[:, None]]
             columns += [np.sqrt(s) * mean for s, mean in zip(self.scales, means, strict=True)]
-            alpha = _solve(np.hstack(columns), noise, target)
+            seen = Observed(self.scales, np.hstack(columns), noise)
+            alpha = _solve(seen.columns, noise, target)
             aim, bias_aim = [mean.T @ alpha[:, None] for mean in means], self._BIAS * float(average @ alpha)
             before, step = self.objective(values, raw, bias, noise), 1.0
             while step > 0.02:
@@ -241,7 +290,7 @@ class _LogitFit:
             raw, bias, values = moved, moved_bias, moved_values
             if before - after < 1e-3 * abs(before):
                 break
-        return self.center + bias, [s * each for s, each in zip(self.scales, raw, strict=True)]
+        return self.center + bias, [s * each for s, each in zip(self.scales, raw, strict=True)], seen
 
     def values(self, raw: Sequence[FloatArray], bias: float) -> FloatArray:
         """[rows] logits"""

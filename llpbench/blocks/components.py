@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class Components:
         joint_lengthscale : of the joint component, times the root of the number of features
         """
         self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
-        fine, coarse = self._fine.features, self._coarse.features
+        fine, coarse = self.fine_bins, self.coarse_bins
         self._wide = [_root(feature, 1.5 * lengthscale) for feature in coarse]
         self.binned = self.bin(rows)
         self.effects = [Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
@@ -124,7 +125,28 @@ class Components:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training rows, which may be gigabytes: what is saved predicts other rows."""
-        return {**self.__dict__, "binned": self.binned[:0], "_kept": None}
+        return {**self.__dict__, "overlaps": self.overlaps, "binned": self.binned[:0], "_kept": None}
+
+    @property
+    def fine_bins(self) -> list[FeatureBins]:
+        """of each feature, as its own effect and the joint components see it"""
+        return self._fine.features
+
+    @property
+    def coarse_bins(self) -> list[FeatureBins]:
+        """of each feature, as its pairs see it"""
+        return self._coarse.features
+
+    @cached_property
+    def overlaps(self) -> list[FloatArray]:
+        """[fine bins, coarse bins] of each feature: the share of the training rows in both"""
+        found: list[FloatArray] = []
+        for fine, coarse, place, wide in zip(
+            self.fine_bins, self.coarse_bins, self.binned.fine, self.binned.coarse, strict=True
+        ):
+            counts = np.bincount(place * np.int16(coarse.size) + wide, minlength=fine.size * coarse.size)
+            found.append(counts.reshape(fine.size, coarse.size) / len(self.binned))
+        return found
 
     def pair(self, i: int, j: int) -> Effect:
         """The effect of two features together, what either has alone included."""
@@ -139,13 +161,7 @@ class Components:
 
     def columns(self, binned: Binned) -> FloatArray:
         """[rows, columns] all features as numbers: quantiles of numbers in [-1, 1], half of the one-hot categories."""
-        parts = []
-        for feature, codes in zip(self._fine.features, binned.fine, strict=True):
-            if feature.positions is None:
-                parts.append(0.5 * np.eye(feature.size)[codes])
-            else:
-                quantile = np.where(np.isnan(feature.positions), 0.5, feature.positions)
-                parts.append((2 * quantile - 1)[codes][:, None])
+        parts = [column_table(feature)[codes] for feature, codes in zip(self.fine_bins, binned.fine, strict=True)]
         return np.hstack(parts, dtype=np.float32)
 
     def _standardised(self, frequencies: FloatArray | None, phases: FloatArray) -> Joint:
@@ -214,6 +230,13 @@ class Components:
 
     def _chunks(self, binned: Binned) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
         return ((part, chunk, self._joint_values(chunk)) for part, chunk in binned.chunks())
+
+
+def column_table(feature: FeatureBins) -> FloatArray:
+    """[bins, columns] a feature's bins as numbers: quantiles in [-1, 1], or half of the one-hot bin."""
+    if feature.positions is None:
+        return 0.5 * np.eye(feature.size)
+    return np.asarray(2 * np.where(np.isnan(feature.positions), 0.5, feature.positions) - 1)[:, None]
 
 
 def _pair(binned: Binned, i: int, j: int, width: int) -> IntArray:

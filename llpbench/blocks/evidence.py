@@ -86,6 +86,7 @@ class Evidence:
         bags, features = len(sizes), sum(mean.shape[1] for mean in means)
         in_bags = len(means) * bags**2 <= _MOST_GRAMS and bags <= 4 * features
         self._space: _Bags | _Features = _Bags(means) if in_bags else _Features(means)
+        self.means = self._space.parts
 
     def scales(self, t: FloatArray) -> FloatArray:
         """[components] s"""
@@ -139,6 +140,7 @@ class _Bags:
 
     def __init__(self, means: Sequence[FloatArray]) -> None:
         self.bags = len(means[0])
+        self.parts = means
         self.lower = np.tril_indices(self.bags)
         self.twice = np.where(self.lower[0] == self.lower[1], 1.0, 2.0)
         self.grams = np.stack([(mean @ mean.T)[self.lower] for mean in means])
@@ -176,6 +178,7 @@ class _Features:
         self.means = np.hstack(means)
         self.starts = np.cumsum([0, *(mean.shape[1] for mean in means[:-1])])
         self.widths = np.array([mean.shape[1] for mean in means])
+        self.parts: Sequence[FloatArray] = np.split(self.means, self.starts[1:], axis=1)
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """F = D^-1/2 [sqrt(s_c) G_c, ...] and the Cholesky factor of I + F'F; None where it has none."""
