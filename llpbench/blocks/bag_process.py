@@ -9,7 +9,8 @@ them tells little; with many bags their mode suffices.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,7 +19,8 @@ from scipy.special import expit, log_expit, logit, softmax
 from llpbench.blocks.components import Binned, Components
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior
-from llpbench.blocks.main_effects import Observed, main_effects
+from llpbench.blocks.main_effects import Observed, Precision, main_effects
+from llpbench.blocks.many_rows import BagGroup, BagGroups, NormalEquations, Seen
 from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
@@ -35,6 +37,11 @@ _BAG_EFFECT = (np.log(0.01), 3.0)
 
 _MANY_BAGS = 1000
 """beyond, a quarter of the pairs are kept, so that the algebra in features stays small"""
+_MANY_ROWS = 1_000_000
+"""beyond, whatever is not a weight is found from some of the bags, about as many rows as these, but at least"""
+_FEWEST_BAGS = 300
+_LARGEST_BAG = 65_536
+"""rows; with larger ones all bags are used for everything, as their features would not fit into memory"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,11 @@ class FittedProcess:
     hyperparameters: FloatArray
     """their posterior mean"""
     evidence: Evidence
+    sample: tuple[FittedProcess, BaggedRows] | None = None
+    """where there are too many rows: the process of some bags, and these. Bins, scales of kernels, pairs, waves and
+    hyperparameters are from it, the evidence is its own; the coefficients are from all bags"""
+    precision: Precision | None = None
+    """then that of the coefficients"""
 
     @property
     def unexplained(self) -> float:
@@ -91,16 +103,33 @@ class FittedProcess:
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Of each feature on the share of a class; the uncertainty is that at the mean hyperparameters."""
+        weights = np.concatenate([each[:, label] for each in self.coefficients])
+        spread = np.sqrt(self.prior[label] * (1 - self.prior[label]))
+        return main_effects(self.components, weights, self.precision or self._observed(), "share", float(spread))
+
+    def _observed(self) -> Observed:
         scales = self.evidence.scales(self.hyperparameters)
         columns = [np.sqrt(s) * mean for s, mean in zip(scales, self.evidence.means, strict=True)]
-        observed = Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
-        weights = np.concatenate([each[:, label] for each in self.coefficients])
-        prior = float(self.prior[label])
-        return main_effects(self.components, weights, observed, "share", np.sqrt(prior * (1 - prior)))
+        return Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
 
 
 def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
-    """The posterior mean of shares. `train` has known counts alone."""
+    """The posterior mean of shares. `train` has known counts alone.
+
+    Beyond a million rows, what is not a weight is found from some bags drawn at random: at most 1,000 of them.
+    """
+    bags = len(train.sizes)
+    most = settings.most_pairs if bags <= _MANY_BAGS else settings.most_pairs // 4
+    few = int(np.clip(_MANY_ROWS / train.sizes.mean(), _FEWEST_BAGS, _MANY_BAGS))
+    if len(train.bag_of_row) <= _MANY_ROWS or bags <= few or train.sizes.max() > _LARGEST_BAG:
+        return _fit(train, replace(settings, most_pairs=most), rng)
+    chosen = np.zeros(bags, dtype=bool)
+    chosen[rng.choice(bags, few, replace=False)] = True
+    some = replace(train, counts=np.where(chosen[:, None], train.counts, np.nan)).where_known()
+    return _with_all_bags(_fit(some, replace(settings, most_pairs=most), rng), some, train)
+
+
+def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     components = Components(
         train.rows,
         rng,
@@ -110,9 +139,8 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
     )
     features = len(components.effects)
     pairs = [(i, j) for i in range(features) for j in range(i + 1, features)]
-    most = settings.most_pairs if len(train.sizes) <= _MANY_BAGS else settings.most_pairs // 4
-    if len(pairs) > most:
-        pairs = _screened(train, components, pairs)[:most]
+    if len(pairs) > settings.most_pairs:
+        pairs = _screened(train, components, pairs)[: settings.most_pairs]
     components.effects += [components.pair(i, j) for i, j in pairs]
     means = components.bag_means(train.bag_of_row, train.sizes)
     evidence, mode = _mode(train, components, means, steps=60 if len(train.sizes) <= settings.averaged_up_to else 30)
@@ -130,6 +158,26 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
     weights = [np.mean([each.scales[c] * each.alpha for each in posteriors], axis=0) for c in range(len(means))]
     coefficients = [mean.T @ weight for mean, weight in zip(means, weights, strict=True)]
     return FittedProcess(components, train.prior, coefficients, drawn.mean(axis=0), evidence)
+
+
+def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) -> FittedProcess:
+    """The same process with coefficients from all bags, in one pass over them."""
+    evidence, t = found.evidence, found.hyperparameters
+    prior = train.prior.clip(1e-9, 1 - 1e-9)
+    spread = np.sqrt(prior * (1 - prior))
+    targets = (train.proportions - train.prior) / spread
+    noise = evidence.variances(t, train.sizes, (train.noise / train.sizes) ** 2 / (spread**2).mean())
+    scales, components = evidence.scales(t), found.components.on(train.rows)
+    root = np.sqrt(np.repeat(scales, [len(each) for each in found.coefficients]))
+    equations = NormalEquations()
+    groups = BagGroups(components, train)
+    for seen in groups(lambda group: Seen(root * group.features(), noise[group.bags], targets[group.bags])):
+        equations.add(seen)
+    inner, solved = equations.solved()
+    coefficients = np.split(root[:, None] * solved, np.cumsum([len(each) for each in found.coefficients])[:-1])
+    return FittedProcess(
+        components, train.prior, coefficients, t, evidence, sample=(found, some), precision=Precision(scales, inner)
+    )
 
 
 def _mode(
@@ -186,7 +234,7 @@ class LogitProcess:
     components: Components
     offsets: list[float]
     coefficients: list[list[FloatArray]]
-    observed: list[Observed]
+    observed: Sequence[Observed | Precision]
     """by the last linearisation of each"""
 
     def __call__(self, rows: Rows | None = None) -> FloatArray:
@@ -235,6 +283,8 @@ def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
     Undamped steps diverge where a bag's rows are nearly certain; a step is halved until the objective falls.
     """
     classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
+    if process.sample is not None:
+        return _logits_of_all_bags(process, train, classes)
     found = [_LogitFit(process, train, c).run() for c in classes]
     offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
     return LogitProcess(process.components, offsets, coefficients, observed)
@@ -292,6 +342,50 @@ class _LogitFit:
                 break
         return self.center + bias, [s * each for s, each in zip(self.scales, raw, strict=True)], seen
 
+    def run_in_groups(
+        self, groups: BagGroups, offset: float, coefficients: list[FloatArray], most_steps: int = 4
+    ) -> tuple[float, list[FloatArray], Precision]:
+        """The same from a start nearby: a pass over the rows for each step, and nothing kept of a bag but its noise."""
+        root = np.sqrt(np.append(self._BIAS, np.repeat(self.scales, self.widths)))
+        now = aim = np.concatenate([[offset - self.center], *(each[:, 0] for each in coefficients)]) / root
+        noise, before, step = np.zeros(0), np.inf, 1.0
+        precision = np.zeros((0, 0))
+        for _ in range(most_steps):
+            moved = now + step * (aim - now)
+            equations, misfits, noises = NormalEquations(), [], []
+            for seen, misfit in groups(partial(self._seen, weights=root * moved, root=root)):
+                equations.add(seen)
+                misfits.append(misfit)
+                noises.append(seen.noise)
+            new_noise = np.concatenate(noises)
+            # steps are judged with the noise that they were taken with, as above
+            misfit = np.concatenate(misfits) ** 2
+            after = 0.5 * float((misfit / (noise if len(noise) else new_noise)).sum() + moved @ moved)
+            if after >= before:
+                step /= 2
+                continue
+            gained, now, step = before - after, moved, 1.0
+            noise, before = new_noise, 0.5 * float((misfit / new_noise).sum() + moved @ moved)
+            precision, solved = equations.solved()
+            aim = solved[:, 0]
+            if gained < 1e-3 * abs(after):
+                break
+        bias, *weights = root[0] * now[0], *np.split((root * now)[1:, None], np.cumsum(self.widths)[:-1])
+        return self.center + bias, weights, Precision(self.scales, precision)
+
+    def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
+        """What bags say of the weights, linearised at these, and the misfit of each bag's share."""
+        parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
+        values = self.center + weights[0] + group.values(parts)
+        p = expit(values)
+        v = p * (1 - p)
+        average, bags = group.mean(v), group.bags
+        noise = np.maximum(average, self.least) / group.sizes + self.known_noise[bags] + self.bag_effects
+        misfit = self.shares[bags] - group.mean(p)
+        target = misfit + group.mean(v * (values - self.center))
+        columns = root * np.hstack([average[:, None], group.features(v)])
+        return Seen(columns, noise, target[:, None]), misfit
+
     def values(self, raw: Sequence[FloatArray], bias: float) -> FloatArray:
         """[rows] logits"""
         coefficients = [s * each for s, each in zip(self.scales, raw, strict=True)]
@@ -305,6 +399,19 @@ class _LogitFit:
         """Minus the log of likelihood times prior, the noise held fixed."""
         penalty = bias**2 / self._BIAS + sum(s * float((w**2).sum()) for s, w in zip(self.scales, raw, strict=True))
         return 0.5 * float(((self.shares - self.means(expit(values))) ** 2 / noise).sum() + penalty)
+
+
+def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: range) -> LogitProcess:
+    """The logits of a sample of bags, and from there a few steps with all bags."""
+    assert process.sample is not None
+    start = fit_logits(*process.sample)
+    groups = BagGroups(process.components, train)
+    found = [
+        _LogitFit(process, train, label).run_in_groups(groups, offset, coefficients)
+        for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True)
+    ]
+    offsets, coefficients, precisions = (list(each) for each in zip(*found, strict=True))
+    return LogitProcess(process.components, offsets, coefficients, precisions)
 
 
 def _solve(columns: FloatArray, diagonal: FloatArray, target: FloatArray) -> FloatArray:

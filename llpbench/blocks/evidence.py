@@ -97,6 +97,11 @@ class Evidence:
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
         return np.asarray(np.exp(t[self.scale_names]) * self.unit + self.noise + effects)
 
+    def variances(self, t: FloatArray, sizes: IntArray, noise: FloatArray) -> FloatArray:
+        """The same of other bags."""
+        effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
+        return np.asarray(np.exp(t[self.scale_names]) / sizes + noise + _JITTER + effects)
+
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient; infinite where C is not positive definite in floating point."""
         classes = self.targets.shape[1]

@@ -26,36 +26,56 @@ from llpbench.blocks.components import Components, Joint, column_table
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.effects import FeatureEffect, Scale
 
+Variance = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """What is known of the weights of components, by the inverse of their posterior covariance."""
+
+    scales: FloatArray
+    """[components] prior variance of each component's weights"""
+    inner: FloatArray
+    """[others + features, others + features] of the weights divided by the roots of the scales; in front `others` that
+    belong to no component"""
+
+    def variance(self) -> Variance:
+        """A function: [values, features] of phi times the root of the scales -> [values] posterior variance."""
+        factor = np.tril(cho_factor(self.inner, lower=True)[0])
+        return lambda design: (solve_triangular(factor, _others(design, len(factor)).T, lower=True) ** 2).sum(axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What bags told of the weights w of components: means of G w plus noise."""
+    """The same, by what bags told: means of G w plus noise."""
 
     scales: FloatArray
     """[components] prior variance of each component's weights"""
     columns: FloatArray
-    """[bags, others + features] G times the root of the scales; in front `others` that belong to no component"""
+    """[bags, others + features] G times the root of the scales"""
     noise: FloatArray
     """[bags] its variance"""
 
-    def variance(self) -> Callable[[FloatArray], FloatArray]:
-        """A function: [values, features] of phi times the root of the scales -> [values] posterior variance.
-
-        The algebra is done in bags or in features, whichever are fewer.
-        """
+    def variance(self) -> Variance:
+        """As above; the algebra is done in bags or in features, whichever are fewer."""
         white = self.columns / np.sqrt(self.noise)[:, None]
         bags, width = white.shape
         inner = white @ white.T if bags <= width else white.T @ white
         inner[np.diag_indices(len(inner))] += 1.0
+        if bags > width:
+            return Precision(self.scales, inner).variance()
         factor = np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
 
         def variance(design: FloatArray) -> FloatArray:
-            design = np.hstack([np.zeros((len(design), width - design.shape[1])), design])
-            half = solve_triangular(factor, white @ design.T if bags <= width else design.T, lower=True)
-            told = (half**2).sum(axis=0)
-            return np.asarray(np.maximum((design**2).sum(axis=1) - told, 0.0) if bags <= width else told)
+            half = solve_triangular(factor, white @ _others(design, width).T, lower=True)
+            return np.asarray(np.maximum((design**2).sum(axis=1) - (half**2).sum(axis=0), 0.0))
 
         return variance
+
+
+def _others(design: FloatArray, width: int) -> FloatArray:
+    """With zeros in front, where other weights are."""
+    return np.hstack([np.zeros((len(design), width - design.shape[1])), design])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +96,7 @@ class _Cells:
 
 
 def main_effects(
-    components: Components, coefficients: FloatArray, observed: Observed, scale: Scale, factor: float = 1.0
+    components: Components, coefficients: FloatArray, observed: Observed | Precision, scale: Scale, factor: float = 1.0
 ) -> list[FeatureEffect]:
     """Of every feature, in their order.
 
