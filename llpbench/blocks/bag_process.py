@@ -38,7 +38,9 @@ _BAG_EFFECT = (np.log(0.01), 3.0)
 _MANY_BAGS = 1000
 """beyond, a quarter of the pairs are kept, so that the algebra in features stays small"""
 _MANY_ROWS = 1_000_000
-"""beyond, whatever is not a weight is found from some of the bags, about as many rows as these, but at least"""
+"""beyond, whatever is not a weight is found from a sample of bags"""
+_SAMPLE_ROWS = 500_000
+"""about as many, but at least as many bags as the next, and at most `_MANY_BAGS`"""
 _FEWEST_BAGS = 300
 _LARGEST_BAG = 65_536
 """rows; with larger ones all bags are used for everything, as their features would not fit into memory"""
@@ -116,11 +118,12 @@ class FittedProcess:
 def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """The posterior mean of shares. `train` has known counts alone.
 
-    Beyond a million rows, what is not a weight is found from some bags drawn at random: at most 1,000 of them.
+    Beyond a million rows, what is not a weight is found from bags drawn at random: half a million rows, in 300 to 1,000
+    bags.
     """
     bags = len(train.sizes)
     most = settings.most_pairs if bags <= _MANY_BAGS else settings.most_pairs // 4
-    few = int(np.clip(_MANY_ROWS / train.sizes.mean(), _FEWEST_BAGS, _MANY_BAGS))
+    few = int(np.clip(_SAMPLE_ROWS / train.sizes.mean(), _FEWEST_BAGS, _MANY_BAGS))
     if len(train.bag_of_row) <= _MANY_ROWS or bags <= few or train.sizes.max() > _LARGEST_BAG:
         return _fit(train, replace(settings, most_pairs=most), rng)
     chosen = np.zeros(bags, dtype=bool)

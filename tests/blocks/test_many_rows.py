@@ -90,6 +90,7 @@ def test_threads_change_nothing() -> None:
 
 def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bag_process, "_MANY_ROWS", 1000)
+    monkeypatch.setattr(bag_process, "_SAMPLE_ROWS", 1000)
     monkeypatch.setattr(bag_process, "_FEWEST_BAGS", 100)
     process = fit_process(TRAIN, SETTINGS, np.random.default_rng(0))
     assert process.sample is not None
