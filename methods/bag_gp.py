@@ -17,7 +17,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.bag_process import ProcessPredictor, ProcessSettings, fit_logits, fit_process
+from llpbench.blocks.bag_logits import ProcessPredictor, fit_logits
+from llpbench.blocks.bag_process import ProcessSettings, fit_process
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform

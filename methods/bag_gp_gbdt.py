@@ -15,7 +15,8 @@ from typing import Annotated
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from llpbench.blocks.bag_process import LogitProcess, ProcessSettings, fit_logits, fit_process
+from llpbench.blocks.bag_logits import LogitProcess, fit_logits
+from llpbench.blocks.bag_process import ProcessSettings, fit_process
 from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings

@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 
 from llpbench.blocks import evidence as room
-from llpbench.blocks.bag_process import FittedProcess, LogitProcess, ProcessSettings, fit_logits, fit_process
+from llpbench.blocks.bag_logits import LogitProcess, fit_logits
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as, strongest

@@ -9,8 +9,9 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from llpbench.blocks import bag_process, many_rows
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_logits, fit_process
+from llpbench.blocks import bag_logits, bag_process, many_rows
+from llpbench.blocks.bag_logits import fit_logits
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
 from llpbench.core.bags import BaggedRows, FloatArray
 
 SETTINGS = ProcessSettings(waves=10, draws=0)
@@ -69,7 +70,7 @@ def test_logits_are_those_of_all_bags_at_once(classes: int) -> None:
 
 def test_steps_go_on_from_a_start_that_is_far_away() -> None:
     at_once = fit_logits(PLAIN, TRAIN)
-    fit = bag_process._LogitFit(PLAIN, TRAIN, 1)
+    fit = bag_logits._LogitFit(PLAIN, TRAIN, 1)
     nothing = [np.zeros_like(each) for each in at_once.coefficients[0]]
     groups = many_rows.BagGroups(PLAIN.components, TRAIN)
     offset, coefficients, _ = fit.run_in_groups(groups, fit.center, nothing, most_steps=8)
