@@ -141,8 +141,9 @@ class _LogitFit:
         """The same from a start nearby: a pass over the rows for each step, and nothing kept of a bag but its noise."""
         root = np.sqrt(np.append(self._BIAS, np.repeat(self.scales, self.widths)))
         now = aim = np.concatenate([[offset - self.center], *(each[:, 0] for each in coefficients)]) / root
-        noise, before, step = np.zeros(0), np.inf, 1.0
-        precision = np.zeros((0, 0))
+        noise: FloatArray = np.zeros(0)
+        precision: FloatArray = np.zeros((0, 0))
+        before, step = np.inf, 1.0
         for _ in range(most_steps):
             moved = now + step * (aim - now)
             equations, misfits, noises = NormalEquations(), [], []

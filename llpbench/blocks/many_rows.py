@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
@@ -140,7 +141,8 @@ class NormalEquations:
         if self._waiting:
             self._flush()
         assert self._inner is not None
+        assert self._right is not None
         precision = self._inner
         precision[np.diag_indices(len(precision))] += 1.0
         self._inner = None
-        return precision, np.asarray(np.linalg.solve(precision, self._right))
+        return precision, cho_solve(cho_factor(precision, lower=True), self._right)
