@@ -96,7 +96,7 @@ def compare(dataset: str, bagging: str, size: int, seeds: list[int], encoder: st
     members = [Trainee(seed, method, task) for seed, task in zip(seeds, tasks, strict=True)]
     population = Population(members, encoder_factory(cell, method.params.dropout), protocol, Machine())
     population.train()
-    found = [judge(population, number) for number in range(len(seeds))]
+    found = [judge(population, [number]) for number in range(len(seeds))]
     return np.array(
         [[a, *(each[name]["test"]["auc"] for name in CRITERIA)] for a, each in zip(alone, found, strict=True)]
     )

@@ -11,7 +11,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, grouped
 
 
-@register_bagging("column")
+@register_bagging("column", keyed=True)
 def column(table: Table, rows: IntArray, rng: Generator, *, by: tuple[str, ...]) -> IntArray:
     """A bag for each value of the key `by`, whose columns stay features: `column:by=native-country+education`."""
     del rng

@@ -1,9 +1,9 @@
 """Count loss: the likelihood of a bag's counts, by a network.
 
 The counts of a bag are sums of its rows' classes, independent given their features: minus the logarithm of their
-probability is the loss. Zhang et al. 2020, Learning from Aggregate Observations; Shukla et al. 2023, A Unified Approach
-to Count-Based Weakly-Supervised Learning. DLLP asks only that the mean prediction of a bag be its proportion; here a bag
-whose predictions are sure must meet its count more closely than one of coin tosses.
+probability is the loss. Zhang et al. 2020, Learning from Aggregate Observations; Shukla et al. 2023, A Unified
+Approach to Count-Based Weakly-Supervised Learning. DLLP asks only that the mean prediction of a bag be its proportion;
+here a bag whose predictions are sure must meet its count more closely than one of coin tosses.
 """
 
 from __future__ import annotations

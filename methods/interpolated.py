@@ -1,7 +1,8 @@
 """Interpolated loss: between matching a bag's mean prediction and every row's.
 
-rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). With rho = 1 it is DLLP, with rho = 0 bag soft labels:
-Javanmard et al. 2024 (PriorBoost) show that the loss of rows is that of bags plus a penalty on how rows of a bag differ.
+rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). With rho = 1 it is DLLP, with rho = 0 bag soft labels.
+Javanmard et al. 2024 (PriorBoost) show that the loss of rows is that of bags plus a penalty on how rows of a bag
+differ.
 """
 
 from __future__ import annotations

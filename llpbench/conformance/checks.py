@@ -249,7 +249,7 @@ def saved(subject: Subject) -> str:
     torch.save(learned.kept["l1"], file)
     file.seek(0)
     weights = torch.load(file, weights_only=True)
-    proba, _ = subject.population({0: task}).predict(0, weights[None], task.test)
+    proba = subject.population({0: task}).predict(0, weights[None], task.test.rows)
     difference = float(np.abs(proba[0] - learned.proba).max())
     demand(
         difference == 0,

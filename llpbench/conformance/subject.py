@@ -103,7 +103,8 @@ class Subject:
             return Learned(dict.fromkeys(CRITERIA, proba := valid(predictor(task.test.rows), task)), proba, predictor)
         population = self.population({seed: task}, epochs, patience=patience)
         kept = weights(train(population)[0])
-        proba, z = population.predict(0, kept["l1"][None], task.test)
+        proba = population.predict(0, kept["l1"][None], task.test.rows)
+        z = population.represent(0, kept["l1"][None], task.test.rows)
         if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
             raise FaultError(f"`represent` must give finite [rows, dim], however: shape {z.shape[1:]}")
         return Learned(kept, valid(proba[0], task, sums=True), population)

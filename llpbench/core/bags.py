@@ -200,6 +200,8 @@ class Task:
     """hash of the table"""
     rest: Rest | None = None
     """of the training rows; None where the sizes of bags have no limit"""
+    test_bags: IntArray | None = None
+    """[test rows] the training bag that each belongs to, -1 for none; None where bags say nothing of other rows"""
 
 
 def counts_of(proportions: FloatArray, sizes: IntArray) -> FloatArray:

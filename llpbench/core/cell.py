@@ -46,18 +46,22 @@ class Cell:
     """None for direct methods, which have no epochs"""
     max_bags: int | None = None
     """training bags, a random part of them; None: all that there are"""
+    ensemble: int = 1
+    """members that are trained for each seed, from other random numbers, and whose predictions are averaged"""
     precision: str = "float32"
     """of the networks: `float32`, or `bfloat16` for autocast; direct methods have but float32"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The canonical specification, of JSON types only; without precision where that is float32, and without
-        `max_bags` where all bags are trained on."""
+        """The canonical specification, of JSON types only; without precision where that is float32, without
+        `max_bags` where all bags are trained on, and without `ensemble` where there is one member."""
         spec = asdict(self)
         if self.precision == "float32":  # results of other precisions came later, and no id was to change
             del spec["precision"]
         if self.max_bags is None:
             del spec["max_bags"]
+        if self.ensemble == 1:
+            del spec["ensemble"]
         return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
 
     @staticmethod
@@ -79,6 +83,7 @@ class Cell:
     def __str__(self) -> str:
         encoder = f" {self.encoder}" if self.encoder else ""
         encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
+        encoder += f" x {self.ensemble}" if self.ensemble > 1 else ""
         encoder += f" {self.precision}" if self.precision != "float32" else ""
         size = f" {self.bag_size}" if self.bag_size else ""
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"

@@ -89,6 +89,9 @@ METRICS: dict[str, Metric] = {
         Metric("log-loss", False, False, "log loss", (0.0, MANY)),
         Metric("brier", False, False, "Brier score", (0.0, MANY)),
         Metric("ece", False, False, "expected calibration error"),
+        Metric("auc-known-bags", True, True, "AUC, bags of rows known"),
+        Metric("log-loss-known-bags", False, False, "log loss, bags of rows known", (0.0, MANY)),
+        Metric("brier-known-bags", False, False, "Brier score, bags of rows known", (0.0, MANY)),
         Metric("mpiou", True, True, "mPIoU of test bags"),
         Metric("l1", False, False, "L1 distance of test bags", (0.0, MANY)),
     )

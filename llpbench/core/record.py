@@ -56,6 +56,7 @@ class CellFacts(TypedDict):
     pretraining_params: dict[str, Any]
     protocol: ProtocolFacts | None
     max_bags: NotRequired[Positive]
+    ensemble: NotRequired[Positive]
     precision: NotRequired[Name]
 
 
@@ -181,7 +182,7 @@ class Record(TypedDict):
     seed: Count
     spec: Annotated[dict[str, Any], Shaped(CellFacts)]
     """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol and,
-    where they are not all bags and float32, max_bags and precision"""
+    where they are not all bags, one member and float32, max_bags, ensemble and precision"""
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
     """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference; `changed`:
     the hyperparameters that differ from their defaults (`training.specification.changed`)"""

@@ -171,7 +171,13 @@ METHODS = Registry(
 )
 ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)
 DATASETS = Registry("dataset", "llpbench.datasets", lazy=False)
-BAGGINGS = Registry("bagging", "llpbench.datasets", lazy=False)
+BAGGINGS = Registry(
+    "bagging",
+    "llpbench.datasets",
+    lazy=False,
+    # keyed: the bag of a row depends on that row alone, so that a row to come has a bag, too
+    defaults={"keyed": False},
+)
 
 REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, BAGGINGS, ENCODERS)}
 

@@ -64,6 +64,8 @@ class Assignment:
     test: IntArray
     rest: Rest | None = field(default=None, kw_only=True)
     """of the training rows; None where the sizes of bags have no limit"""
+    test_bags: IntArray | None = field(default=None, kw_only=True)
+    """[test rows] the training bag that each belongs to, -1 for none; None where bags say nothing of other rows"""
 
     @cached_property
     def manifest(self) -> str:

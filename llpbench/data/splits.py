@@ -85,7 +85,26 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
         bags["train"] = _some(bags["train"], max_bags, rng, f"{table.name!r} {bagging} {bag_size or ''}".strip())
-    return Assignment(split, bags["train"], bags["validation"], bags["test"], rest=rest)
+    test_bags = _bags_of(table, name, options, bags["train"], split.test)
+    return Assignment(split, bags["train"], bags["validation"], bags["test"], rest=rest, test_bags=test_bags)
+
+
+def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray, rows: IntArray) -> IntArray | None:
+    """Which of some training bags `rows` belong to, -1 for none; None where a row alone has no bag, or all are of new
+    bags."""
+    if not BAGGINGS.entry(name).facts["keyed"] or {**OWN_SIZES, **options}["split"] == "bags":
+        return None
+    own = {option: value for option, value in options.items() if option not in OWN_SIZES}
+    whole = BAGGINGS.get(name)(table, np.arange(len(table)), generator(0, "keys"), **own)
+    key_of = np.full(len(table) + 1, -1, dtype=np.int64)  # the last entry is that of padding
+    key_of[whole] = np.arange(len(whole))[:, None]
+    key_of[-1] = -1
+    keys = key_of[bags]
+    inside, first = bags >= 0, keys[:, 0]
+    of_one_key = ((keys == first[:, None]) | ~inside).all(axis=1)  # not so, where small bags were pooled
+    bag_of = np.full(len(whole), -1, dtype=np.int64)
+    bag_of[first[of_one_key]] = np.flatnonzero(of_one_key)
+    return np.asarray(bag_of[key_of[rows]])
 
 
 def _own_sizes(

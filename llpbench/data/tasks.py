@@ -52,6 +52,7 @@ def build_task(
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
         rest=assignment.rest,
+        test_bags=assignment.test_bags,
     )
 
 

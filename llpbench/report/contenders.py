@@ -48,7 +48,7 @@ def contenders(cells: Iterable[CellRuns], chosen: Collection[str]) -> list[tuple
     own = [cell for cell in cells if cell.id not in chosen or not cell.method["changed"]]
     configurations = _told_apart(
         [(cell.name, cell.column) for cell in own],
-        [_items({**cell.method["changed"], **_precision(cell.spec)}) for cell in own],
+        [_items({**cell.method["changed"], **_engine(cell.spec)}) for cell in own],
         [_configuration(cell.spec) for cell in own],
     )
     declared = {cell.spec["method"]: cell.method for cell in own}
@@ -77,7 +77,7 @@ def tuned(
     how = _differing(names, [_how(tuning["spec"]) for tuning, _ in found])
     starts = [tuning["spec"]["cell"] for tuning, _ in found]
     changed = [
-        _items({**tuning["method"]["changed"], **_precision(start)})
+        _items({**tuning["method"]["changed"], **_engine(start)})
         for (tuning, _), start in zip(found, starts, strict=True)
     ]
     configurations = _told_apart(
@@ -140,9 +140,9 @@ def _configuration(spec: Mapping[str, Any]) -> set[str]:
     return _items({key: value for key, value in spec.items() if key not in _NAMED})
 
 
-def _precision(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Results of another precision than float32, the only one that a specification names, have rows of their own."""
-    return {"precision": spec["precision"]} if "precision" in spec else {}
+def _engine(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Ensembles, and results of another precision than float32, have rows of their own; only they are specified."""
+    return {name: spec[name] for name in ("ensemble", "precision") if name in spec}
 
 
 def _items(configuration: Mapping[str, Any]) -> set[str]:

@@ -100,6 +100,43 @@ def gap_closed(board: Board, name: str) -> ReportTable:
     )
 
 
+def known_bags(board: Board, name: str) -> ReportTable | None:
+    """What knowing the bag of a test row adds; None where no run says it."""
+    found = Standings(board)
+    metric, loss = "auc-known-bags", "log-loss-known-bags"
+    told = {c for row in board.rows for c in found.columns if row.scores[c].summary(metric) is not None}
+    columns = [column for column in found.columns if column in told]
+    if not columns:
+        return None
+    rows = [
+        (
+            *row_fields(board, row),
+            _above(found.mean(row, metric), found.mean(row)),
+            score(found.mean(row, loss), digits=3),
+            *(_above(found.spread(row, column, metric), found.spread(row, column)) for column in columns),
+        )
+        for row in board.rows
+    ]
+    return ReportTable(
+        name=f"known-bags-{name}",
+        title=f"Rows of known bags, {words.lowered(words.title(board))}",
+        caption=caption_of(
+            board, words.datasets_text(len(found.datasets)), words.KNOWN_BAGS.format(runs=len(found.runs))
+        ),
+        headings=(
+            *row_headings(board),
+            Heading("mean AUC", SCORE),
+            Heading("log loss", SCORE),
+            *(Heading(board.columns[column].title, SCORE) for column in columns),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _above(known: Summary | None, plain: Summary | None) -> Field:
+    return score(known, *([f"alone {plain.mean:.2f}"] if known and plain else []))
+
+
 def calibration(board: Board, name: str) -> ReportTable:
     """Whether the probabilities of each row mean what they say."""
     found = Standings(board)

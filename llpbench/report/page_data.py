@@ -69,8 +69,7 @@ def command(record: Record) -> str | None:
         flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
     if protocol is not None:
         flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
-    if "precision" in spec:
-        flags |= {"precision": spec["precision"]}
+    flags |= {name: spec[name] for name in ("ensemble", "precision") if name in spec}
     settings = [
         (
             name if name.startswith("pretraining.") else f"{spec['method']}.{name}",

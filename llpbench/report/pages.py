@@ -108,6 +108,9 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             [table for board, name in (*fine, *coarse) for table in further_tables.statistics_tables(board, name)],
         ),
     }
+    known = [table for board, name in (*fine, *coarse) if (table := further_tables.known_bags(board, name))]
+    if known:
+        others["known-bags"] = ("Rows of known bags", known)
     if leaderboards.tunings:
         tables = [
             make(board, leaderboards.tunings, name)

@@ -113,6 +113,14 @@ GAP_CLOSED = (
     "over the sum of the gaps, of the columns where it is known, with its 95 % jackknife interval over datasets."
 )
 
+KNOWN_BAGS = (
+    "AUC of test rows whose training bag is known: a bag's logits are moved together until the mean prediction of its "
+    "training rows is its proportions, and its test rows' with them. Mean ± standard deviation over seeds; below, the "
+    "AUC by features alone, as on the board. bag-share says its bag's share of every row: it is what there is to beat. "
+    "Mean: over datasets, of the mean over columns, of the {runs} runs that count, where a row has them all; log loss "
+    "likewise."
+)
+
 CALIBRATION = (
     "Whether probabilities mean what they say, on test rows: smaller is better. Log loss: mean of -log of the label's "
     "probability (natural logarithm; of a 0 as of 1e-15). Brier score: mean over rows of the squared distance of the "

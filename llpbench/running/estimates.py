@@ -289,7 +289,7 @@ def _shape(spec: Mapping[str, Any]) -> tuple[Any, ...]:
     """What cells that want as much memory have in common."""
     return (
         spec["protocol"] is None,
-        *(spec.get(name) for name in ("encoder", "method", "dataset", "bag_size", "max_bags")),
+        *(spec.get(name) for name in ("encoder", "method", "dataset", "bag_size", "max_bags", "ensemble")),
     )
 
 

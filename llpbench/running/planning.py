@@ -276,8 +276,11 @@ def expand(settings: Settings) -> list[Cell]:
     for plugin in settings.plugin:
         load_plugin(plugin)
     cells = _all_cells(settings) if settings.study is None else study_cells(settings)
-    precise = (cell if cell.protocol is None else replace(cell, precision=settings.precision) for cell in cells)
-    return list({cell.id: cell for cell in precise if in_shard(cell, settings.shard)}.values())
+    neural = (
+        cell if cell.protocol is None else replace(cell, precision=settings.precision, ensemble=settings.ensemble)
+        for cell in cells
+    )
+    return list({cell.id: cell for cell in neural if in_shard(cell, settings.shard)}.values())
 
 
 def _all_cells(settings: Settings) -> Iterator[Cell]:

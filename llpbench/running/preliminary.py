@@ -193,6 +193,7 @@ def _name(spec: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     """What names a row: the method, what its encoder starts from, and what differs from the defaults."""
     changed = [f"{name}={value}" for name, value in facts.get("changed", {}).items()]
     details = [spec["encoder"], spec["pretraining"] if spec["pretraining"] != "none" else None, *changed]
+    details.append(f"x {spec['ensemble']}" if "ensemble" in spec else None)
     details.append(spec.get("precision"))
     role = f" ({facts['role']})" if facts.get("role") else ""
     return " ".join([spec["method"], *(detail for detail in details if detail)]) + role

@@ -97,6 +97,8 @@ class Settings:
     threads: int = 1
     compile: bool | None = None
     precision: str = "float32"
+    ensemble: int = 1
+    """members of neural methods that are trained for each seed and averaged"""
     executor: Literal["auto", "inline", "ray", "debug"] = "auto"
     ray_address: str | None = None
     """of a Ray cluster that does the work; None: this machine does"""
@@ -209,6 +211,7 @@ OPTIONS: dict[str, Option] = {
             "float32, or bfloat16 where it is quick.",
             metavar="TYPE",
         ),
+        Option("ensemble", reading.count, "Networks trained for each seed and averaged.", metavar="N"),
         Option(
             "executor",
             reading.one_of("auto", "inline", "ray", "debug"),
@@ -259,6 +262,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     if settings.max_bags and settings.study:
         raise LLPBenchError("--max-bags and --study do not go together: a study fixes its bags. Leave one out.")
+    if settings.tune and settings.ensemble > 1:
+        raise LLPBenchError("--tune and --ensemble do not go together: trials are single networks. Leave one out.")
     if settings.tune and settings.tune_seed in settings.seeds:
         raise LLPBenchError(
             f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results are to be reported on seeds "

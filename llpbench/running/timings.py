@@ -153,7 +153,7 @@ def work_of(spec: Mapping[str, Any], values: float) -> Work:
         encoder=spec["encoder"],
         dataset=spec["dataset"],
         bag_size=spec["bag_size"],
-        values=values,
+        values=values * spec.get("ensemble", 1),
         epochs=1 if protocol is None else protocol["epochs"],
         patience=1 if protocol is None else protocol["patience"],
         max_bags=spec.get("max_bags"),

@@ -40,6 +40,7 @@ from llpbench.training.device import (
     reset_peak_memory,
 )
 from llpbench.training.judging import judge
+from llpbench.training.known_bags import known_bag_metrics
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -108,6 +109,7 @@ def _compute(
     else:
         results = []
         most = environment.members if method.stackable else 1
+        most = most and max(most // cell.ensemble, 1)
         if environment.compile is None and machine.device.type == "cpu":
             machine = replace(machine, compiled=repays(cell, tasks))
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
@@ -203,21 +205,35 @@ def _train_together(
     started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
     clock = time.perf_counter()
-    members = [Trainee(seed, method, task, started[seed].weights if started else None) for seed, task in tasks.items()]
+    members = [
+        Trainee(seed, method, task, started[seed].weights if started else None, copy)
+        for seed, task in tasks.items()
+        for copy in range(cell.ensemble)
+    ]
     population = Population(members, encoder_factory(cell, method.params.dropout), cell.protocol, machine)
     outcomes = population.train(on_epoch)
     results = []
-    for number, (seed, outcome) in enumerate(zip(tasks, outcomes, strict=True)):
-        result = SeedResult(seed, epochs=outcome.epochs, parameters=population.stack.theta.shape[1], members=len(tasks))
+    for place, seed in enumerate(tasks):
+        numbers = range(place * cell.ensemble, (place + 1) * cell.ensemble)
+        own = [outcomes[number] for number in numbers]
+        result = SeedResult(
+            seed,
+            epochs=max(outcome.epochs for outcome in own),
+            parameters=population.stack.theta.shape[1],
+            members=len(members),
+        )
         if started:
             result.times["pretraining"] = started[seed].seconds
-        if outcome.failure:
-            result.status, result.reason = "failed", outcome.failure
+        failures = [outcome.failure for outcome in own if outcome.failure]
+        if failures:
+            result.status, result.reason = "failed", failures[0]
         else:
             start = time.perf_counter()
-            result.results = judge(population, number)
+            result.results = judge(population, numbers)
             result.curves = {
-                name: rounded(outcome.selected[name].curve) for name in BOARD_CRITERIA if name in outcome.selected
+                name: rounded(_mean_curve([outcome.selected[name].curve for outcome in own]))
+                for name in BOARD_CRITERIA
+                if name in own[0].selected
             }
             result.times["test"] = time.perf_counter() - start
         results.append(result)
@@ -226,6 +242,11 @@ def _train_together(
         result.times |= {name: seconds / len(tasks) for name, seconds in shared.items()}
         result.memory_mb = peak_memory_mb(machine.device)
     return results
+
+
+def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
+    """Of the epochs that all members have trained."""
+    return np.asarray(np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0))
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
@@ -246,6 +267,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     validation = holdout_criteria(proba[0], task.validation)
     found = verdict(proba[1], task.test)
+    if task.test_bags is not None:
+        found["test"] |= known_bag_metrics(task, predictor(task.bags.rows), proba[1])
     end = time.perf_counter()
     return SeedResult(
         seed,

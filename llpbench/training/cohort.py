@@ -73,7 +73,7 @@ class Cohort:
             self.stack.theta.clone(),
             self.stack.buffers,
             self.data.targets(),
-            [generator(member.seed, purpose) for member in members],
+            [generator(member.seed, purpose, *member.stream) for member in members],
         )
         """what training has changed so far"""
         self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict"), 0.0)

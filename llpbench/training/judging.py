@@ -2,42 +2,86 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
 from llpbench.core.bags import BoolArray
 from llpbench.core.metrics import verdict
-from llpbench.core.record import CriterionResult
+from llpbench.core.record import CriterionResult, Verdict
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
+from llpbench.training.known_bags import known_bag_metrics
 from llpbench.training.population import Population
+from llpbench.training.selection import Selected
 
 PAIR = 2
 """bags between which pairs are formed"""
 
 
-def judge(population: Population, number: int) -> dict[str, CriterionResult]:
-    """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once."""
-    task, selected = population.members[number].task, population.outcomes[number].selected
-    weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
-    proba, representation = population.predict(number, torch.stack(list(weights.values())), task.test)
-    if not np.allclose(proba.sum(axis=-1), 1.0, atol=1e-3):
-        raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
-    pairs = _judge_pairs(population, number, torch.stack(list(weights.values())))
-    judged, diagnostics = {}, {}
-    for position, moment in enumerate(weights):
-        judged[moment] = verdict(proba[position], task.test)
-        awareness = {} if task.test.labels is None else class_awareness(representation[position], task.test.labels)
-        diagnostics[moment] = awareness | pairs[position] | population.schedules(number, epoch=moment[1])
-    return {
-        name: CriterionResult(
-            epoch=choice.epoch,
-            validation=choice.value,
-            diagnostics=dict(diagnostics[choice.training, choice.epoch]),
-            **judged[choice.training, choice.epoch],
+def judge(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
+    """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once.
+
+    Of several members, an ensemble, the mean of their predictions is judged, each at its own epoch; epoch is then the
+    median of theirs, validation and diagnostics their mean.
+    """
+    members = [_Looked(population, number) for number in numbers]
+    task = population.members[numbers[0]].task
+    judged: dict[tuple[int, ...], Verdict] = {}
+    results = {}
+    for name in members[0].selected:
+        choices = [member.selected[name] for member in members]
+        places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
+        if places not in judged:
+            proba, of_train = (
+                np.mean([part[place] for part, place in zip(parts, places, strict=True)], axis=0)
+                for parts in ([member.proba for member in members], [member.of_train for member in members])
+            )
+            judged[places] = verdict(proba, task.test)
+            judged[places]["test"] |= known_bag_metrics(task, of_train, proba)
+        told = [member.diagnostics[place] for member, place in zip(members, places, strict=True)]
+        results[name] = CriterionResult(
+            epoch=int(np.median([choice.epoch for choice in choices])),
+            validation=float(np.mean([choice.value for choice in choices])),
+            diagnostics={key: float(np.mean([each[key] for each in told])) for key in told[0]},
+            **judged[places],
         )
-        for name, choice in selected.items()
-    }
+    return results
+
+
+class _Looked:
+    """What a member says at each of the epochs that its criteria selected."""
+
+    def __init__(self, population: Population, number: int) -> None:
+        """Raises `ValueError` for predictions that are no probabilities."""
+        task = population.members[number].task
+        self.selected = population.outcomes[number].selected
+        weights = {(choice.training, choice.epoch): choice.weights for choice in self.selected.values()}
+        self._places = {moment: place for place, moment in enumerate(weights)}
+        stacked = torch.stack(list(weights.values()))
+        clock = time.perf_counter()
+        self.proba = population.predict(number, stacked, task.test.rows)
+        population.seconds["predict"] += (time.perf_counter() - clock) / len(stacked)
+        if not np.allclose(self.proba.sum(axis=-1), 1.0, atol=1e-3):
+            raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
+        self.of_train = self.proba
+        """where test rows are of training bags"""
+        if task.test_bags is not None:
+            self.of_train = population.predict(number, stacked, task.bags.rows)
+        representation = population.represent(number, stacked, task.test.rows)
+        labels = task.test.labels
+        self.diagnostics = [
+            ({} if labels is None else class_awareness(z, labels)) | pairs | population.schedules(number, epoch=epoch)
+            for z, pairs, (_, epoch) in zip(
+                representation, _judge_pairs(population, number, stacked), weights, strict=True
+            )
+        ]
+
+    def place(self, choice: Selected) -> int:
+        """Of the epoch of a choice."""
+        return self._places[choice.training, choice.epoch]
 
 
 def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:

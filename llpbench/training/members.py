@@ -32,6 +32,13 @@ class Trainee:
     task: Task
     start: Mapping[str, Tensor] | None = None
     """parameters, by name, that training starts from (pretraining's); None: random ones"""
+    copy: int = 0
+    """place in the ensemble of its seed: each has random numbers of its own"""
+
+    @property
+    def stream(self) -> tuple[str, ...]:
+        """What tells its random numbers from those of others of its seed."""
+        return (f"copy {self.copy}",) if self.copy else ()
 
 
 @dataclass
@@ -91,7 +98,7 @@ def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
 def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Network:
     """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(torch_seed(member.seed, purpose, "initial weights"))
+        torch.manual_seed(torch_seed(member.seed, purpose, "initial weights", *member.stream))
         network = member.method.build(build_encoder(member.task), member.task.schema)
     if member.start is not None:
         with torch.no_grad():

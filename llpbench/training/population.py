@@ -11,21 +11,20 @@ rows `prediction.py`.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from llpbench.core.bags import FloatArray, Holdout
+from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES, Regime
 from llpbench.core.method import Pairs, Reports, Stage
 from llpbench.core.seeding import generator
 from llpbench.training.cohort import Cohort
 from llpbench.training.members import Outcome, Rungs
-from llpbench.training.objective import Weights, explained, log_proba, pseudo_pairs, representation
+from llpbench.training.objective import OfMember, Weights, explained, log_proba, pseudo_pairs, representation
 from llpbench.training.selection import Selected
 from llpbench.training.stage import StageRun
 from llpbench.training.state import State
@@ -61,18 +60,17 @@ class Population(Cohort):
         if any(not (outcome.failure or outcome.stopped) for outcome in self.outcomes):
             StageRun(self, stage, state).run(on_epoch, rungs)
 
-    def predict(self, number: int, weights: Tensor, holdout: Holdout) -> tuple[FloatArray, FloatArray]:
-        """What a member with parameters `weights` [n, parameters] makes of rows.
+    def predict(self, number: int, weights: Tensor, rows: Rows) -> FloatArray:
+        """What a member with parameters `weights` [n, parameters] makes of rows: probabilities [n, rows, classes]."""
+        return np.asarray(self._of_rows(log_proba, number, weights, rows).double().exp().cpu())
 
-        Probabilities [n, rows, classes] and representations [n, rows, dim].
-        """
-        clock = time.perf_counter()
-        rows = stacked_rows([holdout.rows], self.machine.device)
+    def represent(self, number: int, weights: Tensor, rows: Rows) -> FloatArray:
+        """Its representations [n, rows, dim] of them."""
+        return np.asarray(self._of_rows(representation, number, weights, rows).cpu())
+
+    def _of_rows(self, function: OfMember, number: int, weights: Tensor, rows: Rows) -> Tensor:
         own, slots = self._own(number, weights)
-        where = torch.zeros_like(slots)
-        proba = np.asarray(self.prediction(log_proba, own, slots, rows, where).double().exp().cpu())
-        self.seconds["predict"] += (time.perf_counter() - clock) / len(weights)
-        return proba, np.asarray(self.prediction(representation, own, slots, rows, where).cpu())
+        return self.prediction(function, own, slots, stacked_rows([rows], self.machine.device), torch.zeros_like(slots))
 
     @property
     def forms_pairs(self) -> bool:
@@ -108,7 +106,7 @@ class Population(Cohort):
         for regime, handover in regimes.items():
             for outcome, selected in zip(self.outcomes, before, strict=True):  # nothing of the other regime is left
                 outcome.selected = selected
-            streams = [generator(member.seed, self.purpose, "later stages") for member in self.members]
+            streams = [generator(member.seed, self.purpose, "later stages", *member.stream) for member in self.members]
             self.state = start.fork()
             judged = True
             for stage in stages:

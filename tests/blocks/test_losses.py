@@ -12,8 +12,8 @@ from small import make_bags, no_features
 from llpbench.blocks.losses import (
     bag_contrast,
     bag_log_proba,
-    count_loss,
     cosine_embedding,
+    count_loss,
     difference_contrast,
     info_nce,
     instance_contrast,

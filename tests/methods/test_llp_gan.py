@@ -374,8 +374,9 @@ def test_the_other_objective_learns_pure_bags() -> None:
     (outcome,) = pop.train()
     assert not outcome.failure
     assert task.test.labels is not None
-    proba, features = pop.predict(0, outcome.selected["l1"].weights[None], task.test)
-    assert np.isfinite(features).all()
+    weights = outcome.selected["l1"].weights[None]
+    proba = pop.predict(0, weights, task.test.rows)
+    assert np.isfinite(pop.represent(0, weights, task.test.rows)).all()
     for label in range(classes):
         positive = proba[0, task.test.labels == label, label]
         negative = proba[0, task.test.labels != label, label]

@@ -176,7 +176,7 @@ def test_every_option_learns_pure_bags(options: dict[str, Any], classes: int) ->
     method = TabLLPDEC(DECParams(hidden=16, learning_rate=0.003, **options))
     population = together(method, {0: task}, epochs=10)
     (outcome,) = population.train()
-    proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
+    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 
 

@@ -173,7 +173,7 @@ def test_it_learns_pure_bags_in_the_space_of_predictions_too(classes: int) -> No
     task = build_task(*pure_bags(classes))
     method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.003, space="proba"))
     population, (outcome,) = trained(method, {0: task}, epochs=15)
-    proba, _ = population.predict(0, outcome.selected["l1"].weights[None], task.test)
+    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 
 

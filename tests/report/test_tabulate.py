@@ -220,6 +220,9 @@ class TestConfigurations:
         second["spec"]["precision"] = "bfloat16"
         second["cell"], second["run"] = "other", "other-0"
         assert labels(fine(tabulate([first, second]))) == ["dllp (mlp)", 'dllp (mlp, precision="bfloat16")']
+        del second["spec"]["precision"]
+        second["spec"]["ensemble"] = 5
+        assert labels(fine(tabulate([first, second]))) == ["dllp (mlp)", "dllp (mlp, ensemble=5)"]
 
 
 class TestBags:

@@ -95,6 +95,11 @@ def test_precision_is_part_of_neural_cells_where_it_is_not_float32() -> None:
     assert neural.id != same.id == expand(resolve({"methods": "dllp"}))[0].id
 
 
+def test_an_ensemble_is_of_neural_methods() -> None:
+    neural, direct = expand(resolve({"methods": "dllp,bag-mean-linear", "ensemble": "5"}))
+    assert (neural.ensemble, direct.ensemble) == (5, 1)
+
+
 def test_hyperparameters_reach_their_method_alone() -> None:
     changed, same = expand(resolve({"methods": "dllp,bag-soft-label", "set": ("dllp.hidden=128",)}))
     plain = expand(resolve({"methods": "dllp,bag-soft-label"}))

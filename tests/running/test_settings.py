@@ -85,6 +85,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         threads = 2
         compile = true
         precision = "float32"
+        ensemble = 1
         executor = "ray"
         ray-address = "auto"
         cell-timeout = "2h"
@@ -118,6 +119,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "threads": "2",
         "compile": True,
         "precision": "float32",
+        "ensemble": "1",
         "executor": "ray",
         "ray-address": "auto",
         "cell-timeout": "7200",
@@ -238,6 +240,8 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, however: -1"),
         ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, however: cmaes"),
         ({"tune": "9", "study": "fine-grained"}, "--tune and --study do not go together"),
+        ({"tune": "9", "ensemble": "5"}, "--tune and --ensemble do not go together"),
+        ({"ensemble": "0"}, "--ensemble must be a positive whole number, however: 0"),
         ({"tune": "9", "seeds": "999-1001"}, "--tune-seed 1000 is one of --seeds"),
     ],
 )

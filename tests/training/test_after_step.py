@@ -93,12 +93,12 @@ def test_the_teacher_is_what_is_judged_and_kept() -> None:
     pop = population(MeanTeacher(PARAMS), [0], epochs=2)
     chosen = pop.train()[0].selected["auc"].weights
     test = pop.members[0].task.test
-    proba, _ = pop.predict(0, chosen[None], test)
+    proba = pop.predict(0, chosen[None], test.rows)
     of_student = chosen.clone()
     of_student[pop.stack.columns(["encoder.", "head."])] = 0.0
-    assert (pop.predict(0, of_student[None], test)[0] == proba).all()
+    assert (pop.predict(0, of_student[None], test.rows) == proba).all()
     of_student[pop.stack.columns(["teacher."])] = 0.0
-    assert (pop.predict(0, of_student[None], test)[0] != proba).any()
+    assert (pop.predict(0, of_student[None], test.rows) != proba).any()
 
 
 @pytest.mark.parametrize("stackable", [True, False])

@@ -40,6 +40,14 @@ def test_precision_belongs_to_a_specification_only_where_it_is_not_float32() -> 
         assert Cell.of(each.spec).precision == each.precision
 
 
+def test_an_ensemble_belongs_to_a_specification_where_it_has_several_members() -> None:
+    cell = make_cell("dllp", "adult", bag_size=256, encoder="mlp")
+    five = replace(cell, ensemble=5)
+    assert five.spec == {**cell.spec, "ensemble": 5}
+    assert str(five) == "dllp mlp x 5 on adult ordered 256"
+    assert Cell.of(five.spec) == five
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -47,7 +47,7 @@ def test_the_prior_is_each_members_own_in_training_and_in_prediction(unit: Unit)
     run = StageRun(population, method.stages[0], population.state)
     assert run.run_epoch(0).tolist() == pytest.approx([schema.prior[0] for schema in schemas])
     for number, (schema, task) in enumerate(zip(schemas, tasks.values(), strict=True)):
-        proba, _ = population.predict(number, population.stack.theta[number][None], task.test)
+        proba = population.predict(number, population.stack.theta[number][None], task.test.rows)
         assert np.allclose(proba, schema.prior)
     (alone, other) = population.train()
     for outcome, task in ((alone, tasks[0]), (other, tasks[1])):
