@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.special import softmax
 
-from llpbench.blocks.bag_process import ProcessSettings, fit_logits, fit_process
-from llpbench.blocks.design import as_proba
+from llpbench.blocks.bag_logits import ProcessPredictor, fit_logits
+from llpbench.blocks.bag_process import ProcessSettings, fit_process
 from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -59,12 +58,9 @@ class BagGP(DirectMethod):
     Params = BagGPParams
     params: BagGPParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor:
         """Shares first, whose evidence finds the scales; then, at these scales, logits."""
         del schema
         train = train.where_known()
         shares = fit_process(train, self.params.process, rng)
-        if self.params.link == "identity":
-            return lambda rows: as_proba(shares.shares(shares.components.bin(rows)))
-        logits = fit_logits(shares, train)
-        return lambda rows: softmax(logits(rows), axis=1)
+        return ProcessPredictor(shares if self.params.link == "identity" else fit_logits(shares, train))

@@ -15,17 +15,39 @@ from typing import Annotated
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from llpbench.blocks.bag_process import ProcessSettings, fit_logits, fit_process
-from llpbench.blocks.count_trees import boost_counts, boost_posteriors
+from llpbench.blocks.bag_logits import LogitProcess, fit_logits
+from llpbench.blocks.bag_process import ProcessSettings, fit_process
+from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.effects import FeatureEffect
+from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 _CONFOUNDED = 0.2
 """share of the variance of bags' proportions that neither features nor chance explain: beyond, bags are confounded"""
+
+
+@dataclass(frozen=True, eq=False)
+class UnionPredictor:
+    """The softmax of a weighted mean of three logits."""
+
+    process: LogitProcess
+    refitted: TreeLogits
+    counted: TreeLogits
+    weights: tuple[float, float, float]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        members = (self.process(rows), self.refitted(rows), self.counted(rows))
+        logits = sum(weight * log_softmax(each, axis=1) for weight, each in zip(self.weights, members, strict=True))
+        return np.asarray(softmax(logits, axis=1))
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Those of the process, which alone has a posterior."""
+        return self.process.effects(label)
 
 
 @dataclass(frozen=True)
@@ -45,7 +67,7 @@ class BagGPGBDT(DirectMethod):
     Params = BagGPGBDTParams
     params: BagGPGBDTParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
         """The process first, then trees from its posterior, then trees of their own."""
         del schema
         train = train.where_known()
@@ -56,10 +78,4 @@ class BagGPGBDT(DirectMethod):
         counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
 
         weights = (1 / 6, 1 / 6, 2 / 3) if shares.unexplained > _CONFOUNDED else (1 / 3, 1 / 3, 1 / 3)
-
-        def predict(rows: Rows) -> FloatArray:
-            members = (process(rows), refitted(rows), counted(rows))
-            logits = sum(weight * log_softmax(each, axis=1) for weight, each in zip(weights, members, strict=True))
-            return np.asarray(softmax(logits, axis=1))
-
-        return predict
+        return UnionPredictor(process, refitted, counted, weights)

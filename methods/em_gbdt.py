@@ -14,7 +14,8 @@ from typing import Annotated
 import numpy as np
 from scipy.special import softmax
 
-from llpbench.blocks.bag_process import ProcessSettings, fit_logits, fit_process
+from llpbench.blocks.bag_logits import fit_logits
+from llpbench.blocks.bag_process import ProcessSettings, fit_process
 from llpbench.blocks.count_trees import boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings

@@ -31,15 +31,16 @@ class RowBins:
     """Every feature in bins, numeric ones first."""
 
     def __init__(self, rows: Rows, bins: int, categories: int) -> None:
-        """`rows` are the training rows; at most `bins` quantile bins a number, `categories` kept a category."""
+        """`rows` are the training rows; at most `bins` quantile bins a number, `categories` kept a category, both less
+        than 255."""
         numeric = (_numeric_bins(x, gone, bins) for x, gone in zip(rows.numeric.T, rows.missing.T, strict=True))
         categorical = (_category_bins(codes, categories) for codes in rows.categorical.T)
         self.features: list[FeatureBins] = [*numeric, *categorical]
 
     def __call__(self, rows: Rows) -> IntArray:
-        """[features, rows] int16: the bin of each feature of each row."""
+        """[features, rows] uint8: the bin of each feature of each row."""
         numbers = rows.numeric.shape[1]
-        found = np.empty((len(self.features), len(rows.numeric)), dtype=np.int16)
+        found = np.empty((len(self.features), len(rows.numeric)), dtype=np.uint8)
         for i, feature in enumerate(self.features):
             if feature.positions is not None:
                 place = np.searchsorted(feature.table, rows.numeric[:, i], side="right")

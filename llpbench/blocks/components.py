@@ -10,7 +10,9 @@ Additive kernels: Duvenaud et al. 2011. Random Fourier features: Rahimi & Recht 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,12 +69,16 @@ class Binned:
     """Rows as the bins of their features: all that components read of them."""
 
     def __init__(self, fine: IntArray, coarse: IntArray) -> None:
-        """`fine` and `coarse`: [features, rows]"""
+        """`fine` and `coarse`: [features, rows] uint8"""
         self.fine = fine
         self.coarse = coarse
 
     def __len__(self) -> int:
         return int(self.fine.shape[1])
+
+    def rows(self, chosen: IntArray) -> Binned:
+        """Some of the rows, in this order."""
+        return Binned(np.take(self.fine, chosen, axis=1), np.take(self.coarse, chosen, axis=1))
 
     def __getitem__(self, part: slice) -> Binned:
         return Binned(self.fine[:, part], self.coarse[:, part])
@@ -110,7 +116,8 @@ class Components:
         joint_lengthscale : of the joint component, times the root of the number of features
         """
         self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
-        fine, coarse = self._fine.features, self._coarse.features
+        fine, coarse = self.fine_bins, self.coarse_bins
+        self._tables = [column_table(feature).astype(np.float32) for feature in fine]
         self._wide = [_root(feature, 1.5 * lengthscale) for feature in coarse]
         self.binned = self.bin(rows)
         self.effects = [Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
@@ -120,11 +127,32 @@ class Components:
         self.joint = [self._standardised(frequencies, phases), self._standardised(None, np.zeros(size, np.float32))]
         self._kept: list[list[FloatArray]] | None = None
         if len(self.binned) * (waves + size) <= _MOST_KEPT:
-            self._kept = [self._joint_values(chunk) for _, chunk in self.binned.chunks()]
+            self._kept = [self.joint_values(chunk) for _, chunk in self.binned.chunks()]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training rows, which may be gigabytes: what is saved predicts other rows."""
-        return {**self.__dict__, "binned": self.binned[:0], "_kept": None}
+        return {**self.__dict__, "overlaps": self.overlaps, "binned": self.binned[:0], "_kept": None}
+
+    @property
+    def fine_bins(self) -> list[FeatureBins]:
+        """of each feature, as its own effect and the joint components see it"""
+        return self._fine.features
+
+    @property
+    def coarse_bins(self) -> list[FeatureBins]:
+        """of each feature, as its pairs see it"""
+        return self._coarse.features
+
+    @cached_property
+    def overlaps(self) -> list[FloatArray]:
+        """[fine bins, coarse bins] of each feature: the share of the training rows in both"""
+        found: list[FloatArray] = []
+        for fine, coarse, place, wide in zip(
+            self.fine_bins, self.coarse_bins, self.binned.fine, self.binned.coarse, strict=True
+        ):
+            counts = np.bincount(place * np.int64(coarse.size) + wide, minlength=fine.size * coarse.size)
+            found.append(counts.reshape(fine.size, coarse.size) / len(self.binned))
+        return found
 
     def pair(self, i: int, j: int) -> Effect:
         """The effect of two features together, what either has alone included."""
@@ -133,20 +161,21 @@ class Components:
         weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
         return Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
 
+    def on(self, rows: Rows) -> Components:
+        """The same components, these rows in the place of the training rows: whatever was estimated stays."""
+        other = copy(self)
+        other.overlaps = self.overlaps
+        other.binned, other._kept = self.bin(rows), None
+        return other
+
     def bin(self, rows: Rows) -> Binned:
         """Rows as bins."""
         return Binned(self._fine(rows), self._coarse(rows))
 
     def columns(self, binned: Binned) -> FloatArray:
         """[rows, columns] all features as numbers: quantiles of numbers in [-1, 1], half of the one-hot categories."""
-        parts = []
-        for feature, codes in zip(self._fine.features, binned.fine, strict=True):
-            if feature.positions is None:
-                parts.append(0.5 * np.eye(feature.size)[codes])
-            else:
-                quantile = np.where(np.isnan(feature.positions), 0.5, feature.positions)
-                parts.append((2 * quantile - 1)[codes][:, None])
-        return np.hstack(parts, dtype=np.float32)
+        parts = [table[codes] for table, codes in zip(self._tables, binned.fine, strict=True)]
+        return np.hstack(parts)
 
     def _standardised(self, frequencies: FloatArray | None, phases: FloatArray) -> Joint:
         plain = Joint(frequencies, phases, np.zeros_like(phases), np.float32(1))
@@ -182,14 +211,14 @@ class Components:
         """[bags, features] the bag means of one effect."""
         return self._effect_means(effect, bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
 
-    def _joint_values(self, binned: Binned) -> list[FloatArray]:
+    def joint_values(self, binned: Binned) -> list[FloatArray]:
         """[rows, features] float32 of each joint component"""
         columns = self.columns(binned)
         return [component(columns) for component in self.joint]
 
     def _training_chunks(self) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
         for i, (part, chunk) in enumerate(self.binned.chunks()):
-            yield part, chunk, self._joint_values(chunk) if self._kept is None else self._kept[i]
+            yield part, chunk, self.joint_values(chunk) if self._kept is None else self._kept[i]
 
     @staticmethod
     def codes(effect: Effect, binned: Binned) -> IntArray:
@@ -213,11 +242,18 @@ class Components:
         return value
 
     def _chunks(self, binned: Binned) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
-        return ((part, chunk, self._joint_values(chunk)) for part, chunk in binned.chunks())
+        return ((part, chunk, self.joint_values(chunk)) for part, chunk in binned.chunks())
+
+
+def column_table(feature: FeatureBins) -> FloatArray:
+    """[bins, columns] a feature's bins as numbers: quantiles in [-1, 1], or half of the one-hot bin."""
+    if feature.positions is None:
+        return 0.5 * np.eye(feature.size)
+    return np.asarray(2 * np.where(np.isnan(feature.positions), 0.5, feature.positions) - 1)[:, None]
 
 
 def _pair(binned: Binned, i: int, j: int, width: int) -> IntArray:
-    return np.asarray(binned.coarse[i] * np.int16(width) + binned.coarse[j])
+    return np.asarray(binned.coarse[i] * np.int16(width) + binned.coarse[j])  # int16
 
 
 def _root(feature: FeatureBins, lengthscale: float) -> FloatArray:

@@ -86,6 +86,7 @@ class Evidence:
         bags, features = len(sizes), sum(mean.shape[1] for mean in means)
         in_bags = len(means) * bags**2 <= _MOST_GRAMS and bags <= 4 * features
         self._space: _Bags | _Features = _Bags(means) if in_bags else _Features(means)
+        self.means = self._space.parts
 
     def scales(self, t: FloatArray) -> FloatArray:
         """[components] s"""
@@ -95,6 +96,11 @@ class Evidence:
         """[bags] what stands beside the components on the diagonal of C"""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
         return np.asarray(np.exp(t[self.scale_names]) * self.unit + self.noise + effects)
+
+    def variances(self, t: FloatArray, sizes: IntArray, noise: FloatArray) -> FloatArray:
+        """The same of other bags."""
+        effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
+        return np.asarray(np.exp(t[self.scale_names]) / sizes + noise + _JITTER + effects)
 
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient; infinite where C is not positive definite in floating point."""
@@ -139,6 +145,7 @@ class _Bags:
 
     def __init__(self, means: Sequence[FloatArray]) -> None:
         self.bags = len(means[0])
+        self.parts = means
         self.lower = np.tril_indices(self.bags)
         self.twice = np.where(self.lower[0] == self.lower[1], 1.0, 2.0)
         self.grams = np.stack([(mean @ mean.T)[self.lower] for mean in means])
@@ -176,6 +183,7 @@ class _Features:
         self.means = np.hstack(means)
         self.starts = np.cumsum([0, *(mean.shape[1] for mean in means[:-1])])
         self.widths = np.array([mean.shape[1] for mean in means])
+        self.parts: Sequence[FloatArray] = np.split(self.means, self.starts[1:], axis=1)
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """F = D^-1/2 [sqrt(s_c) G_c, ...] and the Cholesky factor of I + F'F; None where it has none."""

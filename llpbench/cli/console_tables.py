@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from llpbench.core.cell import Cell
+from llpbench.core.effects import FeatureEffect, place_of, strongest
 from llpbench.core.entries import Entry
 from llpbench.core.registry import Registry
 
@@ -116,6 +117,18 @@ def tunings_table(records: Iterable[TuningRecord]) -> Table:
             table.add_row(*map(Text, (str(Cell.of(start)), name, *numbers, *values, changed or "nothing")))
         if not record["best"]:
             table.add_row(*map(Text, (str(Cell.of(start)), "", *numbers, "", "", record["reason"])))
+    return table
+
+
+def effects_table(effects: Iterable[FeatureEffect]) -> Table:
+    """The strongest effects of features: how strong, how sure, and where they are lowest and highest."""
+    table = _table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], ())
+    for effect in strongest(effects, 12):
+        ends = []
+        for place in (int(effect.values.argmin()), int(effect.values.argmax())):
+            value = f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}"
+            ends += [Text(value), Text(place_of(effect, place))]
+        table.add_row(Text(effect.name), f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends)
     return table
 
 

@@ -14,6 +14,7 @@ import click
 
 from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
+from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
 from llpbench.cli.restamping import restamp
@@ -70,6 +71,7 @@ def cli() -> None:
 
 
 cli.add_command(data)
+cli.add_command(effects)
 cli.add_command(restamp)
 
 

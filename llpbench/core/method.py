@@ -238,7 +238,7 @@ class Reports:
 
 
 class Predictor(Protocol):
-    """What a direct method's `fit` returns."""
+    """What a direct method's `fit` returns. It may also tell the effects of features (`core.effects.Explained`)."""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """[rows, classes] probabilities or, where only the order of rows means something, scores in [0, 1]"""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows, Schema, Supervision, Task
 from llpbench.core.cell import Protocol
+from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import Assignment, Table
 
@@ -51,6 +54,21 @@ def build_task(
         rest=assignment.rest,
         test_bags=assignment.test_bags,
     )
+
+
+def name_effects(effects: Iterable[FeatureEffect], table: Table, assignment: Assignment) -> list[FeatureEffect]:
+    """Effects of features by their names, in the units and categories of the table that a task was built from."""
+    scaler = _Scaler(table, assignment.train[assignment.train >= 0])
+    numbers, found = len(table.numeric_names), []
+    for effect in effects:
+        if effect.feature < numbers:
+            place = effect.feature
+            mean, std = float(scaler.mean[place]), float(scaler.std[place])
+            found.append(numeric_as(effect, table.numeric_names[place], mean, std))
+        else:
+            place = effect.feature - numbers
+            found.append(categorical_as(effect, table.categorical_names[place], table.categories[place]))
+    return found
 
 
 class _Scaler:

@@ -10,7 +10,8 @@ from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from llpbench.blocks.bag_process import ProcessSettings, fit_logits, fit_process
+from llpbench.blocks.bag_logits import fit_logits
+from llpbench.blocks.bag_process import ProcessSettings, fit_process
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, Rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,9 @@ from llpbench.report.plots.plot import About, Plot
 from llpbench.report.plots.style import RC
 
 DPI = 150
+
+_FORMATS = (".png", ".svg", ".pdf")
+"""of a single plot"""
 
 _TAG = re.compile(r"<[^<>]+>")
 _NUMBERED = re.compile(r' id="[\w.]+_\d+"')
@@ -56,6 +59,27 @@ def save_all(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
             f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
     return plots
+
+
+def check_suffix(path: Path) -> None:
+    """Raises `LLPBenchError` if a single plot cannot be written in this format."""
+    if path.suffix not in _FORMATS:
+        raise LLPBenchError(f"{str(path)!r} is no plot's name. Let it end in {' or '.join(_FORMATS)}.")
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Write a single figure that is no part of a report. Raises `LLPBenchError` if it cannot be."""
+    check_suffix(path)
+    file = io.BytesIO()
+    with _our_look():
+        draw().savefig(file, format=path.suffix[1:], dpi=DPI)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, file.getvalue())
+    except OSError as error:
+        raise LLPBenchError(
+            f"plot {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
+        ) from error
 
 
 @contextmanager

@@ -1,0 +1,221 @@
+"""A process on bags on the scale of logits: its link is the sigmoid, its hyperparameters those found on shares.
+
+Damped Gauss-Newton steps towards the mode of the posterior, of which Laplace's approximation is the uncertainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import expit, log_expit, logit, softmax
+
+from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.components import Components
+from llpbench.blocks.main_effects import Observed, Precision, main_effects
+from llpbench.blocks.many_rows import BagGroup, BagGroups, NormalEquations, Seen
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.effects import FeatureEffect
+
+
+@dataclass(frozen=True, eq=False)
+class LogitProcess:
+    """Logits of rows: of the second class alone where there are two, else of each class against the others."""
+
+    components: Components
+    offsets: list[float]
+    coefficients: list[list[FloatArray]]
+    observed: Sequence[Observed | Precision]
+    """by the last linearisation of each"""
+
+    def __call__(self, rows: Rows | None = None) -> FloatArray:
+        """[rows, classes] log probabilities, but for what a row's classes share; None: of the training rows"""
+        merged = [np.hstack(parts) for parts in zip(*self.coefficients, strict=True)]
+        binned = None if rows is None else self.components.bin(rows)
+        values = self.components.value(merged, binned) + np.array(self.offsets)
+        return np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
+
+    def proba(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return np.asarray(softmax(self(rows), axis=1))
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Of each feature on the log odds of a class, the uncertainty by Laplace's approximation at the scales found.
+
+        Of two classes the effect on one is minus that on the other.
+        """
+        binary = len(self.offsets) == 1
+        place, sign = (0, -1.0 if label in (0, -2) else 1.0) if binary else (label, 1.0)
+        weights = np.concatenate(self.coefficients[place])[:, 0]
+        return main_effects(self.components, weights, self.observed[place], "log odds", sign)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessPredictor:
+    """Probabilities of rows by a process, and its effects of features."""
+
+    process: FittedProcess | LogitProcess
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return self.process.proba(rows)
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Of each feature on a class."""
+        return self.process.effects(label)
+
+
+def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
+    """The same components on the scale of logits, each class against the others, hyperparameters as they were found.
+
+    Damped Gauss-Newton steps towards the mode. Linearised at the present p = sigmoid(f), v = p (1 - p), a bag's
+    observation is the mean of v (f - f_0) plus noise of the variance of independent rows, the mean of v divided by the
+    bag's size. What the scales mean on the scale of shares becomes, divided by (pi (1 - pi))^2, a scale of logits.
+    Undamped steps diverge where a bag's rows are nearly certain; a step is halved until the objective falls.
+    """
+    classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
+    if process.sample is not None:
+        return _logits_of_all_bags(process, train, classes)
+    found = [_LogitFit(process, train, c).run() for c in classes]
+    offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
+    return LogitProcess(process.components, offsets, coefficients, observed)
+
+
+class _LogitFit:
+    """Gauss-Newton for one class."""
+
+    _BIAS = 4.0
+    """prior variance of what is added to the prior's logit"""
+
+    def __init__(self, process: FittedProcess, train: BaggedRows, label: int) -> None:
+        self.components, self.train = process.components, train
+        prior = float(process.prior[label].clip(1e-6, 1 - 1e-6))
+        evidence, t = process.evidence, process.hyperparameters
+        self.scales = evidence.scales(t) / (prior * (1 - prior))
+        self.least = 0.1 * float(np.exp(t[evidence.scale_names])) * prior * (1 - prior)
+        self.known_noise = (train.noise / train.sizes) ** 2
+        self.bag_effects = np.exp(t[-1]) * prior * (1 - prior) if evidence.has_bag_effects else 0.0
+        self.center = float(logit(prior))
+        self.widths = [len(each) for each in process.coefficients]
+        self.shares = train.proportions[:, label]
+
+    def run(self, most_steps: int = 10) -> tuple[float, list[FloatArray], Observed]:
+        """Offset, coefficients [features, 1] of each component, and what the last step saw."""
+        bag_of_row, sizes = self.train.bag_of_row, self.train.sizes
+        raw, bias = [np.zeros((width, 1)) for width in self.widths], 0.0
+        values = self.values(raw, bias)
+        for _ in range(most_steps):
+            p = expit(values)
+            v = p * (1 - p)
+            average = np.bincount(bag_of_row, v) / sizes
+            noise = np.maximum(average, self.least) / sizes
+            noise = noise + self.known_noise + self.bag_effects
+            target = self.shares - self.means(p) + self.means(v * (values - self.center))
+            means = self.components.bag_means(bag_of_row, sizes, v)
+            columns = [np.sqrt(self._BIAS) * average[:, None]]
+            columns += [np.sqrt(s) * mean for s, mean in zip(self.scales, means, strict=True)]
+            seen = Observed(self.scales, np.hstack(columns), noise)
+            alpha = _solve(seen.columns, noise, target)
+            aim, bias_aim = [mean.T @ alpha[:, None] for mean in means], self._BIAS * float(average @ alpha)
+            before, step = self.objective(values, raw, bias, noise), 1.0
+            while step > 0.02:
+                moved = [now + step * (then - now) for now, then in zip(raw, aim, strict=True)]
+                moved_bias = bias + step * (bias_aim - bias)
+                moved_values = self.values(moved, moved_bias)
+                after = self.objective(moved_values, moved, moved_bias, noise)
+                if after < before:
+                    break
+                step /= 2
+            else:
+                break
+            raw, bias, values = moved, moved_bias, moved_values
+            if before - after < 1e-3 * abs(before):
+                break
+        return self.center + bias, [s * each for s, each in zip(self.scales, raw, strict=True)], seen
+
+    def run_in_groups(
+        self, groups: BagGroups, offset: float, coefficients: list[FloatArray], most_steps: int = 4
+    ) -> tuple[float, list[FloatArray], Precision]:
+        """The same from a start nearby: a pass over the rows for each step, and nothing kept of a bag but its noise."""
+        root = np.sqrt(np.append(self._BIAS, np.repeat(self.scales, self.widths)))
+        now = aim = np.concatenate([[offset - self.center], *(each[:, 0] for each in coefficients)]) / root
+        noise: FloatArray = np.zeros(0)
+        precision: FloatArray = np.zeros((0, 0))
+        before, step = np.inf, 1.0
+        for _ in range(most_steps):
+            moved = now + step * (aim - now)
+            equations, misfits, noises = NormalEquations(), [], []
+            for seen, misfit in groups(partial(self._seen, weights=root * moved, root=root)):
+                equations.add(seen)
+                misfits.append(misfit)
+                noises.append(seen.noise)
+            new_noise = np.concatenate(noises)
+            # steps are judged with the noise that they were taken with, as above
+            misfit = np.concatenate(misfits) ** 2
+            after = 0.5 * float((misfit / (noise if len(noise) else new_noise)).sum() + moved @ moved)
+            if after >= before:
+                step /= 2
+                continue
+            gained, now, step = before - after, moved, 1.0
+            noise, before = new_noise, 0.5 * float((misfit / new_noise).sum() + moved @ moved)
+            precision, solved = equations.solved()
+            aim = solved[:, 0]
+            if gained < 1e-3 * abs(after):
+                break
+        bias, *weights = root[0] * now[0], *np.split((root * now)[1:, None], np.cumsum(self.widths)[:-1])
+        return self.center + bias, weights, Precision(self.scales, precision)
+
+    def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
+        """What bags say of the weights, linearised at these, and the misfit of each bag's share."""
+        parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
+        values = self.center + weights[0] + group.values(parts)
+        p = expit(values)
+        v = p * (1 - p)
+        average, bags = group.mean(v), group.bags
+        noise = np.maximum(average, self.least) / group.sizes + self.known_noise[bags] + self.bag_effects
+        misfit = self.shares[bags] - group.mean(p)
+        target = misfit + group.mean(v * (values - self.center))
+        columns = root * np.hstack([average[:, None], group.features(v)])
+        return Seen(columns, noise, target[:, None]), misfit
+
+    def values(self, raw: Sequence[FloatArray], bias: float) -> FloatArray:
+        """[rows] logits"""
+        coefficients = [s * each for s, each in zip(self.scales, raw, strict=True)]
+        return self.center + bias + self.components.value(coefficients)[:, 0]
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """[bags]"""
+        return np.bincount(self.train.bag_of_row, values) / self.train.sizes
+
+    def objective(self, values: FloatArray, raw: Sequence[FloatArray], bias: float, noise: FloatArray) -> float:
+        """Minus the log of likelihood times prior, the noise held fixed."""
+        penalty = bias**2 / self._BIAS + sum(s * float((w**2).sum()) for s, w in zip(self.scales, raw, strict=True))
+        return 0.5 * float(((self.shares - self.means(expit(values))) ** 2 / noise).sum() + penalty)
+
+
+def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: range) -> LogitProcess:
+    """The logits of a sample of bags, and from there a few steps with all bags."""
+    assert process.sample is not None
+    start = fit_logits(*process.sample)
+    groups = BagGroups(process.components, train)
+    found = [
+        _LogitFit(process, train, label).run_in_groups(groups, offset, coefficients)
+        for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True)
+    ]
+    offsets, coefficients, precisions = (list(each) for each in zip(*found, strict=True))
+    return LogitProcess(process.components, offsets, coefficients, precisions)
+
+
+def _solve(columns: FloatArray, diagonal: FloatArray, target: FloatArray) -> FloatArray:
+    """(columns columns' + diag(diagonal))^-1 target, in bags or in columns, whichever are fewer."""
+    rows, width = columns.shape
+    if rows <= width:
+        covariance = columns @ columns.T
+        covariance[np.diag_indices(rows)] += diagonal
+        return np.asarray(np.linalg.solve(covariance, target))
+    scaled = columns / diagonal[:, None]
+    inner = columns.T @ scaled
+    inner[np.diag_indices(width)] += 1.0
+    return np.asarray(target / diagonal - scaled @ np.linalg.solve(inner, scaled.T @ target))

@@ -1,0 +1,207 @@
+"""The main effects of features in an additive process, with their posterior variance.
+
+All components are linear in normal weights w, so that a main effect is A w, A [bins, features of all components] the
+components' phi averaged over all other features of a row, less their mean. The features of a row are taken as
+independent of each other, each with its marginal in training; then averages are exact and cheap for every component:
+
+- the effect of the feature itself is one;
+- a pair is averaged over the bins of its other feature;
+- the linear component is a sum of features' own;
+- of the waves E cos(z . omega + b) = Re(e^(ib) prod_k E e^(i z_k . omega_k)), a product over features.
+
+So every pair is left with margins of zero, and no prediction changes. Functional analysis of variance: Hooker 2007;
+purification of pairs: Lengerich et al. 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, solve_triangular
+
+from llpbench.blocks.binning import FeatureBins
+from llpbench.blocks.components import Components, Joint, column_table
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.effects import FeatureEffect, Scale
+
+Variance = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """What is known of the weights of components, by the inverse of their posterior covariance."""
+
+    scales: FloatArray
+    """[components] prior variance of each component's weights"""
+    inner: FloatArray
+    """[others + features, others + features] of the weights divided by the roots of the scales; in front `others` that
+    belong to no component"""
+
+    def variance(self) -> Variance:
+        """A function: [values, features] of phi times the root of the scales -> [values] posterior variance."""
+        factor = np.tril(cho_factor(self.inner, lower=True)[0])
+        return lambda design: (solve_triangular(factor, _others(design, len(factor)).T, lower=True) ** 2).sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The same, by what bags told: means of G w plus noise."""
+
+    scales: FloatArray
+    """[components] prior variance of each component's weights"""
+    columns: FloatArray
+    """[bags, others + features] G times the root of the scales"""
+    noise: FloatArray
+    """[bags] its variance"""
+
+    def variance(self) -> Variance:
+        """As above; the algebra is done in bags or in features, whichever are fewer."""
+        white = self.columns / np.sqrt(self.noise)[:, None]
+        bags, width = white.shape
+        inner = white @ white.T if bags <= width else white.T @ white
+        inner[np.diag_indices(len(inner))] += 1.0
+        if bags > width:
+            return Precision(self.scales, inner).variance()
+        factor = np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
+
+        def variance(design: FloatArray) -> FloatArray:
+            half = solve_triangular(factor, white @ _others(design, width).T, lower=True)
+            return np.asarray(np.maximum((design**2).sum(axis=1) - (half**2).sum(axis=0), 0.0))
+
+        return variance
+
+
+def _others(design: FloatArray, width: int) -> FloatArray:
+    """With zeros in front, where other weights are."""
+    return np.hstack([np.zeros((len(design), width - design.shape[1])), design])
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Where both the fine and the coarse bin of a feature are constant, but for those without a training row.
+
+    Of a number the cell to the left of these reaches over them.
+    """
+
+    edges: FloatArray | None
+    codes: tuple[tuple[int, ...], ...] | None
+    fine: IntArray
+    """[cells]"""
+    coarse: IntArray
+    """[cells]"""
+    weights: FloatArray
+    """[cells] of the training rows"""
+
+
+def main_effects(
+    components: Components, coefficients: FloatArray, observed: Observed | Precision, scale: Scale, factor: float = 1.0
+) -> list[FeatureEffect]:
+    """Of every feature, in their order.
+
+    Parameters
+    ----------
+    components : of the process
+    coefficients : [features of all components] posterior mean of w
+    observed : what its posterior is from
+    scale : of what the process is
+    factor : what one unit of the process is on that scale
+    """
+    variance = observed.variance()
+    waves = [_expected_waves(components, joint) for joint in components.joint]
+    widths = [effect.factor.shape[1] for effect in components.effects] + [len(each.mean) for each in components.joint]
+    root = np.sqrt(np.repeat(observed.scales, widths))
+    found = []
+    for feature in range(len(components.fine_bins)):
+        cells = _cells(components, feature)
+        design = _design(components, feature, cells, waves)
+        before = ((design * root) ** 2).sum(axis=1)
+        after = variance(design * root)
+        found.append(
+            FeatureEffect(
+                feature=feature,
+                name=f"feature {feature + 1}",
+                scale=scale,
+                edges=cells.edges,
+                codes=cells.codes,
+                categories=None if cells.codes is None else tuple("/".join(map(str, each)) for each in cells.codes),
+                values=factor * (design @ coefficients),
+                std=abs(factor) * np.sqrt(after),
+                weights=cells.weights,
+                undetermined=float(cells.weights @ after / max(cells.weights @ before, 1e-300)),
+            )
+        )
+    return found
+
+
+def _cells(components: Components, feature: int) -> _Cells:
+    fine, coarse = components.fine_bins[feature], components.coarse_bins[feature]
+    shares = components.overlaps[feature]
+    if fine.positions is None:
+        members = [np.flatnonzero(fine.table == place) for place in range(fine.size)]
+        outer = np.array([place for place in range(fine.size) if shares[place].any()], dtype=np.int64)
+        codes = tuple(tuple(int(code) for code in members[place]) for place in outer)
+        inner = coarse.table[[each[0] for each in codes]].astype(np.int64)
+        return _Cells(None, codes, outer, inner, shares[outer, inner])
+    edges = np.union1d(fine.table, coarse.table)
+    outer, inner = (
+        np.append(0, np.searchsorted(bins.table, edges, side="right")).astype(np.int64) for bins in (fine, coarse)
+    )
+    kept = np.flatnonzero(shares[outer, inner] > 0).astype(np.int64)
+    if not len(kept):
+        kept = np.zeros(1, dtype=np.int64)
+    edges, outer, inner = edges[kept[1:] - 1], outer[kept], inner[kept]
+    if shares[-1, -1] > 0:
+        outer, inner = np.append(outer, fine.size - 1), np.append(inner, coarse.size - 1)
+    return _Cells(edges.astype(np.float64), None, outer, inner, shares[outer, inner])
+
+
+def _design(components: Components, feature: int, cells: _Cells, waves: list[list[FloatArray] | None]) -> FloatArray:
+    """[cells, features of all components] A"""
+    fine, coarse = components.fine_bins[feature], components.coarse_bins
+    parts: list[FloatArray] = []
+    for effect in components.effects:
+        part: FloatArray = np.zeros((len(cells.weights), effect.factor.shape[1]))
+        if effect.features == (feature,):
+            part = effect.factor[cells.fine]
+        elif feature in effect.features:
+            first, second = effect.features
+            both = effect.factor.reshape(-1, effect.width, effect.factor.shape[1])
+            alone = coarse[second].weights @ both if first == feature else np.tensordot(coarse[first].weights, both, 1)
+            part = _less_mean(alone, coarse[feature])[cells.coarse]
+        parts.append(part)
+    start = sum(column_table(bins).shape[1] for bins in components.fine_bins[:feature])
+    table = column_table(fine)
+    for joint, expected in zip(components.joint, waves, strict=True):
+        if joint.frequencies is None or expected is None:
+            part = np.zeros((fine.size, len(joint.mean)))
+            part[:, start : start + table.shape[1]] = table
+        else:
+            others = np.prod([each for k, each in enumerate(expected) if k != feature], axis=0)
+            part = (_turned(joint.frequencies, table, start) * others * np.exp(1j * joint.phases)).real
+        parts.append(float(joint.scale) * _less_mean(part, fine)[cells.fine])
+    return np.hstack(parts)
+
+
+def _less_mean(table: FloatArray, bins: FeatureBins) -> FloatArray:
+    """[bins, ...] a table less its mean over training rows."""
+    return np.asarray(table - bins.weights @ table)
+
+
+def _expected_waves(components: Components, joint: Joint) -> list[FloatArray] | None:
+    """For each feature of a row [waves] the mean of e^(i z . omega), z its columns; None of what is linear."""
+    if joint.frequencies is None:
+        return None
+    means: list[FloatArray] = []
+    start = 0
+    for bins in components.fine_bins:
+        table = column_table(bins)
+        means.append(bins.weights @ _turned(joint.frequencies, table, start))
+        start += table.shape[1]
+    return means
+
+
+def _turned(frequencies: FloatArray, table: FloatArray, start: int) -> FloatArray:
+    """[bins, waves] e^(i z . omega) of a feature's bins, whose columns begin at `start`"""
+    return np.asarray(np.exp(1j * (table @ frequencies[start : start + table.shape[1]].astype(np.float64))))

@@ -1,0 +1,101 @@
+"""What a fitted model says of single features: their effects, and how sure it is of each.
+
+The effect of a feature is the model's output where the feature has a value, averaged over all others, less its mean
+over rows; the features are taken as independent of each other, each with its distribution in training. It is the main
+effect of a functional analysis of variance: what a pair of features does on average as one of them changes belongs to
+that one's effect, and not to the pair's. What a model says need not be so: where a feature hardly varies between bags,
+its effect is but the prior's, which `undetermined` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from llpbench.core.bags import FloatArray
+
+Scale = Literal["log odds", "share"]
+"""what effects add up to: the log odds of a class against the others, or its probability itself"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeatureEffect:
+    """The effect of one feature on one class: a value for each of its bins."""
+
+    feature: int
+    """position among the features, numbers first, then categories"""
+    name: str
+    scale: Scale
+    edges: FloatArray | None
+    """[bins - 1] of a number: where its bins meet, ascending; None: categorical"""
+    codes: tuple[tuple[int, ...], ...] | None
+    """[bins] of a category: the codes that share each bin, the most frequent first; None: numeric"""
+    categories: tuple[str, ...] | None
+    """[bins] the same for people"""
+    values: FloatArray
+    """[bins] in the order of `edges` or `codes`; where a number has one more, it is of rows in which it is missing"""
+    std: FloatArray
+    """[bins] posterior standard deviation of each value"""
+    weights: FloatArray
+    """[bins] share of the training rows in each; the values have mean zero under it"""
+    undetermined: float
+    """mean variance of the values after the bags were seen, divided by that before: 1 where they told nothing"""
+
+    @property
+    def importance(self) -> float:
+        """Standard deviation of the effect over the training rows."""
+        return float(np.sqrt(self.weights @ self.values**2))
+
+    @property
+    def missing(self) -> bool:
+        """Whether the last value of a number is of rows in which it is missing."""
+        return self.edges is not None and len(self.values) == len(self.edges) + 2
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """What can tell the effects of features, as predictors of some direct methods can."""
+
+    def effects(self, label: int = -1) -> list[FeatureEffect]:
+        """Of every feature, in their order, on a class (default: the last)."""
+        ...
+
+
+def strongest(effects: Iterable[FeatureEffect], most: int) -> list[FeatureEffect]:
+    """The most important ones, in descending order."""
+    return sorted(effects, key=lambda effect: -effect.importance)[:most]
+
+
+def place_of(effect: FeatureEffect, place: int) -> str:
+    """Which values of a feature a bin holds: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
+    if effect.edges is None:
+        return "" if effect.categories is None else effect.categories[place]
+    edges = [f"{edge:.4g}" for edge in effect.edges]
+    if place > len(edges):
+        return "missing"
+    if not edges:
+        return "any"
+    if place in (0, len(edges)):
+        return f"< {edges[0]}" if place == 0 else f">= {edges[-1]}"
+    return f"{edges[place - 1]} to {edges[place]}"
+
+
+def numeric_as(effect: FeatureEffect, name: str, mean: float, std: float) -> FeatureEffect:
+    """The effect of a number by its name, its edges in the units of which `mean` and `std` made z-scores.
+
+    They are rounded to 1e-5 of `std`, as z-scores are float32: 0 is not to become 0.00005.
+    """
+    assert effect.edges is not None
+    edges = np.round(effect.edges * std + mean, int(5 - np.floor(np.log10(std))))
+    return replace(effect, name=name, edges=edges + 0.0)  # no -0
+
+
+def categorical_as(effect: FeatureEffect, name: str, categories: Sequence[str]) -> FeatureEffect:
+    """The effect of a category by its name; code 0 is what is missing, code 1 the first of `categories`."""
+    assert effect.codes is not None
+    names = ("missing", *categories)
+    texts = (names[codes[0]] if len(codes) == 1 else f"{len(codes)} others" for codes in effect.codes)
+    return replace(effect, name=name, categories=tuple(texts))

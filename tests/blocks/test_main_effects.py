@@ -1,0 +1,202 @@
+"""Main effects against a dense process on every combination of values, averaged by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from bagged import in_bags, rows_of
+from numpy.testing import assert_allclose
+from scipy.special import expit, logit
+
+from llpbench.blocks import evidence as room
+from llpbench.blocks.bag_logits import LogitProcess, fit_logits
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
+from llpbench.blocks.components import Components
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as, strongest
+
+NAN = float("nan")
+ROWS, SIZE = 600, 20
+
+
+def some_train(seed: int = 0) -> BaggedRows:
+    """Two numbers of few values that depend on each other, one sometimes missing, and a category."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 12, ROWS) / 4.0
+    second = np.where(rng.random(ROWS) < 0.1, NAN, np.round(first + rng.normal(size=ROWS)))
+    codes = rng.integers(1, 4, ROWS)
+    logits = first - 1.5 + (codes == 2) * (first > 1)
+    labels = (rng.random(ROWS) < expit(logits)).astype(float)
+    rows = rows_of(np.column_stack([first, second]).tolist(), codes[:, None].tolist())
+    order = np.argsort(first + 2 * rng.normal(size=ROWS)).reshape(-1, SIZE)
+    positive = labels[order].sum(axis=1)
+    return in_bags(rows, order.tolist(), np.stack([SIZE - positive, positive], axis=1).tolist())
+
+
+TRAIN = some_train()
+SHARES = fit_process(TRAIN, ProcessSettings(waves=30, draws=0), np.random.default_rng(0))
+LOGITS = fit_logits(SHARES, TRAIN)
+
+
+def dense(components: Components, rows: Rows) -> FloatArray:
+    """[rows, features] of all components, side by side."""
+    binned = components.bin(rows)
+    columns = components.columns(binned)
+    parts = [each.factor[components.codes(each, binned)] for each in components.effects]
+    return np.hstack([*parts, *(joint(columns) for joint in components.joint)]).astype(np.float64)
+
+
+def combinations(rows: Rows) -> tuple[Rows, FloatArray, list[FloatArray]]:
+    """Every combination of the values that features have, its share if they were independent, and each one's values."""
+    tables = [np.where(gone, NAN, x) for x, gone in zip(rows.numeric.T, rows.missing.T, strict=True)]
+    tables += list(rows.categorical.T.astype(float))
+    found = [np.unique(table, return_counts=True) for table in tables]
+    grid = np.array(list(itertools.product(*(values for values, _ in found))))
+    share = np.array([np.prod(each) for each in itertools.product(*(counts / len(rows[0]) for _, counts in found))])
+    return rows_of(grid[:, :2].tolist(), grid[:, 2:].tolist()), share, list(grid.T)
+
+
+def averaging(share: FloatArray, column: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The values of a feature, and [values, combinations] what averages over the others, less what averages all."""
+    values = np.unique(column)
+    same = np.array([np.isnan(column) if np.isnan(value) else column == value for value in values])
+    return values, same * share / (same @ share)[:, None] - share
+
+
+def place(effect: FeatureEffect, values: FloatArray) -> list[int]:
+    """The bin of each value."""
+    if effect.codes is not None:
+        return [next(i for i, codes in enumerate(effect.codes) if int(value) in codes) for value in values]
+    assert effect.edges is not None
+    inner = np.searchsorted(effect.edges, values, side="right")
+    return [len(effect.values) - 1 if np.isnan(value) else int(i) for value, i in zip(values, inner, strict=True)]
+
+
+@pytest.mark.parametrize("process", [SHARES, LOGITS], ids=["shares", "logits"])
+def test_they_are_what_predictions_do_on_average(process: FittedProcess | LogitProcess) -> None:
+    grid, share, columns = combinations(TRAIN.rows)
+    if isinstance(process, FittedProcess):
+        predicted = process.shares(process.components.bin(grid))[:, 1]
+    else:
+        predicted = process(grid)[:, 1]
+    effects = process.effects()
+    assert [effect.feature for effect in effects] == [0, 1, 2]
+    for effect, column in zip(effects, columns, strict=True):
+        values, average = averaging(share, column)
+        assert_allclose(effect.values[place(effect, values)], average @ predicted, atol=2e-5)
+        assert effect.weights.sum() == pytest.approx(1)
+        assert effect.weights @ effect.values == pytest.approx(0, abs=1e-6)
+    assert effects[1].missing
+    assert not effects[0].missing
+    assert strongest(effects, 1) == [effects[0]]
+
+
+@pytest.mark.parametrize("space", ["bags", "features"])
+def test_uncertainty_of_shares_against_a_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if space == "features":
+        monkeypatch.setattr(room, "_MOST_GRAMS", 0)
+    found = fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
+    evidence, components = found.evidence, found.components
+    widths = [mean.shape[1] for mean in evidence.means]
+    scales = np.repeat(evidence.scales(found.hyperparameters), widths)
+    grid, share, columns = combinations(TRAIN.rows)
+    at_grid, at_rows = dense(components, grid), dense(components, TRAIN.rows)
+    average = np.zeros((len(TRAIN.sizes), ROWS))
+    average[TRAIN.bag_of_row, np.arange(ROWS)] = 1 / SIZE
+    observed = average @ at_rows
+    covariance = observed * scales @ observed.T + np.diag(evidence.diagonal(found.hyperparameters))
+    prior = float(TRAIN.prior[1])
+    for effect, column in zip(found.effects(), columns, strict=True):
+        values, functional = averaging(share, column)
+        linear = functional @ at_grid
+        cross = linear * scales @ observed.T
+        before = (linear**2 * scales).sum(axis=1)
+        after = before - (cross * np.linalg.solve(covariance, cross.T).T).sum(axis=1)
+        where = place(effect, values)
+        assert_allclose(effect.std[where], np.sqrt(after * prior * (1 - prior)), rtol=1e-3)
+        marginal = np.array(
+            [(column == value) @ share if value == value else np.isnan(column) @ share for value in values]
+        )
+        assert effect.undetermined == pytest.approx(marginal @ after / (marginal @ before), rel=1e-3)
+        assert 0 < effect.undetermined < 1
+
+
+def test_uncertainty_of_logits_is_laplaces() -> None:
+    components, rows = LOGITS.components, dense(LOGITS.components, TRAIN.rows)
+    p = expit(LOGITS()[:, 1])
+    v = p * (1 - p)
+    average = np.zeros((len(TRAIN.sizes), ROWS))
+    average[TRAIN.bag_of_row, np.arange(ROWS)] = 1 / SIZE
+    evidence, prior = SHARES.evidence, float(TRAIN.prior[1])
+    widths = [mean.shape[1] for mean in evidence.means]
+    scales = np.repeat(evidence.scales(SHARES.hyperparameters), widths) / (prior * (1 - prior))
+    slopes = np.hstack([(average @ v)[:, None], average @ (v[:, None] * rows)])
+    precision = slopes.T / (average @ v / SIZE) @ slopes + np.diag(1 / np.append(4.0, scales))
+    covariance = np.linalg.inv(precision)[1:, 1:]
+    grid, share, columns = combinations(TRAIN.rows)
+    at_grid = dense(components, grid)
+    for effect, column in zip(LOGITS.effects(), columns, strict=True):
+        values, functional = averaging(share, column)
+        linear = functional @ at_grid
+        expected = np.sqrt((linear @ covariance * linear).sum(axis=1))
+        assert_allclose(effect.std[place(effect, values)], expected, rtol=0.05)
+
+
+def test_what_bags_do_not_vary_in_is_undetermined() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(4000, 2))
+    numbers[:, 1] = np.tile(np.linspace(-1, 1, 40), 100)  # the same in every bag
+    labels = (rng.random(4000) < expit(2 * numbers[:, 0])).astype(float)
+    bags = np.stack([np.where(np.arange(4000) % 40 == i)[0] for i in range(40)], axis=1)
+    positive = labels[bags].sum(axis=1)
+    train = in_bags(rows_of(numbers.tolist()), bags.tolist(), np.stack([40 - positive, positive], axis=1).tolist())
+    varied, constant = fit_process(train, ProcessSettings(waves=10, draws=0), np.random.default_rng(0)).effects()
+    assert varied.undetermined < 0.5
+    assert constant.undetermined > 0.9
+    assert strongest([constant, varied], 1) == [varied]
+
+
+def test_the_other_of_two_classes_has_the_opposite_effects() -> None:
+    for one, other in zip(LOGITS.effects(1), LOGITS.effects(0), strict=True):
+        assert_allclose(one.values, -other.values)
+        assert_allclose(one.std, other.std)
+
+
+def test_a_saved_process_has_them_too() -> None:
+    saved = pickle.loads(pickle.dumps(LOGITS))
+    for one, other in zip(LOGITS.effects(), saved.effects(), strict=True):
+        assert_allclose(one.values, other.values)
+        assert_allclose(one.weights, other.weights)
+
+
+def test_names_and_units() -> None:
+    number, _, category = LOGITS.effects()
+    assert number.edges is not None
+    named = numeric_as(number, "age", 40.0, 10.0)
+    assert named.name == "age"
+    assert named.edges is not None
+    assert_allclose(named.edges, 40 + 10 * number.edges)
+    assert category.codes is not None
+    texts = categorical_as(category, "colour", ["red", "green", "blue"]).categories
+    assert texts == tuple(("missing", "red", "green", "blue")[codes[0]] for codes in category.codes)
+
+
+def test_logits_add_up_to_what_they_are() -> None:
+    """Known answer: two independent features, no pair, no wave: the effects and a constant are the prediction."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(2000, 2))
+    labels = (rng.random(2000) < expit(numbers @ [1.0, -0.5])).astype(float)
+    bags = np.arange(2000).reshape(-1, 20)
+    positive = labels[bags].sum(axis=1)
+    train = in_bags(rows_of(numbers.tolist()), bags.tolist(), np.stack([20 - positive, positive], axis=1).tolist())
+    process = fit_process(train, ProcessSettings(waves=0, most_pairs=0, draws=0), np.random.default_rng(0))
+    logits = fit_logits(process, train)
+    summed = sum(
+        each.values[place(each, column)] for each, column in zip(logits.effects(), train.rows.numeric.T, strict=True)
+    )
+    rest = logits()[:, 1] - summed
+    assert np.ptp(rest) < 1e-4
+    assert rest.mean() == pytest.approx(logit(labels.mean()), abs=0.3)

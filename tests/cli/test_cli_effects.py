@@ -1,0 +1,84 @@
+"""`llpbench effects`: a table and a plot of what a fitted process says of features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench import LLPBench
+
+from llpbench.core.effects import FeatureEffect, numeric_as, place_of
+from llpbench.report.plots.effect_panels import effect_panels
+
+
+def effects(llpbench: LLPBench, plugin: Path, out: Path, *more: str) -> tuple[int, str, str]:
+    common = ["--plugin", str(plugin), "--dataset", "tiny", "--bag-size", "32", "--out", str(out)]
+    return llpbench("effects", *common, *more)
+
+
+def test_both_features_raise_the_share_of_yes(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "effects.svg"
+    result = effects(llpbench, plugin, out, "--class", "yes")
+    assert result[0] == 0
+    assert "bag-gp on tiny ordered 32, 10 bags: effects on the log odds of yes" in result[1]
+    rows = {line.split()[0]: line for line in result[1].splitlines() if line[:2] in ("a ", "b ")}
+    assert rows.keys() == {"a", "b"}
+    for row in rows.values():  # the classes are 1.5 standard deviations apart
+        assert row.index("< ") < row.index(">= ")
+    text = out.read_text(encoding="utf-8")
+    assert ">a<" in text
+    assert "bag-gp on tiny ordered 32: effects on yes" in text
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--method", "quick-a"], "method 'quick-a' tells no effects of features. Choose bag-gp."),
+        (["--method", "dllp"], "method 'dllp' tells no effects of features. Choose bag-gp."),
+        (["--class", "maybe"], "'maybe' is no class of 'tiny', which are: no, yes."),
+        (["--out", "effects"], "'effects' is no plot's name. Let it end in .png or .svg or .pdf."),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path, more: list[str], told: str
+) -> None:
+    code, out, err = effects(llpbench, plugin, tmp_path / "effects.png", *more)
+    assert (code, out, err) == (2, "", f"llpbench: {told}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def some_effect(importance: float, name: str, **facts: Any) -> FeatureEffect:
+    given: dict[str, Any] = {
+        "edges": np.zeros(1),
+        "codes": None,
+        "categories": None,
+        "weights": np.array([0.5, 0.5]),
+    } | facts
+    values = importance * np.linspace(-1, 1, len(given["weights"]))
+    return FeatureEffect(
+        feature=0, name=name, scale="share", values=values, std=0.1 + 0 * values, undetermined=0.25, **given
+    )
+
+
+def test_the_nine_strongest_are_drawn() -> None:
+    figure = effect_panels([some_effect(0.01 * i, f"x{i}") for i in range(1, 13)], "title")
+    assert [ax.get_title(loc="left") or ax.get_title() for ax in figure.axes] == [f"x{i}" for i in range(12, 3, -1)]
+    assert figure.axes[0].texts[-1].get_text() == "0.25"
+
+
+def test_kinds_of_features() -> None:
+    thirds = np.full(3, 1 / 3)
+    category = some_effect(
+        0.2, "c", edges=None, codes=((1,), (2,), (3, 4)), categories=("u", "v", "2 others"), weights=thirds
+    )
+    gaps = some_effect(0.1, "gaps", weights=thirds)
+    constant = some_effect(0.0, "constant", edges=np.zeros(0), weights=np.ones(1))
+    figure = effect_panels([category, gaps, constant], "title")
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["u", "v", "2 others"]
+    assert [text.get_text() for text in figure.axes[1].texts] == ["missing", "0.25"]
+    assert [place_of(gaps, i) for i in range(3)] == ["< 0", ">= 0", "missing"]
+    assert place_of(category, 2) == "2 others"
+    wide = numeric_as(some_effect(1, "x", edges=np.array([-0.5, 0.3], np.float32), weights=thirds), "x", 1e6, 2e6)
+    assert [place_of(wide, i) for i in range(3)] == ["< 0", "0 to 1.6e+06", ">= 1.6e+06"]
