@@ -33,7 +33,8 @@ def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, 
 
 def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterable[Record]) -> tuple[str, ...]:
     """One line for each result that is too bad, too good or too regular to be taken on trust."""
-    floors = [_means(rows, "floor", column) for column in range(len(columns))]
+    # a floor that says the same of every row is at chance: not to be below it says nothing
+    floors = [[mean for mean in _means(rows, "floor", c) if mean != CHANCE] for c in range(len(columns))]
     ceilings = [_means(rows, "ceiling", column) for column in range(len(columns))]
     lines: list[str] = []
     for row in rows:
@@ -47,7 +48,9 @@ def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterabl
                 if row.contender.role != "ceiling" and h.mean - (h.std or 0.0) > max(ceilings[i], default=inf)
             ],
             # seeds differ in their split, so this is odd even of a method without any randomness of its own
-            "the same AUC for all seeds": [i for i, h in shown if h.std == 0.0],
+            "the same AUC for all seeds": [
+                i for i, h in shown if h.std == 0.0 and (row.contender.role, h.mean) != ("floor", CHANCE)
+            ],
         }
         for what, places in odd.items():
             if places:

@@ -44,9 +44,9 @@ SELECTION: dict[Regime, str] = {
 ROLES = (
     "A ceiling trains an encoder on the label of every single training row, and is the 100 % mark of the way from the "
     "floor up; whatever else trains on all labels is called supervised, and may stand above it. Floors give each row "
-    "the class proportions of its bag as its label, the simplest use of bags there is; they see what the methods see, "
-    "and are ranked with them. Direct methods have no epochs, so nothing is chosen and they score the same in every "
-    "board."
+    "the class proportions of its bag as its label, the simplest use of bags there is, or, as bag-share, know nothing "
+    "of a row; they see what the methods see, and are ranked with them. Direct methods have no epochs, so nothing is "
+    "chosen and they score the same in every board."
 )
 
 CAPTION = (

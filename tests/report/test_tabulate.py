@@ -286,6 +286,9 @@ class TestSurprises:
             *(record("mixed", auc, bag_size=size) for size, auc in ((64, 0.7), (256, 0.9))),
         ]
         assert fine(tabulate(records)).surprises == ("bad (mlp): below every floor, wherever both have a score",)
+        # nor does a floor that says the same of every row hide it, or surprise
+        records += runs("trivial", 0.5, 0.5, encoder=None, role="floor")
+        assert fine(tabulate(records)).surprises == ("bad (mlp): below every floor, wherever both have a score",)
 
     def test_below_chance(self) -> None:
         records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
