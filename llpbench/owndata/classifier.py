@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from llpbench.core.text import plural
 from llpbench.owndata.assigning import adding_up, assigned, log_of
 from llpbench.owndata.bag_tables import BagLabels, matched, positions, read_bag_labels, read_bag_table
 from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.storing import read_model, write_model
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
@@ -251,6 +253,40 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self._predictor, Explained):
             raise LLPBenchError(f"method {self.method!r} tells no effects, nor an ensemble. Choose bag-gp.")
         return self._columns.named(self._predictor.effects(len(known) - 1 if label is None else known.index(label)))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model to a folder, without pickle: estimates, names of columns, categories and bags, counts
+        of bags, and no row. Raises `LLPBenchError` for a method whose models cannot be saved."""
+        check_is_fitted(self, "_predictor")
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "settings": {**self.get_params(), "params": None if self.params is None else dict(self.params)},
+            "classes": self.classes_.tolist(),
+            "features": self.n_features_in_,
+            "names": None if names is None else list(names),
+            "bags": self.bags_.tolist(),
+            "counts": self.bag_counts_,
+            "sizes": self.bag_sizes_,
+            "effects": self._bag_effects(),
+            "columns": self._columns,
+            "predictor": self._predictor,
+        }
+        write_model(Path(folder), AUTO if self.method == "auto" else self.method, content)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A model that `save` has written, with the same predictions. Raises `LLPBenchError` for anything else."""
+        content = read_model(Path(folder))
+        model = cls(**content["settings"])
+        model.classes_ = np.array(content["classes"])
+        model.n_features_in_ = content["features"]
+        if content["names"] is not None:
+            model.feature_names_in_ = _objects(content["names"])
+        model.bags_ = _objects(content["bags"])
+        model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
+        model._columns, model._predictor = content["columns"], content["predictor"]
+        model._effects = content["effects"]
+        return model
 
     def _rows(self, features: Any) -> Rows:
         check_is_fitted(self, "_predictor")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from districts import counted, people
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
@@ -17,29 +18,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.classifier import LLPClassifier, MeanPredictor
 
 TREES = {"trees": 100}
-
-
-def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame, Any, Any]:
-    """Features of every kind, with gaps; a district each; and what they voted, which no learner is told."""
-    rng = np.random.default_rng(seed)
-    district = rng.integers(0, bags, rows)
-    age = rng.normal(50 + 0.8 * (district - bags / 2), 12)
-    owns = rng.random(rows) < 0.5
-    votes = np.digitize((age - 50) / 12 + 1.0 * owns + rng.logistic(0, 0.4, rows), [0.4, 1.4][: classes - 1])
-    frame = pd.DataFrame(
-        {
-            "age": np.where(rng.random(rows) < 0.05, np.nan, age),
-            "owns": owns,
-            "town": pd.Categorical(np.where(votes > 0, "A", "B")).set_categories(["A", "B", "unused"]),
-            "job": pd.Series(rng.choice(["x", "y"], rows), dtype=object).mask(rng.random(rows) < 0.1),
-        }
-    )
-    frame.loc[rng.random(rows) < 0.4, "town"] = None
-    return frame, np.array([f"d{number:02}" for number in district]), votes
-
-
-def counted(bags: Any, votes: Any) -> pd.DataFrame:
-    return pd.crosstab(bags, votes)
 
 
 def test_new_rows_are_ranked_from_counts_alone() -> None:
@@ -198,7 +176,7 @@ def test_several_members_are_averaged() -> None:
     assert isinstance(two._predictor, MeanPredictor)
     apart = [member(two._rows(frame)) for member in two._predictor.members]
     assert np.array_equal(apart[0], one.predict_proba(frame))
-    assert not np.array_equal(*apart)
+    assert not np.array_equal(apart[0], apart[1])
     assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)
 
 
