@@ -45,7 +45,7 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
 @click.option("--bags", required=True, type=_PATH, metavar="FILE", help="A table with a row for each bag.")
 @_bag_options(required=True)
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Where the model is written.")
-@click.option("--method", default="auto", show_default=True, metavar="NAME", help="A method without a network.")
+@click.option("--method", default="auto", show_default=True, metavar="NAME", help="One that learns from bags.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A hyperparameter; may be repeated.")
 @click.option("--ensemble", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Members.")
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Of what is random.")

@@ -181,6 +181,16 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels) -> BagTable
     return BagTable(names, _numbers(values, what), columns, is_counts)
 
 
+def ascending(classes: Sequence[Hashable]) -> list[int]:
+    """The places of the classes in ascending order. Raises `LLPBenchError` for one, repeated or mixed ones."""
+    if len(classes) < 2 or len(set(classes)) < len(classes):
+        raise LLPBenchError(f"there must be two classes at least, each once, however: {list(classes)}")
+    try:
+        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
+    except TypeError as error:
+        raise LLPBenchError(f"classes must be all texts or all numbers, however: {list(classes)}") from error
+
+
 def _numbers(values: Any, what: str) -> FloatArray:
     """[bags, columns]"""
     array: FloatArray

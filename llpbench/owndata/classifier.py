@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,34 +15,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from llpbench.blocks.counts import BagCounts
-from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows, Schema
+from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows
+from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.effects import Explained, FeatureEffect
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, Predictor
+from llpbench.core.method import Predictor
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.ranges import read_params
-from llpbench.core.registry import METHODS
-from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.owndata.assigning import adding_up, assigned, log_of
-from llpbench.owndata.bag_tables import BagLabels, matched, positions, read_bag_labels, read_bag_table
+from llpbench.owndata.bag_tables import BagLabels, ascending, matched, positions, read_bag_labels, read_bag_table
 from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.storing import read_model, write_model
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
-
-
-@dataclass(frozen=True, eq=False)
-class MeanPredictor:
-    """The mean of the probabilities of some members."""
-
-    members: list[Predictor]
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
-        return np.asarray(np.mean([member(rows) for member in self.members], axis=0))
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,10 +38,16 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : a registered direct method (`llpbench list methods`), or "auto": `bag-gp-gbdt`
+    method : a registered method that learns from bags (`llpbench list methods`), or "auto": `bag-gp-gbdt`
     params : its hyperparameters by name, where they are not the defaults (`llpbench list params METHOD`)
     ensemble : how many are fitted, each with random numbers of its own; their probabilities are averaged
     random_state : a whole number; the same gives the same predictions
+    encoder, encoder_params : of a network, and its sizes by name, where they are not the defaults
+    epochs, patience, bags_per_step : of a network: most epochs, those without improvement after which it stops, and the
+        bags of a gradient step
+    validation : share of the bags that a network is not trained on, whose proportions choose its epoch; at least 5
+        bags, where there are ten
+    device : of a network: "auto", "cpu" or "cuda"
 
     Attributes
     ----------
@@ -72,11 +65,25 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         params: Mapping[str, Any] | None = None,
         ensemble: int = 1,
         random_state: int = 0,
+        encoder: str = "mlp",
+        encoder_params: Mapping[str, Any] | None = None,
+        epochs: int = 100,
+        patience: int = 10,
+        bags_per_step: int = Protocol.bags_per_step,
+        validation: float = 0.1,
+        device: str = "auto",
     ) -> None:
         self.method = method
         self.params = params
         self.ensemble = ensemble
         self.random_state = random_state
+        self.encoder = encoder
+        self.encoder_params = encoder_params
+        self.epochs = epochs
+        self.patience = patience
+        self.bags_per_step = bags_per_step
+        self.validation = validation
+        self.device = device
 
     def fit(
         self,
@@ -110,7 +117,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = read_bag_labels(bags, len(frame))
         table = read_bag_table(proportions, counts, labels)
         named = table.classes(classes)
-        order = _ascending(named)
+        order = ascending(named)
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
         found = table.counts(labels, _checked_noise(noise))[:, order]
@@ -129,7 +136,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(
                 f"every row of all {len(known.sizes):,} known bags is of class {only!r}: give two classes."
             )
-        predictor = self._fitted(train, columns)
+        predictor = self._fitted(train, columns.cardinalities)
 
         self.classes_ = np.array([named[place] for place in order])
         self.n_features_in_ = frame.shape[1]
@@ -144,28 +151,27 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._effects: FloatArray | None = None  # of bags, found when they are first asked for
         return self
 
-    def _fitted(self, train: BaggedRows, columns: FeatureColumns) -> Predictor:
-        name = AUTO if self.method == "auto" else self.method
-        declared = METHODS.get(name)
-        if declared.supervision != "bags":
-            raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
-        if not issubclass(declared, DirectMethod):
-            raise LLPBenchError(f"method {name!r} is a network, which own data have not yet. Choose a direct method.")
-        if not isinstance(self.ensemble, int) or self.ensemble < 1:
-            raise LLPBenchError(f"ensemble must be a whole number from 1, however: {self.ensemble!r}")
-        method = declared(read_params(declared.Params, self.params or {}, owner=name))
-        schema = Schema(
-            numeric=len(columns.numeric),
-            cardinalities=columns.cardinalities,
-            classes=train.counts.shape[1],
-            prior=tuple(float(share) for share in train.prior),
-            rows_per_step=max(round(len(train.bag_of_row) / len(train.sizes)), 1),
+    @property
+    def _method(self) -> str:
+        return AUTO if self.method == "auto" else self.method
+
+    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...]) -> Predictor:
+        training = NetworkTraining(
+            encoder=self.encoder,
+            encoder_params=self.encoder_params or {},
+            protocol=Protocol(self.epochs, self.patience, self.bags_per_step),
+            validation=self.validation,
+            device=self.device,
         )
-        members = [
-            method.fit(train, schema, generator(self.random_state, "training", *([copy] if copy else [])))
-            for copy in range(self.ensemble)
-        ]
-        return members[0] if len(members) == 1 else MeanPredictor(members)
+        return fit_members(
+            self._method,
+            self.params or {},
+            train,
+            cardinalities,
+            ensemble=self.ensemble,
+            seed=self.random_state,
+            training=training,
+        )
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
         """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
@@ -260,7 +266,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_predictor")
         names = getattr(self, "feature_names_in_", None)
         content = {
-            "settings": {**self.get_params(), "params": None if self.params is None else dict(self.params)},
+            "settings": {
+                name: dict(value) if isinstance(value, Mapping) else value for name, value in self.get_params().items()
+            },
             "classes": self.classes_.tolist(),
             "features": self.n_features_in_,
             "names": None if names is None else list(names),
@@ -271,7 +279,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "columns": self._columns,
             "predictor": self._predictor,
         }
-        write_model(Path(folder), AUTO if self.method == "auto" else self.method, content)
+        write_model(Path(folder), self._method, content)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -356,16 +364,6 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _ascending(classes: Sequence[Hashable]) -> list[int]:
-    """The places of the classes in ascending order. Raises `LLPBenchError` for one, repeated or mixed ones."""
-    if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise LLPBenchError(f"there must be two classes at least, each once, however: {list(classes)}")
-    try:
-        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
-    except TypeError as error:
-        raise LLPBenchError(f"classes must be all texts or all numbers, however: {list(classes)}") from error
 
 
 def _checked_noise(noise: float) -> float:

@@ -15,7 +15,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata.classifier import LLPClassifier, MeanPredictor
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 
 TREES = {"trees": 100}
 
@@ -198,12 +199,32 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
 
 
+def test_networks_stop_by_the_proportions_of_bags_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llpbench.owndata.fitting.PREDICT_ROWS", 64)  # more than one chunk
+    frame, bags, votes = people(400, 20)
+    table = counted(bags, votes).astype(float)
+    table.loc["d03"] = np.nan
+    model = LLPClassifier("dllp", params={"learning_rate": 0.01}, epochs=15, patience=5, ensemble=2)
+    model.fit(frame, bags, counts=table)
+    new, _, truth = people(200, seed=1)
+    proba = model.predict_proba(new)
+    assert np.allclose(proba.sum(axis=1), 1, atol=1e-5)
+    assert roc_auc_score(truth, proba[:, 1]) > 0.75
+    assert isinstance(model._predictor, NetworkPredictor)
+    first, second = model._predictor.weights
+    assert any(not np.array_equal(value, second[name]) for name, value in first.items())
+    one = clone(model).set_params(ensemble=1).fit(frame, bags, counts=table)
+    for name, value in one._predictor.weights[0].items():  # the first member is the same alone
+        assert np.allclose(value, first[name], atol=1e-4)
+
+
 class TestContract:
     """scikit-learn's."""
 
     def test_parameters_and_clones(self) -> None:
         model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
-        assert model.get_params() == {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3}
+        given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
+        assert model.get_params().items() >= given.items()
         frame, bags, votes = people(200, 10)
         fitted = model.fit(frame, bags, counts=counted(bags, votes))
         assert fitted is model
@@ -287,6 +308,9 @@ TABLE = counted(BAGS, VOTES)
         ({"method": "count-gbd"}, {}, "Did you mean"),
         ({"method": "supervised-gbdt"}, {}, "needs the label of every row"),
         ({"params": {"tree": 4}}, {}, "no hyperparameter 'tree'"),
+        ({"method": "dllp", "validation": 1.5}, {}, "between 0 and 1, however: 1.5"),
+        ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
+        ({"method": "dllp"}, {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)}, "4 at least"),
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
     ],
 )

@@ -22,12 +22,14 @@ FAST: dict[str, dict[str, Any]] = {
     "bag-gp": {"draws": 0, "most_pairs": 50},
     "em-gbdt": {"start": "soft-labels", "rounds": 1, "trees": 50},
     "count-gbdt": {"trees": 100},
+    "dllp": {"hidden": 64},
+    "llp-gan": {},
 }
 
 
 def fitted(method: str, classes: int = 2, **settings: Any) -> LLPClassifier:
     frame, bags, votes = people(200, 300 if method == "bag-gp-gbdt" else 10, classes=classes)
-    model = LLPClassifier(method, params=FAST.get(method), **settings)
+    model = LLPClassifier(method, params=FAST.get(method), epochs=2, **settings)
     return model.fit(frame, bags, counts=counted(bags, votes))
 
 
