@@ -137,6 +137,8 @@ def predict(
         raise LLPBenchError("--bags are those of --whole-bags: for new rows of bags of fit, --bag-column is enough.")
     loaded = LLPClassifier.load(model)
     frame = read_rows(rows)
+    if not hasattr(loaded, "feature_names_in_"):
+        raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
     wanted = [str(name) for name in loaded.feature_names_in_]
     features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
     keys = bag_keys(frame, names, rows) if names else None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from llpbench.blocks.counts import BagCounts
@@ -60,26 +59,54 @@ def _two(logits: FloatArray, counts: IntArray) -> IntArray:
 
 
 def _several(logits: FloatArray, counts: IntArray) -> IntArray:
-    """The transportation problem: for few rows an assignment of rows to places, else a linear program, whose vertices
-    are whole."""
-    rows, classes = logits.shape
-    if rows <= _SMALL:
-        places = np.repeat(np.arange(classes), counts)
-        row, place = linear_sum_assignment(logits[:, places], maximize=True)
-        labels = np.empty(rows, dtype=np.int64)
-        labels[row] = places[place]
-        return labels
-    variables = np.arange(rows * classes)
-    ones = np.ones(rows * classes)
-    of_row = sparse.csr_array((ones, (variables // classes, variables)))
-    of_class = sparse.csr_array((ones, (variables % classes, variables)))
-    found = linprog(
-        -logits.ravel(),
-        A_eq=sparse.vstack([of_row, of_class]),
-        b_eq=np.concatenate([np.ones(rows), counts]),
-        bounds=(0, None),
-        method="highs-ds",
-    )
-    if found.x is None:
-        raise ValueError(f"no assignment of {rows} rows to counts {counts.tolist()}: {found.message}")
-    return np.asarray(found.x.reshape(rows, classes).argmax(axis=1))
+    """The transportation problem: rows to places where they are few, else `_along_paths`."""
+    if len(logits) > _SMALL:
+        return _along_paths(logits, counts)
+    places = np.repeat(np.arange(len(counts)), counts)
+    row, place = linear_sum_assignment(logits[:, places], maximize=True)
+    labels = np.empty(len(logits), dtype=np.int64)
+    labels[row] = places[place]
+    return labels
+
+
+def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
+    """The same by successive shortest paths between classes.
+
+    Whatever the prices of classes, the best class of each row at these prices is the best assignment of all that have
+    its counts. Prices that nearly give the counts wanted leave few rows too many; each moves, by way of other classes,
+    where it costs least, which keeps the assignment the best of its counts (Ahuja, Magnanti & Orlin 1993, chapter 9).
+    """
+    classes = len(counts)
+    labels = np.asarray((logits + _prices(logits, counts)).argmax(axis=1))
+    while (surplus := np.bincount(labels, minlength=classes) - counts).any():
+        cost, mover = np.full((classes, classes), np.inf), np.zeros((classes, classes), dtype=np.int64)
+        for label in range(classes):
+            rows = np.flatnonzero(labels == label)
+            if len(rows):
+                loss = logits[rows, label, None] - logits[rows]
+                least = loss.argmin(axis=0)
+                cost[label], mover[label] = loss[least, np.arange(classes)], rows[least]
+        np.fill_diagonal(cost, np.inf)
+        distance, before = np.where(surplus > 0, 0.0, np.inf), np.full(classes, -1)
+        for _ in range(classes - 1):  # Bellman and Ford; there are no negative circles
+            through = distance[:, None] + cost
+            best = through.argmin(axis=0)
+            nearer = through[best, np.arange(classes)] < distance - 1e-9
+            distance[nearer], before[nearer] = through[best[nearer], nearer], best[nearer]
+        label = int(np.where(surplus < 0, distance, np.inf).argmin())
+        while before[label] >= 0:
+            labels[mover[before[label], label]] = label
+            label = int(before[label])
+    return labels
+
+
+def _prices(logits: FloatArray, counts: IntArray) -> FloatArray:
+    """[classes] added to logits, nearly as many rows of each class are best: sums of ever harder softmaxes are met."""
+    prices, wanted = np.zeros(len(counts)), np.log(np.maximum(counts, 1e-9))
+    for softness in (1.0, 0.3, 0.1, 0.03, 0.01):
+        for _ in range(50):
+            step = wanted - np.log(np.maximum(softmax((logits + prices) / softness, axis=1).sum(axis=0), 1e-9))
+            prices += softness * step
+            if np.abs(step).max() < 1e-3:
+                break
+    return prices

@@ -66,8 +66,16 @@ def fit_members(
     declared = METHODS.get(method)
     if declared.supervision != "bags":
         raise LLPBenchError(f"method {method!r} needs the label of every row. Choose one that learns from bags.")
-    if not isinstance(ensemble, int) or ensemble < 1:
-        raise LLPBenchError(f"ensemble must be a whole number from 1, however: {ensemble!r}")
+    protocol = training.protocol
+    for name, value, least in (
+        ("ensemble", ensemble, 1),
+        ("random_state", seed, 0),
+        ("epochs", protocol.epochs, 1),
+        ("patience", protocol.patience, 1),
+        ("bags_per_step", protocol.bags_per_step, 1),
+    ):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise LLPBenchError(f"{name} must be a whole number from {least}, however: {value!r}")
     if not issubclass(declared, DirectMethod):
         return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
     fitted = declared(read_params(declared.Params, params, owner=method))

@@ -98,6 +98,7 @@ def test_bad_input_is_one_clear_line(
     ("flags", "told"),
     [
         (["rows.csv", "rows.csv", "--out", "new.csv"], "holds no model"),
+        (["of-an-array", "rows.csv", "--out", "new.csv"], "was fitted to an array"),
         (["model", "bags.csv", "--out", "new.csv"], "has no column 'age'"),
         (["model", "rows.csv", "--out", "new.xlsx"], "must end in .csv or .parquet"),
         (["model", "rows.csv", "--out", "new.csv", "--whole-bags"], "needs --bag-column"),
@@ -107,6 +108,7 @@ def test_bad_input_is_one_clear_line(
 @pytest.mark.usefixtures("folder")
 def test_what_cannot_be_predicted_is_one_clear_line(flags: list[str], told: str, llpbench: LLPBench) -> None:
     assert llpbench(*FIT, *QUICK, "--drop-unmatched").code == 0
+    LLPClassifier("count-gbdt", params={"trees": 100}).fit([[0.0], [1.0]], [0, 1], counts=[0, 1]).save("of-an-array")
     result = llpbench("predict", *flags)
     assert result.code == 2
     assert told in result.err

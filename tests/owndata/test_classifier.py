@@ -85,24 +85,43 @@ def test_whole_bags_add_up_to_their_counts_and_labels_match_them(classes: int) -
     assert np.abs(pd.DataFrame(plain).groupby(where).sum().to_numpy() - table.to_numpy()).max() > 1
 
 
-def test_assigned_labels_are_the_likeliest_of_all_that_match() -> None:
+def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest.MonkeyPatch) -> None:
     """Against every assignment of a small bag."""
     from itertools import permutations
 
     from llpbench.core.bags import BaggedRows, Rows
     from llpbench.owndata import assigning
 
-    rng, counts = np.random.default_rng(0), [3, 1, 2]
-    logits = rng.normal(size=(6, 3))
-    rows = Rows(np.zeros((6, 0), np.float32), np.zeros((6, 0), np.int64), np.zeros((6, 0), bool))
-    bag = BaggedRows(rows, np.arange(6)[None], np.array([counts], float))
-    best = max(logits[np.arange(6), list(labels)].sum() for labels in permutations(np.repeat([0, 1, 2], counts)))
-    for small in (500, 0):  # by places, and as a linear program
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(assigning, "_SMALL", small)
+    rng = np.random.default_rng(0)
+    for counts in ([3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2]):
+        logits = rng.normal(0.0, 2.0, (6, 3))
+        rows = Rows(np.zeros((6, 0), np.float32), np.zeros((6, 0), np.int64), np.zeros((6, 0), bool))
+        bag = BaggedRows(rows, np.arange(6)[None], np.array([counts], float))
+        best = max(logits[np.arange(6), list(labels)].sum() for labels in permutations(np.repeat([0, 1, 2], counts)))
+        for small in (500, 0):  # by places, and along paths
+            monkeypatch.setattr(assigning, "_SMALL", small)
             found = assigning.assigned(logits, bag)
-        assert np.bincount(found).tolist() == counts
-        assert np.isclose(logits[np.arange(6), found].sum(), best)
+            assert np.bincount(found, minlength=3).tolist() == counts
+            assert np.isclose(logits[np.arange(6), found].sum(), best)
+
+
+def test_labels_of_a_large_bag_are_the_likeliest_too() -> None:
+    """Against the assignment of rows to places, from prices that are of no use at first."""
+    from llpbench.owndata import assigning
+
+    rng = np.random.default_rng(0)
+    for classes in (3, 8):
+        logits = 3 * rng.normal(size=(300, classes))
+        counts = rng.multinomial(300, rng.dirichlet(np.ones(classes)))
+        found = assigning._along_paths(logits, counts)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(assigning, "_prices", lambda logits, _: np.zeros(logits.shape[1]))
+            unpriced = assigning._along_paths(logits, counts)
+        places = assigning._several(logits, counts)
+        rows = np.arange(300)
+        for labels in (found, unpriced):
+            assert np.bincount(labels, minlength=classes).tolist() == counts.tolist()
+            assert np.isclose(logits[rows, labels].sum(), logits[rows, places].sum())
 
 
 def test_other_whole_bags_are_disaggregated_by_counts_of_their_own() -> None:
@@ -311,6 +330,8 @@ TABLE = counted(BAGS, VOTES)
         ({"method": "dllp", "validation": 1.5}, {}, "between 0 and 1, however: 1.5"),
         ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
         ({"method": "dllp"}, {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)}, "4 at least"),
+        ({"random_state": None}, {}, "random_state must be a whole number from 0, however: None"),
+        ({"method": "dllp", "epochs": 0}, {}, "epochs must be a whole number from 1"),
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
     ],
 )
