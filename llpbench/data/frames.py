@@ -5,6 +5,7 @@ Whatever does not fit is refused with one line that names the column.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,18 +43,8 @@ def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str 
     if len(columns) == 1:
         raise DataError(f"dataset {name!r} has no features, only its target {target!r}. Add feature columns.")
     labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
-    numeric: dict[str, FloatArray] = {}
-    categorical: dict[str, tuple[IntArray, tuple[str, ...]]] = {}
-    for position, column in enumerate(columns):
-        if column == target:
-            continue
-        series = frame.iloc[:, position]
-        if series.isna().all():
-            raise DataError(f"dataset {name!r}: column {column!r} holds nothing but missing values. Leave it out.")
-        if _is_numeric(series, name):
-            numeric[column] = _numbers(series, name)
-        else:
-            categorical[column] = _encode(series, name)
+    kept = [position for position, column in enumerate(columns) if column != target]
+    numeric, categorical = read_features(frame.iloc[:, kept], name)
     return Table(
         name=name,
         numeric=_stack(list(numeric.values()), len(frame), np.float64),
@@ -64,6 +55,35 @@ def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str 
         categories=tuple(names for _, names in categorical.values()),
         classes=classes,
     )
+
+
+def read_features(
+    frame: DataFrame, name: str
+) -> tuple[dict[str, FloatArray], dict[str, tuple[IntArray, tuple[str, ...]]]]:
+    """Features by column: numbers `[rows]`, NaN where missing; codes `[rows]`, -1 where missing, and their categories.
+
+    Raises `DataError` for an infinite or wholly missing column and an unsupported type.
+    """
+    numeric: dict[str, FloatArray] = {}
+    categorical: dict[str, tuple[IntArray, tuple[str, ...]]] = {}
+    for position, column in enumerate(map(str, frame.columns)):
+        series = frame.iloc[:, position]
+        if series.isna().all():
+            raise DataError(f"dataset {name!r}: column {column!r} holds nothing but missing values. Leave it out.")
+        if is_numeric(series, name):
+            numeric[column] = read_numbers(series, name)
+        else:
+            categorical[column] = _encode(series, name)
+    return numeric, categorical
+
+
+def codes_of(series: Series, categories: Sequence[str], name: str) -> IntArray:
+    """`[rows]` index into `categories` of a column's texts; -1 where it is missing or none of them."""
+    is_numeric(series, name)
+    codes, names = _factorize(series)
+    place = {text: index for index, text in enumerate(categories)}
+    lookup = np.array([*(place.get(text, -1) for text in names), -1], dtype=np.int64)
+    return np.asarray(lookup[codes])
 
 
 def read_parquet(path: Path) -> DataFrame:
@@ -97,7 +117,7 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
     missing = int(series.isna().sum())
     if missing:
         raise DataError(f"dataset {name!r}: {missing:,} of {len(series):,} targets ({target!r}) are null. Drop them.")
-    if _is_numeric(series, name):
+    if is_numeric(series, name):
         values = series.to_numpy(dtype=np.float64)
         broken = values[values != np.floor(values)]
         if len(broken) or np.isinf(values).any():
@@ -118,7 +138,7 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
     return labels, classes
 
 
-def _is_numeric(series: Series, name: str) -> bool:
+def is_numeric(series: Series, name: str) -> bool:
     """Whether a column holds numbers rather than categories. Raises `DataError` if it holds neither."""
     import pandas as pd
     from pandas.api import types
@@ -140,7 +160,7 @@ def _is_numeric(series: Series, name: str) -> bool:
     )
 
 
-def _numbers(series: Series, name: str) -> FloatArray:
+def read_numbers(series: Series, name: str) -> FloatArray:
     """`[rows]` float64, NaN where missing."""
     values: FloatArray = series.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = np.flatnonzero(np.isinf(values))
@@ -154,7 +174,7 @@ def _numbers(series: Series, name: str) -> FloatArray:
 
 def _encode(series: Series, name: str) -> tuple[IntArray, tuple[str, ...]]:
     """`[rows]` codes, -1 where missing, and the categories in ascending order of their strings."""
-    _is_numeric(series, name)
+    is_numeric(series, name)
     codes, names = _factorize(series)
     order = sorted(set(names))
     rank = {text: index for index, text in enumerate(order)}

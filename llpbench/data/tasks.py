@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -28,9 +28,9 @@ def build_task(
     if supervision not in ("bags", "instances"):
         raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
-    scaler = _Scaler(table, train_rows)
+    scaler = Scaler(table.numeric[train_rows], table.categorical[train_rows], table.categories)
     classes = len(table.classes)
-    rows = scaler(train_rows)
+    rows = scaler(table.numeric[train_rows], table.categorical[train_rows])
 
     def bagged(bags: IntArray) -> BaggedRows:
         return BaggedRows(rows, _positions(bags, train_rows, len(table)), count_labels(table.labels, bags, classes))
@@ -58,50 +58,53 @@ def build_task(
 
 def name_effects(effects: Iterable[FeatureEffect], table: Table, assignment: Assignment) -> list[FeatureEffect]:
     """Effects of features by their names, in the units and categories of the table that a task was built from."""
-    scaler = _Scaler(table, assignment.train[assignment.train >= 0])
-    numbers, found = len(table.numeric_names), []
-    for effect in effects:
-        if effect.feature < numbers:
-            place = effect.feature
-            mean, std = float(scaler.mean[place]), float(scaler.std[place])
-            found.append(numeric_as(effect, table.numeric_names[place], mean, std))
-        else:
-            place = effect.feature - numbers
-            found.append(categorical_as(effect, table.categorical_names[place], table.categories[place]))
-    return found
+    rows = assignment.train[assignment.train >= 0]
+    scaler = Scaler(table.numeric[rows], table.categorical[rows], table.categories)
+    return scaler.named(effects, table.numeric_names, table.categorical_names)
 
 
-class _Scaler:
+class Scaler:
     """z-scores and category vocabularies, from the training rows alone."""
 
-    def __init__(self, table: Table, train_rows: IntArray) -> None:
-        self.table = table
-        numeric = table.numeric[train_rows]
+    def __init__(self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]]) -> None:
+        """Numbers [training rows, features], NaN where missing; codes likewise, -1 where missing; names of codes."""
         present = ~np.isnan(numeric)
         number = np.maximum(present.sum(axis=0), 1)
         self.mean = np.where(present, numeric, 0.0).sum(axis=0) / number
         self.std = np.sqrt(np.where(present, (numeric - self.mean) ** 2, 0.0).sum(axis=0) / number)
         self.std[self.std == 0.0] = 1.0  # a constant column carries nothing: it becomes 0
-        self.seen = [
-            np.isin(np.arange(len(names)), table.categorical[train_rows, column])
-            for column, names in enumerate(table.categories)
-        ]
+        self.categories = categories
+        self.seen = [np.isin(np.arange(len(names)), categorical[:, column]) for column, names in enumerate(categories)]
 
-    def __call__(self, rows: IntArray) -> Rows:
-        numeric = (self.table.numeric[rows] - self.mean) / self.std
+    def __call__(self, numeric: FloatArray, categorical: IntArray) -> Rows:
+        """Any rows, as they are given to `__init__`."""
+        numeric = (numeric - self.mean) / self.std
         missing = np.isnan(numeric)
-        codes = self.table.categorical[rows]
-        categorical = np.zeros(codes.shape, dtype=np.int64)
+        codes = np.zeros(categorical.shape, dtype=np.int64)
         for column, seen in enumerate(self.seen):
-            code = codes[:, column]
+            code = categorical[:, column]
             known = (code >= 0) & np.append(seen, False)[code]  # code -1 meets the appended False
-            categorical[known, column] = code[known] + 1
-        return Rows(np.where(missing, 0.0, numeric).astype(np.float32), categorical, missing)
+            codes[known, column] = code[known] + 1
+        return Rows(np.where(missing, 0.0, numeric).astype(np.float32), codes, missing)
+
+    def named(
+        self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]
+    ) -> list[FeatureEffect]:
+        """Effects of features by the names of numbers and categories, in their units and categories."""
+        found = []
+        for effect in effects:
+            place = effect.feature
+            if place < len(numeric):
+                found.append(numeric_as(effect, numeric[place], float(self.mean[place]), float(self.std[place])))
+            else:
+                place -= len(numeric)
+                found.append(categorical_as(effect, categorical[place], self.categories[place]))
+        return found
 
 
-def _holdout(table: Table, scaler: _Scaler, rows: IntArray, bags: IntArray) -> Holdout:
+def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Holdout:
     return Holdout(
-        rows=scaler(rows),
+        rows=scaler(table.numeric[rows], table.categorical[rows]),
         labels=table.labels[rows],
         index=_positions(bags, rows, len(table)),
         counts=count_labels(table.labels, bags, len(table.classes)),

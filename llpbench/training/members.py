@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from llpbench.core.bags import Task
+from llpbench.core.bags import Schema, Task
 from llpbench.core.cell import Cell
 from llpbench.core.criteria import Criterion
 from llpbench.core.method import Method
@@ -70,16 +70,16 @@ class Rungs(Protocol):
 
 def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
     """What builds the untrained encoders of a cell."""
+    return lambda task: make_encoder(cell, task.schema, dropout)
+
+
+def make_encoder(cell: Cell, schema: Schema, dropout: float) -> Encoder:
+    """An untrained encoder of a cell."""
     if cell.encoder is None:
-        return lambda _: NoEncoder()
+        return NoEncoder()
     declared = ENCODERS.get(cell.encoder)
-    params = read_params(declared.Params, cell.encoder_params, owner=cell.encoder)
-
-    def build(task: Task) -> Encoder:
-        built: Encoder = declared(task.schema, params, dropout)
-        return built
-
-    return build
+    built: Encoder = declared(schema, read_params(declared.Params, cell.encoder_params, owner=cell.encoder), dropout)
+    return built
 
 
 def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:

@@ -1,0 +1,112 @@
+"""Whole bags whose counts are known: probabilities that add up to them, and labels that match them."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
+
+from llpbench.blocks.counts import BagCounts
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+
+_LEAST = 1e-12
+"""probability: what is surer has logits that nothing would move"""
+_SMALL = 500
+"""rows of a bag up to which labels are assigned as places: cubic in time, square in memory"""
+
+
+def log_of(proba: FloatArray) -> FloatArray:
+    """Logits [rows, classes] of probabilities; of none is any impossible."""
+    return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1.0)))
+
+
+def adding_up(logits: FloatArray, bags: BaggedRows, rounds: int = 2000) -> FloatArray:
+    """[rows, classes] softmax(logits + b) with b of each bag such that its rows add up to its counts.
+
+    `bags` has known counts alone. `BagCounts.shifts` does nearly all of it; then columns and rows are scaled in turn,
+    which keeps the form, until every sum is right to a billionth of the bag's size. A class with a count of 0 gets
+    nothing, which no shift can do.
+    """
+    of_row, sizes = bags.bag_of_row, bags.sizes.astype(np.float64)
+    counts = bags.proportions * sizes[:, None]
+    proba = softmax(logits + BagCounts(bags).shifts(logits)[of_row], axis=1)
+    for _ in range(rounds):
+        sums = np.stack([np.bincount(of_row, column, len(sizes)) for column in proba.T], axis=1)
+        if (np.abs(sums - counts) <= 1e-9 * sizes[:, None]).all():
+            break
+        proba = proba * (counts / np.maximum(sums, 1e-300))[of_row]
+        proba = proba / proba.sum(axis=1, keepdims=True)
+    return np.asarray(proba)
+
+
+def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
+    """[rows] classes, as many of each in every bag as `whole_counts` says, of the largest sum of log probabilities.
+
+    `bags` has known counts alone. Of two classes, the rows with the largest logits get the second one.
+    """
+    labels = np.zeros(len(logits), dtype=np.int64)
+    for index, counts in zip(bags.index, bags.whole_counts, strict=True):
+        rows = index[index >= 0]
+        labels[rows] = _two(logits[rows], counts) if len(counts) == 2 else _several(logits[rows], counts)
+    return labels
+
+
+def _two(logits: FloatArray, counts: IntArray) -> IntArray:
+    labels = np.zeros(len(logits), dtype=np.int64)
+    order = np.argsort(logits[:, 0] - logits[:, 1], kind="stable")
+    labels[order[: counts[1]]] = 1
+    return labels
+
+
+def _several(logits: FloatArray, counts: IntArray) -> IntArray:
+    """The transportation problem: rows to places where they are few, else `_along_paths`."""
+    if len(logits) > _SMALL:
+        return _along_paths(logits, counts)
+    places = np.repeat(np.arange(len(counts)), counts)
+    row, place = linear_sum_assignment(logits[:, places], maximize=True)
+    labels = np.empty(len(logits), dtype=np.int64)
+    labels[row] = places[place]
+    return labels
+
+
+def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
+    """The same by successive shortest paths between classes.
+
+    Whatever the prices of classes, the best class of each row at these prices is the best assignment of all that have
+    its counts. Prices that nearly give the counts wanted leave few rows too many; each moves, by way of other classes,
+    where it costs least, which keeps the assignment the best of its counts (Ahuja, Magnanti & Orlin 1993, chapter 9).
+    """
+    classes = len(counts)
+    labels = np.asarray((logits + _prices(logits, counts)).argmax(axis=1))
+    while (surplus := np.bincount(labels, minlength=classes) - counts).any():
+        cost, mover = np.full((classes, classes), np.inf), np.zeros((classes, classes), dtype=np.int64)
+        for label in range(classes):
+            rows = np.flatnonzero(labels == label)
+            if len(rows):
+                loss = logits[rows, label, None] - logits[rows]
+                least = loss.argmin(axis=0)
+                cost[label], mover[label] = loss[least, np.arange(classes)], rows[least]
+        np.fill_diagonal(cost, np.inf)
+        distance, before = np.where(surplus > 0, 0.0, np.inf), np.full(classes, -1)
+        for _ in range(classes - 1):  # Bellman and Ford; there are no negative circles
+            through = distance[:, None] + cost
+            best = through.argmin(axis=0)
+            nearer = through[best, np.arange(classes)] < distance - 1e-9
+            distance[nearer], before[nearer] = through[best[nearer], nearer], best[nearer]
+        label = int(np.where(surplus < 0, distance, np.inf).argmin())
+        while before[label] >= 0:
+            labels[mover[before[label], label]] = label
+            label = int(before[label])
+    return labels
+
+
+def _prices(logits: FloatArray, counts: IntArray) -> FloatArray:
+    """[classes] added to logits, nearly as many rows of each class are best: sums of ever harder softmaxes are met."""
+    prices, wanted = np.zeros(len(counts)), np.log(np.maximum(counts, 1e-9))
+    for softness in (1.0, 0.3, 0.1, 0.03, 0.01):
+        for _ in range(50):
+            step = wanted - np.log(np.maximum(softmax((logits + prices) / softness, axis=1).sum(axis=0), 1e-9))
+            prices += softness * step
+            if np.abs(step).max() < 1e-3:
+                break
+    return prices

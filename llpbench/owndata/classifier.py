@@ -1,0 +1,379 @@
+"""`LLPClassifier`: any method of the benchmark on bags of one's own, by scikit-learn's contract."""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from llpbench.blocks.counts import BagCounts
+from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows
+from llpbench.core.cell import Protocol
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.effects import Explained, FeatureEffect
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Predictor
+from llpbench.core.metrics import holdout_criteria
+from llpbench.core.text import plural
+from llpbench.owndata.assigning import adding_up, assigned, log_of
+from llpbench.owndata.bag_tables import BagLabels, ascending, matched, positions, read_bag_labels, read_bag_table
+from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.fitting import NetworkTraining, fit_members
+from llpbench.owndata.storing import read_model, write_model
+
+AUTO = "bag-gp-gbdt"
+"""what `method="auto"` is: first of the published leaderboards, in seconds"""
+
+
+class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of rows, learned from bags of which the class proportions or counts are known, and no label.
+
+    Parameters
+    ----------
+    method : a registered method that learns from bags (`llpbench list methods`), or "auto": `bag-gp-gbdt`
+    params : its hyperparameters by name, where they are not the defaults (`llpbench list params METHOD`)
+    ensemble : how many are fitted, each with random numbers of its own; their probabilities are averaged
+    random_state : a whole number; the same gives the same predictions
+    encoder, encoder_params : of a network, and its sizes by name, where they are not the defaults
+    epochs, patience, bags_per_step : of a network: most epochs, those without improvement after which it stops, and the
+        bags of a gradient step
+    validation : share of the bags that a network is not trained on, whose proportions choose its epoch; at least 5
+        bags, where there are ten
+    device : of a network: "auto", "cpu" or "cuda"
+
+    Attributes
+    ----------
+    classes_ : the classes in ascending order, as the columns of `predict_proba`
+    n_features_in_, feature_names_in_ : of X; names only where X is a frame
+    bags_ : the labels of the bags of `fit`
+    bag_counts_ : [bags, classes] their counts, NaN where suppressed
+    bag_sizes_ : [bags] their rows
+    """
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        params: Mapping[str, Any] | None = None,
+        ensemble: int = 1,
+        random_state: int = 0,
+        encoder: str = "mlp",
+        encoder_params: Mapping[str, Any] | None = None,
+        epochs: int = 100,
+        patience: int = 10,
+        bags_per_step: int = Protocol.bags_per_step,
+        validation: float = 0.1,
+        device: str = "auto",
+    ) -> None:
+        self.method = method
+        self.params = params
+        self.ensemble = ensemble
+        self.random_state = random_state
+        self.encoder = encoder
+        self.encoder_params = encoder_params
+        self.epochs = epochs
+        self.patience = patience
+        self.bags_per_step = bags_per_step
+        self.validation = validation
+        self.device = device
+
+    def fit(
+        self,
+        X: Any,
+        bags: Any,
+        *,
+        proportions: Any = None,
+        counts: Any = None,
+        classes: Sequence[Hashable] | None = None,
+        noise: float = 0.0,
+        unmatched: str = "raise",
+    ) -> Self:
+        """Learn from rows in bags.
+
+        Parameters
+        ----------
+        X : frame or array [rows, features]: numbers, bools, texts, categories; missing values as they are
+        bags : [rows] the label of each row's bag; a frame of several natural keys has tuples for labels
+        proportions, counts : one of both, of each bag: a mapping or series by bag (of two classes: of the positive
+            one), a frame by bag with a column a class, or an array in ascending order of the bags. NaN: suppressed,
+            nothing is learned from such rows
+        classes : their names, in the order of the columns where these have no names; of two without names the
+            positive one is the last. Default: the names of the columns, else 0, 1, ...
+        noise : standard deviation of what was added to each count, for privacy; counts may then be fractional or
+            negative
+        unmatched : "raise", or "drop" rows without a bag or whose bag has no entry, and entries of bags without rows
+
+        Raises `LLPBenchError` for what does not fit together, in a line with the numbers.
+        """
+        frame = as_frame(X)
+        labels = read_bag_labels(bags, len(frame))
+        table = read_bag_table(proportions, counts, labels)
+        named = table.classes(classes)
+        order = ascending(named)
+        labels = matched(labels, table, unmatched)
+        inside = np.flatnonzero(labels.of_row >= 0)
+        found = table.counts(labels, _checked_noise(noise))[:, order]
+        frame = frame.iloc[inside]
+
+        columns = FeatureColumns(frame)
+        train = BaggedRows(columns(frame), positions(labels.of_row[inside], len(labels.names)), found, float(noise))
+        known = train.where_known()
+        if len(known.sizes) < 2:
+            raise LLPBenchError(
+                f"the counts of {plural(len(known.sizes), 'bag')} of {len(train.sizes):,} are known, two are needed at "
+                "least. Give smaller bags, or more of them."
+            )
+        if known.prior.max() == 1.0:
+            only = named[order[int(known.prior.argmax())]]
+            raise LLPBenchError(
+                f"every row of all {len(known.sizes):,} known bags is of class {only!r}: give two classes."
+            )
+        predictor = self._fitted(train, columns.cardinalities)
+
+        self.classes_ = np.array([named[place] for place in order])
+        self.n_features_in_ = frame.shape[1]
+        if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
+            self.feature_names_in_ = np.array(X.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.bags_ = _objects(labels.names)
+        self.bag_counts_, self.bag_sizes_ = found, train.sizes
+        self._columns, self._predictor = columns, predictor
+        self._known = known
+        self._effects: FloatArray | None = None  # of bags, found when they are first asked for
+        return self
+
+    @property
+    def _method(self) -> str:
+        return AUTO if self.method == "auto" else self.method
+
+    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...]) -> Predictor:
+        training = NetworkTraining(
+            encoder=self.encoder,
+            encoder_params=self.encoder_params or {},
+            protocol=Protocol(self.epochs, self.patience, self.bags_per_step),
+            validation=self.validation,
+            device=self.device,
+        )
+        return fit_members(
+            self._method,
+            self.params or {},
+            train,
+            cardinalities,
+            ensemble=self.ensemble,
+            seed=self.random_state,
+            training=training,
+        )
+
+    def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
+        """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
+
+        What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
+        bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone.
+        For the very rows that a bag's counts are of: `disaggregate`.
+        """
+        rows = self._rows(X)
+        proba = self._predictor(rows)
+        if bags is None:
+            return proba
+        place = read_bag_labels(bags, len(proba)).among(self.bags_.tolist())
+        inside = place >= 0
+        proba[inside] = softmax(log_of(proba[inside]) + self._bag_effects()[place[inside]], axis=1)
+        return proba
+
+    def predict(self, X: Any, bags: Any = None) -> Any:
+        """[rows] the likeliest class of each, with `bags` as in `predict_proba`."""
+        proba = self.predict_proba(X, bags)
+        return self.classes_[proba.argmax(axis=1)]
+
+    def disaggregate(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> FloatArray:
+        """[rows, classes] probabilities that add up to the counts of each bag: X holds whole bags.
+
+        Without `proportions` and `counts` (as in `fit`), the bags are those of `fit`, with as many rows. The rows of a
+        bag whose counts are suppressed have their predictions. Noisy counts are first made possible: what is negative
+        is 0, and all is scaled to the bag's rows.
+        """
+        proba, whole, chosen = self._whole_bags(X, bags, proportions, counts)
+        if len(chosen):
+            proba[chosen] = adding_up(log_of(proba[chosen]), whole)
+        return proba
+
+    def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
+        """[rows] classes, in each bag exactly as many of each as its counts say, the likeliest together.
+
+        As `disaggregate`; fractional counts are rounded, largest remainders first. The rows of a bag whose counts are
+        suppressed have their likeliest class.
+        """
+        proba, whole, chosen = self._whole_bags(X, bags, proportions, counts)
+        labels = proba.argmax(axis=1)
+        if len(chosen):
+            labels[chosen] = assigned(log_of(proba[chosen]), whole)
+        return self.classes_[labels]
+
+    def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
+        """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
+        proba = self.predict_proba(X)
+        labels = read_bag_labels(bags, len(proba))
+        inside = labels.of_row >= 0
+        sums = np.stack(
+            [np.bincount(labels.of_row[inside], column[inside], len(labels.names)) for column in proba.T], 1
+        )
+        index = pd.Index(_objects(labels.names), tupleize_cols=False, name="bag").infer_objects()
+        return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
+
+    def score_bags(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> dict[str, float]:
+        """How well mean predictions meet what is known of bags, best of bags that `fit` has not seen.
+
+        Every coarse-grained criterion by name: L1 distance and KL divergence (small is good), mPIoU and log likelihood
+        (large is good). No label is needed.
+        """
+        rows = self._rows(X)
+        labels, found = self._given(len(rows.numeric), bags, proportions, counts)
+        if (labels.of_row < 0).any():
+            raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
+        holdout = Holdout(rows, positions(labels.of_row, len(labels.names)), found, labels=None)
+        if not holdout.known.any():
+            raise LLPBenchError(
+                f"none of {plural(len(labels.names), 'bag')} has counts that are known: nothing to score."
+            )
+        criteria = holdout_criteria(self._predictor(rows), holdout)
+        return {name: value for name, value in criteria.items() if CRITERIA[name].regime == "coarse"}
+
+    def effects(self, label: Hashable = None) -> list[FeatureEffect]:
+        """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
+
+        `llpbench.core.effects.strongest` picks. Raises `LLPBenchError` for a method that tells none.
+        """
+        check_is_fitted(self, "_predictor")
+        known = self.classes_.tolist()
+        if label is not None and label not in known:
+            raise LLPBenchError(f"{label!r} is no class; there are: {known}.")
+        if not isinstance(self._predictor, Explained):
+            raise LLPBenchError(f"method {self.method!r} tells no effects, nor an ensemble. Choose bag-gp.")
+        return self._columns.named(self._predictor.effects(len(known) - 1 if label is None else known.index(label)))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model to a folder, without pickle: estimates, names of columns, categories and bags, counts
+        of bags, and no row. Raises `LLPBenchError` for a method whose models cannot be saved."""
+        check_is_fitted(self, "_predictor")
+        names = getattr(self, "feature_names_in_", None)
+        content = {
+            "settings": {
+                name: dict(value) if isinstance(value, Mapping) else value for name, value in self.get_params().items()
+            },
+            "classes": self.classes_.tolist(),
+            "features": self.n_features_in_,
+            "names": None if names is None else list(names),
+            "bags": self.bags_.tolist(),
+            "counts": self.bag_counts_,
+            "sizes": self.bag_sizes_,
+            "effects": self._bag_effects(),
+            "columns": self._columns,
+            "predictor": self._predictor,
+        }
+        write_model(Path(folder), self._method, content)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A model that `save` has written, with the same predictions. Raises `LLPBenchError` for anything else."""
+        content = read_model(Path(folder))
+        model = cls(**content["settings"])
+        model.classes_ = np.array(content["classes"])
+        model.n_features_in_ = content["features"]
+        if content["names"] is not None:
+            model.feature_names_in_ = _objects(content["names"])
+        model.bags_ = _objects(content["bags"])
+        model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
+        model._columns, model._predictor = content["columns"], content["predictor"]
+        model._effects = content["effects"]
+        return model
+
+    def _rows(self, features: Any) -> Rows:
+        check_is_fitted(self, "_predictor")
+        frame = as_frame(features)
+        rows: Rows = self._columns(frame)
+        return rows
+
+    def _bag_effects(self) -> FloatArray:
+        """[bags, classes] of the bags of `fit`, on logits; 0 where counts are suppressed."""
+        if self._effects is None:
+            effects = np.zeros(self.bag_counts_.shape)
+            chosen = ~np.isnan(self.bag_counts_).any(axis=1)
+            effects[chosen] = BagCounts(self._known).bag_effects(log_of(self._predictor(self._known.rows)))
+            self._effects = effects
+        return self._effects
+
+    def _given(self, rows: int, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, FloatArray]:
+        """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
+        labels = read_bag_labels(bags, rows)
+        table = read_bag_table(proportions, counts, labels)
+        named = table.classes(None if table.columns and len(table.columns) > 1 else self.classes_.tolist())
+        if set(named) != set(self.classes_.tolist()):
+            raise LLPBenchError(
+                f"the {table.what} are of the classes {named}, fit knew {self.classes_.tolist()}. Give these."
+            )
+        place = [named.index(label) for label in self.classes_.tolist()]
+        return labels, table.counts(matched(labels, table, "raise"), noise=0.0)[:, place]
+
+    def _whole_bags(
+        self, features: Any, bags: Any, proportions: Any, counts: Any
+    ) -> tuple[FloatArray, BaggedRows, IntArray]:
+        """Predictions of all rows, the bags whose counts are known, and the rows [rows of these] they hold."""
+        rows = self._rows(features)
+        if proportions is None and counts is None:
+            labels = read_bag_labels(bags, len(rows.numeric))
+            found = self._counts_of_fit(labels)
+        else:
+            labels, found = self._given(len(rows.numeric), bags, proportions, counts)
+        if (labels.of_row < 0).any():
+            raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
+        whole = BaggedRows(rows, positions(labels.of_row, len(labels.names)), found)
+        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
+        return self._predictor(rows), whole.where_known(), chosen
+
+    def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
+        place = {name: index for index, name in enumerate(self.bags_.tolist())}
+        lacking = [name for name in labels.names if name not in place]
+        if lacking:
+            raise LLPBenchError(
+                f"{plural(len(lacking), 'bag')} ({', '.join(map(repr, lacking[:5]))}) were not in fit. Give counts= or "
+                "proportions= of all bags."
+            )
+        at = [place[name] for name in labels.names]
+        other = np.flatnonzero(self.bag_sizes_[at] != labels.sizes)
+        if len(other):
+            first = other[0]
+            raise LLPBenchError(
+                f"bag {labels.names[first]!r} has {plural(int(labels.sizes[first]), 'row')}, but had "
+                f"{int(self.bag_sizes_[at[first]]):,} in fit; so {plural(len(other), 'bag')}. Give whole bags, or "
+                "counts= of these; for new rows of known bags there is predict_proba(X, bags)."
+            )
+        return np.asarray(self.bag_counts_[at])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _checked_noise(noise: float) -> float:
+    if not (np.isfinite(noise) and noise >= 0):
+        raise LLPBenchError(f"noise is a standard deviation, at least 0, however: {noise}")
+    return float(noise)
+
+
+def _objects(names: Sequence[Hashable]) -> Any:
+    """[names] objects, also where they are tuples"""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

@@ -1,0 +1,87 @@
+"""From a frame or array of one's own to rows: what is a number or a category is learned from the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import Rows
+from llpbench.core.effects import FeatureEffect
+from llpbench.core.errors import DataError
+from llpbench.core.text import plural
+from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
+from llpbench.data.tasks import Scaler
+
+
+class FeatureColumns:
+    """The features of the training rows, and any rows with the same columns as `Rows`."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        """Raises `DataError` for what cannot be read, with the name of the column."""
+        self.names = [str(name) for name in frame.columns]
+        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        if repeated:
+            raise DataError(f"X has two columns called {repeated[0]!r}. Rename one of them.")
+        numeric, categorical = read_features(frame, "X")
+        self.numeric, self.categorical = list(numeric), list(categorical)
+        self.categories = [list(names) for _, names in categorical.values()]
+        self.scaler = Scaler(
+            _stacked(list(numeric.values()), len(frame), np.float64),
+            _stacked([codes for codes, _ in categorical.values()], len(frame), np.int64),
+            self.categories,
+        )
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Codes of each categorical feature, that of what is missing included."""
+        return tuple(len(names) + 1 for names in self.categories)
+
+    def named(self, effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
+        """Effects of features by the names of the columns, in their units and categories."""
+        return self.scaler.named(effects, self.numeric, self.categorical)
+
+    def __call__(self, frame: pd.DataFrame) -> Rows:
+        """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training."""
+        names = [str(name) for name in frame.columns]
+        absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
+        if absent or foreign or len(names) > len(self.names):
+            told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] if absent else []
+            told += [f"has {plural(len(foreign), 'column')} that fit did not see ({', '.join(foreign[:5])})"] * bool(
+                foreign
+            )
+            raise DataError(f"X {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
+        numbers = []
+        for name in self.numeric:
+            series = frame.iloc[:, names.index(name)]
+            if not (series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
+                example = series.dropna().iloc[0]
+                raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
+            numbers.append(read_numbers(series, "X"))
+        codes = [
+            codes_of(frame.iloc[:, names.index(name)], known, "X")
+            for name, known in zip(self.categorical, self.categories, strict=True)
+        ]
+        return self.scaler(_stacked(numbers, len(frame), np.float64), _stacked(codes, len(frame), np.int64))
+
+
+def as_frame(features: Any) -> pd.DataFrame:
+    """Features as a frame; the columns of an array are x0, x1, ... Raises `DataError` if they are neither."""
+    if not isinstance(features, pd.DataFrame):
+        if hasattr(features, "toarray"):
+            raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")
+        array = np.asarray(features)
+        if array.ndim != 2:
+            raise DataError(f"X must have rows and columns, however: it is of shape {array.shape}.")
+        features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
+        if array.dtype == object:
+            features = features.infer_objects()
+    if not features.shape[0] or not features.shape[1]:
+        raise DataError(f"X has {plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}.")
+    return features
+
+
+def _stacked(columns: list[Any], rows: int, dtype: type) -> Any:
+    return np.column_stack(columns) if columns else np.empty((rows, 0), dtype)

@@ -1,0 +1,198 @@
+"""Whatever method fits bags of one's own: direct ones as they are, networks by held-out bags, no label at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, IntArray, Rows, Schema, Task
+from llpbench.core.cell import Cell, Protocol
+from llpbench.core.criteria import GUIDES
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import DirectMethod, Method, Predictor
+from llpbench.core.model import Model, Network
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import ENCODERS, METHODS
+from llpbench.core.seeding import generator
+from llpbench.core.text import plural
+from llpbench.training.cohort import PREDICT_ROWS
+from llpbench.training.device import Machine, pick_device
+from llpbench.training.members import Trainee, encoder_factory, make_encoder
+from llpbench.training.population import Population
+from llpbench.training.specification import make_cell
+
+_FEWEST_HELD_OUT = 5
+"""bags, where there are twice as many"""
+
+
+@dataclass(frozen=True, eq=False)
+class MeanPredictor:
+    """The mean of the probabilities of some members."""
+
+    members: list[Predictor]
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return np.asarray(np.mean([member(rows) for member in self.members], axis=0))
+
+
+@dataclass(frozen=True)
+class NetworkTraining:
+    """How a network is trained; direct methods have no use for it."""
+
+    encoder: str
+    encoder_params: Mapping[str, Any]
+    protocol: Protocol
+    validation: float
+    """share of the bags that are held out to choose the epoch"""
+    device: str
+
+
+def fit_members(
+    method: str,
+    params: Mapping[str, Any],
+    train: BaggedRows,
+    cardinalities: tuple[int, ...],
+    *,
+    ensemble: int,
+    seed: int,
+    training: NetworkTraining,
+) -> Predictor:
+    """A registered method fitted to bags, `ensemble` times. Raises `LLPBenchError` for one that needs labels."""
+    declared = METHODS.get(method)
+    if declared.supervision != "bags":
+        raise LLPBenchError(f"method {method!r} needs the label of every row. Choose one that learns from bags.")
+    protocol = training.protocol
+    for name, value, least in (
+        ("ensemble", ensemble, 1),
+        ("random_state", seed, 0),
+        ("epochs", protocol.epochs, 1),
+        ("patience", protocol.patience, 1),
+        ("bags_per_step", protocol.bags_per_step, 1),
+    ):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise LLPBenchError(f"{name} must be a whole number from {least}, however: {value!r}")
+    if not issubclass(declared, DirectMethod):
+        return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
+    fitted = declared(read_params(declared.Params, params, owner=method))
+    schema = _schema(train, cardinalities, 1)
+    streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
+    members = [fitted.fit(train, schema, rng) for rng in streams]
+    return members[0] if ensemble == 1 else MeanPredictor(members)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkPredictor:
+    """The mean of the probabilities of some networks, as their weights."""
+
+    spec: dict[str, Any]
+    """the method, its encoder, and the hyperparameters of both"""
+    schema: dict[str, Any]
+    weights: list[dict[str, FloatArray]]
+    """of each member: parameters and buffers by name"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device("auto")
+        method: Method = _method(cell)
+        found = np.zeros((len(rows.numeric), schema.classes))
+        for weights in self.weights:
+            network = method.build(make_encoder(cell, schema, method.params.dropout), schema)
+            network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+            found += _proba(network.to(device), method, rows, schema, device)
+        return found / len(self.weights)
+
+
+def _proba(network: Network, method: Method, rows: Rows, schema: Schema, device: torch.device) -> FloatArray:
+    """[rows, classes], a chunk at a time; rows that see each other as many as in training."""
+    together = schema.rows_per_step if method.takes_encoder and network.encoder.row_interaction else PREDICT_ROWS
+    prior = torch.tensor(schema.prior, dtype=torch.float32, device=device)
+    parts = [np.zeros((0, schema.classes))]
+    with torch.no_grad():
+        for start in range(0, len(rows.numeric), together):
+            part = Rows(*(torch.from_numpy(each[start : start + together])[None].to(device) for each in rows))
+            mask = torch.ones(part.numeric.shape[:2], dtype=torch.bool, device=device)
+            known = torch.zeros(1, dtype=torch.bool, device=device)
+            bags = Bags(part, mask, torch.zeros_like(prior)[None], prior[None], known, prior)
+            parts.append(method.log_proba(Model(network), bags)[0].double().exp().cpu().numpy())
+    return np.concatenate(parts)
+
+
+def _fit_networks(
+    name: str,
+    params: Mapping[str, Any],
+    bags: BaggedRows,
+    cardinalities: tuple[int, ...],
+    ensemble: int,
+    seed: int,
+    training: NetworkTraining,
+) -> NetworkPredictor:
+    """Trained together, each stopped where the proportions of bags that are held out are met best (KL)."""
+    held = _held_out(bags, training.validation, seed)
+    train, validation = _some(bags, np.flatnonzero(~held)), _some(bags, np.flatnonzero(held))
+    holdout = Holdout(validation.rows, validation.index, validation.counts, labels=None)
+    schema = _schema(train, cardinalities, training.protocol.bags_per_step)
+    task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
+    cell = make_cell(name, "own data", bag_size=1, encoder=training.encoder, params=params, protocol=training.protocol)
+    if cell.encoder is not None:
+        sizes = read_params(ENCODERS.get(cell.encoder).Params, training.encoder_params, owner=cell.encoder)
+        cell = replace(cell, encoder_params=asdict(sizes))
+    method = _method(cell)
+    members = [Trainee(seed, method, task, copy=copy) for copy in range(ensemble)]
+    machine = Machine(device=pick_device(training.device))
+    population = Population(members, encoder_factory(cell, method.params.dropout), training.protocol, machine)
+    weights = []
+    for number, outcome in enumerate(population.train()):
+        if outcome.failure:
+            raise LLPBenchError(f"training of {name!r} failed: {outcome.failure}. Try a lower learning_rate.")
+        chosen = outcome.selected[GUIDES["coarse"]].weights
+        network = population.stack.write_out(chosen, population.state.buffers, number)
+        weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
+    return NetworkPredictor(cell.spec, asdict(schema), weights)
+
+
+def _method(cell: Cell) -> Method:
+    declared = METHODS.get(cell.method)
+    method: Method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+    return method
+
+
+def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: int) -> Schema:
+    return Schema(
+        numeric=train.rows.numeric.shape[1],
+        cardinalities=cardinalities,
+        classes=train.counts.shape[1],
+        prior=tuple(float(share) for share in train.prior),
+        rows_per_step=max(round(bags_per_step * len(train.bag_of_row) / len(train.sizes)), 1),
+    )
+
+
+def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
+    """[bags] bool: some of the known ones, at random."""
+    if not 0 < share < 1:
+        raise LLPBenchError(f"validation is the share of bags that is held out, between 0 and 1, however: {share}")
+    known = np.flatnonzero(bags.known)
+    if len(known) < 4:
+        raise LLPBenchError(
+            f"{plural(len(known), 'bag')} of known counts are too few to hold some out, by which a network stops: "
+            "4 at least. Choose a direct method, such as bag-gp-gbdt."
+        )
+    number = max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2))
+    held = np.zeros(len(bags.sizes), dtype=bool)
+    held[generator(seed, "held-out bags").choice(known, min(number, len(known) - 2), replace=False)] = True
+    return held
+
+
+def _some(bags: BaggedRows, chosen: IntArray) -> BaggedRows:
+    """Some bags with their rows."""
+    index = bags.index[chosen, : bags.sizes[chosen].max()]
+    rows = np.unique(index[index >= 0])
+    position = np.full(len(bags.bag_of_row) + 1, -1, dtype=np.int64)  # the last entry, reached by -1, stays -1
+    position[rows] = np.arange(len(rows))
+    return replace(
+        bags, rows=Rows(*(part[rows] for part in bags.rows)), index=position[index], counts=bags.counts[chosen]
+    )

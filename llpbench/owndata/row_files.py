@@ -1,0 +1,77 @@
+"""Rows and bags as files: CSV, whose types are inferred, or parquet. An index that pandas wrote is a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from llpbench.core.errors import DataError
+from llpbench.core.text import hint, one_line
+from llpbench.data.frames import as_text
+
+
+def read_rows(path: Path, types: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """The table in a file. `types`: columns that are text or numbers whatever they look like.
+
+    Raises `DataError` for a file that is not there or not what its name says, and for columns that cannot be so.
+    """
+    types = types or {}
+    if not path.is_file():
+        raise DataError(f"there is no file {str(path)!r}. Give a .csv or .parquet file.")
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            frame: pd.DataFrame = pq.read_table(path).to_pandas()
+            if frame.index.names != [None] or not isinstance(frame.index, pd.RangeIndex):
+                frame = frame.reset_index()
+        elif path.suffix == ".csv":
+            texts = {name: str for name, kind in types.items() if kind == "text"}
+            frame = pd.read_csv(path, dtype=texts, low_memory=False)
+        else:
+            raise DataError(f"file {str(path)!r} is neither .csv nor .parquet.")
+    except (OSError, ValueError) as error:  # of pandas and arrow
+        raise DataError(f"file {str(path)!r} cannot be read as {path.suffix[1:]}: {one_line(error)}") from error
+    for name, kind in types.items():
+        column_of(frame, name, path)
+        if kind == "text":
+            frame[name] = as_text(frame[name])
+            continue
+        numbers = pd.to_numeric(frame[name], errors="coerce")
+        broken = frame[name][numbers.isna() & frame[name].notna()]
+        if len(broken):
+            raise DataError(
+                f"file {str(path)!r}: {len(broken):,} values of column {name!r} are no numbers, such as "
+                f"{broken.iloc[0]!r} in row {broken.index[0]} (counted from 0)."
+            )
+        frame[name] = numbers
+    return frame
+
+
+def write_rows(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table, without its index. Raises `DataError` if the disk does not let it, or for another ending."""
+    try:
+        if path.suffix == ".parquet":
+            frame.to_parquet(path, index=False)
+        elif path.suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
+    except OSError as error:
+        raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
+
+
+def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
+    """A column of a file's table. Raises `DataError` with the nearest names if there is none."""
+    known = [str(column) for column in frame.columns]
+    if name not in known:
+        some = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        raise DataError(f"file {str(path)!r} has no column {name!r}. {hint(name, known)}Its columns are: {some}.")
+    return frame.iloc[:, known.index(name)]
+
+
+def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
+    """The columns that say which bag a row is of, as texts: two files may hold them in different types."""
+    return pd.DataFrame({name: as_text(column_of(frame, name, path)) for name in names})

@@ -1,0 +1,223 @@
+"""A fitted model in a folder, without pickle: what is read back runs no code that a file brings.
+
+`model.json` is the tree of everything, `arrays.npz` its arrays, boosters in XGBoost's own format (UBJ) among them;
+`manifest.json` says what wrote both, with their SHA-256. Objects are stored by their class's name and their fields, and
+only classes of the rooms in `_ROOMS` are made again, without calling anything of theirs. A function that a method's
+`fit` returned is stored as what it closes over; its code is that of the method installed, of which the manifest has the
+hash. Rows and bags of the training set are in no such room: a model that holds them cannot be saved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import io
+import json
+import zipfile
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from llpbench import __version__
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.registry import METHODS
+from llpbench.core.source import source_hash
+from llpbench.core.text import one_line
+
+FORMAT = 1
+"""raised when what is written changes"""
+MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
+_KIND = "llpbench model"
+_ROOMS = ("llpbench.blocks.", f"{METHODS.package}.", "llpbench.owndata.", "llpbench.data.tasks")
+"""whose classes and functions may be stored"""
+
+
+def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
+    """Write a model; an earlier one there is replaced. Raises `LLPBenchError` for what cannot be stored, for a folder
+    of something else and for a disk that does not let it."""
+    writer = _Writer(method)
+    tree = json.dumps(writer.tree(content), indent=1)
+    buffer = io.BytesIO()
+    np.savez(buffer, **{str(number): array for number, array in enumerate(writer.arrays)})  # type: ignore[arg-type]
+    parts = {TREE: tree.encode(), ARRAYS: buffer.getvalue()}
+    told = {
+        "kind": _KIND,
+        "format": FORMAT,
+        "llpbench": __version__,
+        "method": method,
+        "source": source_hash(METHODS.get(method)),
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
+    }
+    manifest = {**told, "digest": _digest(told)}
+    try:
+        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MANIFEST).is_file())):
+            raise LLPBenchError(f"{str(folder)!r} is there already and holds no model. Choose another folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in {**parts, MANIFEST: json.dumps(manifest, indent=1).encode()}.items():
+            replace_file(folder / name, data)
+    except OSError as error:
+        raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
+
+
+def read_model(folder: Path) -> dict[str, Any]:
+    """What `write_model` was given. Raises `LLPBenchError` for what is no model, damaged, changed, or of other code."""
+    manifest = _manifest(folder)
+    parts: dict[str, bytes] = {}
+    for name in (TREE, ARRAYS):
+        parts[name] = _bytes(folder / name)
+        if hashlib.sha256(parts[name]).hexdigest() != manifest["sha256"][name]:
+            raise LLPBenchError(f"file {str(folder / name)!r} is not the one that was saved. Save the model again.")
+    method = manifest["method"]
+    if source_hash(METHODS.get(method)) != manifest["source"]:
+        raise LLPBenchError(
+            f"the model in {str(folder)!r} was fitted by llpbench {manifest['llpbench']} with other code of {method!r} "
+            f"than this one's ({__version__}). Fit it again."
+        )
+    try:
+        with np.load(io.BytesIO(parts[ARRAYS]), allow_pickle=False) as archive:
+            arrays = [archive[str(number)] for number in range(len(archive.files))]
+        found = _value(json.loads(parts[TREE]), arrays)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, zipfile.BadZipFile) as error:
+        raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
+    assert isinstance(found, dict)
+    return found
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise LLPBenchError(f"{str(folder)!r} holds no model: it has no {MANIFEST}. Give a folder that save has made.")
+    try:
+        manifest = json.loads(_bytes(file))
+        told = {name: value for name, value in manifest.items() if name != "digest"}
+        whole = manifest["digest"] == _digest(told) and manifest["kind"] == _KIND
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise LLPBenchError(f"file {str(file)!r} is damaged, or is none of a model. Save the model again.")
+    if manifest["format"] != FORMAT:
+        raise LLPBenchError(
+            f"the model in {str(folder)!r} is of format {manifest['format']} (llpbench {manifest['llpbench']}), this "
+            f"llpbench ({__version__}) reads {FORMAT}. Fit it again."
+        )
+    return dict(manifest)
+
+
+def _digest(told: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise LLPBenchError(f"file {str(file)!r} of the model cannot be read: {one_line(error)}") from error
+
+
+class _Writer:
+    """Values as JSON, with arrays apart."""
+
+    def __init__(self, method: str) -> None:
+        self.arrays: list[Any] = []
+        self._method = method
+
+    def tree(self, value: Any) -> Any:
+        """What `_value` makes `value` of."""
+        import xgboost
+
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
+            return {"array" if isinstance(value, np.ndarray) else "scalar": self._keep(np.asarray(value))}
+        if type(value) in (list, tuple):
+            return {type(value).__name__: [self.tree(each) for each in value]}
+        if type(value) is dict and all(type(key) is str for key in value):
+            return {"dict": {key: self.tree(each) for key, each in value.items()}}
+        if isinstance(value, xgboost.Booster):
+            return {"booster": self._keep(np.frombuffer(value.save_raw("ubj"), np.uint8))}
+        if isinstance(value, FunctionType) and value.__module__.startswith(_ROOMS):
+            return {"function": self._function(value)}
+        kind = type(value)
+        if kind.__module__.startswith(_ROOMS) and hasattr(value, "__dict__"):
+            getstate = value.__getstate__()
+            state = getstate if isinstance(getstate, dict) else dict(value.__dict__)
+            return {"object": [kind.__module__, kind.__qualname__, self.tree(state)]}
+        raise LLPBenchError(
+            f"a model of {self._method!r} cannot be saved: it holds a {kind.__name__} of {kind.__module__}. Bags must "
+            "be called by texts or numbers; of methods, bag-gp-gbdt, bag-gp, em-gbdt and count-gbdt can be saved."
+        )
+
+    def _keep(self, array: Any) -> int:
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def _function(self, function: FunctionType) -> list[Any]:
+        outer, _, inner = function.__qualname__.partition(".<locals>.")
+        place = _codes(_named(function.__module__, outer)).index(function.__code__)
+        if not inner or "<locals>" in inner or function.__defaults__ or function.__kwdefaults__:
+            raise LLPBenchError(f"a model of {self._method!r} cannot be saved: it holds {function.__qualname__}.")
+        return [function.__module__, outer, place, self.tree(dict(inspect.getclosurevars(function).nonlocals))]
+
+
+def _value(tree: Any, arrays: list[Any]) -> Any:
+    """A value of the tree that `_Writer.tree` has made. Raises for anything else."""
+    import xgboost
+
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, inside),) = tree.items()
+    if kind == "array":
+        return arrays[inside]
+    if kind == "scalar":
+        return arrays[inside][()]
+    if kind == "list":
+        return [_value(each, arrays) for each in inside]
+    if kind == "tuple":
+        return tuple(_value(each, arrays) for each in inside)
+    if kind == "dict":
+        return {key: _value(each, arrays) for key, each in inside.items()}
+    if kind == "booster":
+        return xgboost.Booster(model_file=bytearray(arrays[inside].tobytes()))
+    if kind == "function":
+        module, outer, place, closed = inside
+        function = inspect.unwrap(_named(module, outer))
+        code = _codes(function)[place]
+        values = _value(closed, arrays)
+        cells = tuple(CellType(values[name]) for name in code.co_freevars)
+        return FunctionType(code, function.__globals__, code.co_name, None, cells)
+    if kind == "object":
+        module, name, state = inside
+        return _made(_named(module, name), _value(state, arrays))
+    raise ValueError(f"there is nothing like {kind!r}")
+
+
+def _made(kind: Any, state: dict[str, Any]) -> Any:
+    if not isinstance(kind, type):
+        raise TypeError(f"{kind!r} is no class")
+    if is_dataclass(kind) and {field.name for field in fields(kind)} - state.keys():
+        raise ValueError(f"{kind.__name__} has other fields today")
+    made: Any = object.__new__(kind)
+    made.__dict__.update(state)
+    return made
+
+
+def _named(module: str, name: str) -> Any:
+    """A class or function of an allowed room."""
+    if not module.startswith(_ROOMS):
+        raise ValueError(f"{module} is no room of which anything is stored")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = vars(found)[part]
+    if found.__module__ != module:
+        raise ValueError(f"{name} is not of {module}")
+    return found
+
+
+def _codes(function: Any) -> list[CodeType]:
+    """The functions that a function defines."""
+    return [constant for constant in function.__code__.co_consts if isinstance(constant, CodeType)]

@@ -1,0 +1,115 @@
+"""`llpbench fit` and `llpbench predict`, from files to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench import LLPBench
+from districts import counted, people
+
+from llpbench import LLPClassifier
+
+FIT = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
+QUICK = ["--method", "count-gbdt", "--set", "trees=100", "--leave-out", "id"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with rows and bags as CSV and parquet."""
+    frame, bags, votes = people(300, 12)
+    rows = frame.assign(district=[int(bag[1:]) for bag in bags], id=np.arange(300))
+    table = counted(rows["district"], np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.set_index("id").to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "bags.csv", index=False)
+    table.to_parquet(tmp_path / "bags.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -> None:
+    result = llpbench(*FIT, *QUICK)
+    assert result.code == 0, result.err
+    assert "300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
+    result = llpbench("predict", "model", "rows.csv", "--out", "new.parquet")
+    assert result.code == 0, result.err
+    found = pd.read_parquet(folder / "new.parquet")
+    assert list(found.columns) == ["district", "id", "prediction", "probability_no", "probability_yes"]
+    rows = pd.read_csv(folder / "rows.csv")
+    model = LLPClassifier.load(folder / "model")
+    assert np.allclose(found["probability_yes"], model.predict_proba(rows[["age", "owns", "town", "job"]])[:, 1])
+
+
+def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: LLPBench) -> None:
+    files = ["fit", "rows.parquet", "--bags", "bags.parquet", *FIT[4:]]
+    assert llpbench(*files, *QUICK).code == 0  # "id" was the index of a frame, and is a column
+    for other in ([], ["--bags", "bags.csv", "--proportions", "share"]):
+        table = pd.read_csv(folder / "bags.csv")
+        table.assign(share=table["yes"] / (table["yes"] + table["no"])).to_csv(folder / "bags.csv", index=False)
+        result = llpbench(
+            "predict", "model", "rows.csv", "--bag-column", "district", "--whole-bags", *other, "--out", "new.csv"
+        )
+        assert result.code == 0, result.err
+        found = pd.read_csv(folder / "new.csv")
+        assert (counted(found["district"], found["prediction"])["yes"].to_numpy() == table["yes"]).all()
+        assert np.allclose(found.groupby("district")["probability_yes"].sum(), table["yes"], atol=1e-6)
+
+
+def broken_rows(folder: Path) -> None:
+    rows = pd.read_csv(folder / "rows.csv")
+    rows.loc[0, "district"] = 77
+    rows.to_csv(folder / "rows.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    ("harm", "flags", "told"),
+    [
+        (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
+        (None, ["--counts", "no,maybe"], "has no column 'maybe'"),
+        (None, ["--proportions", "yes"], "give one of --counts and --proportions"),
+        (None, ["--leave-out", "idd"], "has no column 'idd'"),
+        (None, ["--types", "age=numbers"], "a column holds text or number"),
+        (None, ["--types", "town=number"], "values of column 'town' are no numbers, such as"),
+        (None, ["--set", "trees"], "--set takes NAME=VALUE"),
+        (None, ["--set", "leave=3"], "no hyperparameter 'leave'. Did you mean leaves"),
+        (None, ["--bags", "gone.csv"], "there is no file 'gone.csv'"),
+        (None, ["--out", "rows.csv"], "'rows.csv' is there already"),
+        (lambda f: (f / "bags.csv").write_bytes(b"\x00\xff"), [], "'bags.csv' cannot be read as csv"),
+        (broken_rows, [], "1 bag of 13 ('77') have no counts"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    harm: Callable[[Path], Any] | None, flags: list[str], told: str, folder: Path, llpbench: LLPBench
+) -> None:
+    if harm:
+        harm(folder)
+    result = llpbench(*FIT, *QUICK, *flags)
+    assert result.code == 2
+    assert told in result.err
+    assert len(result.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["rows.csv", "rows.csv", "--out", "new.csv"], "holds no model"),
+        (["of-an-array", "rows.csv", "--out", "new.csv"], "was fitted to an array"),
+        (["model", "bags.csv", "--out", "new.csv"], "has no column 'age'"),
+        (["model", "rows.csv", "--out", "new.xlsx"], "must end in .csv or .parquet"),
+        (["model", "rows.csv", "--out", "new.csv", "--whole-bags"], "needs --bag-column"),
+        (["model", "rows.csv", "--out", "new.csv", "--bags", "bags.csv"], "are those of --whole-bags"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_be_predicted_is_one_clear_line(flags: list[str], told: str, llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *QUICK, "--drop-unmatched").code == 0
+    LLPClassifier("count-gbdt", params={"trees": 100}).fit([[0.0], [1.0]], [0, 1], counts=[0, 1]).save("of-an-array")
+    result = llpbench("predict", *flags)
+    assert result.code == 2
+    assert told in result.err
+    assert len(result.err.strip().splitlines()) == 1

@@ -1,0 +1,32 @@
+"""Bags of people by district, of whose votes a learner is told the counts alone; for the tests of own data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame, Any, Any]:
+    """Features of every kind, with gaps; a district each; and what they voted, which no learner is told."""
+    rng = np.random.default_rng(seed)
+    district = rng.integers(0, bags, rows)
+    age = rng.normal(50 + 0.8 * (district - bags / 2), 12)
+    owns = rng.random(rows) < 0.5
+    votes = np.digitize((age - 50) / 12 + 1.0 * owns + rng.logistic(0, 0.4, rows), [0.4, 1.4][: classes - 1])
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.random(rows) < 0.05, np.nan, age),
+            "owns": owns,
+            "town": pd.Categorical(np.where(votes > 0, "A", "B")).set_categories(["A", "B", "unused"]),
+            "job": pd.Series(rng.choice(["x", "y"], rows), dtype=object).mask(rng.random(rows) < 0.1),
+        }
+    )
+    frame.loc[rng.random(rows) < 0.4, "town"] = None
+    return frame, np.array([f"d{number:02}" for number in district]), votes
+
+
+def counted(bags: Any, votes: Any) -> pd.DataFrame:
+    """What is published: a frame by bag, with a column a class."""
+    return pd.crosstab(bags, votes)

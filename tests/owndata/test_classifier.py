@@ -1,0 +1,373 @@
+"""`LLPClassifier` on bags of one's own: what it learns, what adds up, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
+
+TREES = {"trees": 100}
+
+
+def test_new_rows_are_ranked_from_counts_alone() -> None:
+    frame, bags, votes = people()
+    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=counted(bags, votes))
+    new, _, truth = people(seed=1)
+    proba = model.predict_proba(new)
+    assert proba.shape == (600, 2)
+    assert np.allclose(proba.sum(axis=1), 1)
+    assert roc_auc_score(truth, proba[:, 1]) > 0.85
+    assert (model.predict(new) == truth).mean() > 0.7
+
+
+def test_every_form_of_the_same_counts_gives_the_same_model() -> None:
+    frame, bags, votes = people(200, 10)
+    table = counted(bags, votes)
+    sizes = table.sum(axis=1)
+    forms: list[dict[str, Any]] = [
+        {"counts": table},
+        {"counts": table[[1, 0]].sample(frac=1.0, random_state=0)},
+        {"counts": table[1]},
+        {"counts": table[1].to_dict()},
+        {"counts": table.to_dict(orient="index")},
+        {"counts": table.to_numpy()},
+        {"counts": table[1].to_list()},
+        {"proportions": table[1] / sizes},
+        {"proportions": table.div(sizes, axis=0)},
+    ]
+    given = [LLPClassifier("bag-mean-linear").fit(frame, bags, **form) for form in forms]
+    expected = given[0].predict_proba(frame)
+    for model in given:
+        assert list(model.classes_) == [0, 1]
+        assert np.allclose(model.bag_counts_, table)
+        assert np.allclose(model.predict_proba(frame), expected)
+
+
+def test_bags_by_several_columns_have_tuples_for_labels() -> None:
+    frame, bags, votes = people(200, 10)
+    keys = pd.DataFrame({"state": [bag[:2] for bag in bags], "place": [int(bag[1:]) for bag in bags]})
+    table = counted([keys["state"], keys["place"]], votes)  # a MultiIndex
+    model = LLPClassifier("bag-mean-linear").fit(frame, keys, counts=table)
+    assert model.bags_[3] == ("d0", 3)
+    plain = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+    assert np.array_equal(model.predict_proba(frame), plain.predict_proba(frame))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_whole_bags_add_up_to_their_counts_and_labels_match_them(classes: int) -> None:
+    frame, bags, votes = people(300, 12, classes=classes)
+    names = np.array(["no", "old", "yes"][3 - classes :] if classes == 3 else ["no", "yes"])
+    table = counted(bags, names[votes])
+    table.iloc[0] = [0, *table.iloc[0, 1:]]  # one bag has none of a class
+    table.iloc[0, -1] += (bags == "d00").sum() - table.iloc[0].sum()
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table)
+    order = np.random.default_rng(0).permutation(len(frame))  # rows in any order
+    shuffled, where = frame.iloc[order], bags[order]
+    proba = pd.DataFrame(model.disaggregate(shuffled, where), columns=model.classes_)
+    assert np.allclose(proba.sum(axis=1), 1)
+    assert np.allclose(proba.groupby(where).sum(), table, atol=1e-6)
+    assert (proba.to_numpy() >= 0).all()
+    labels = model.assign(shuffled, where)
+    assert counted(where, labels).to_numpy().tolist() == table.to_numpy().tolist()
+    plain = model.predict_proba(shuffled)
+    assert np.abs(pd.DataFrame(plain).groupby(where).sum().to_numpy() - table.to_numpy()).max() > 1
+
+
+def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against every assignment of a small bag."""
+    from itertools import permutations
+
+    from llpbench.core.bags import BaggedRows, Rows
+    from llpbench.owndata import assigning
+
+    rng = np.random.default_rng(0)
+    for counts in ([3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2]):
+        logits = rng.normal(0.0, 2.0, (6, 3))
+        rows = Rows(np.zeros((6, 0), np.float32), np.zeros((6, 0), np.int64), np.zeros((6, 0), bool))
+        bag = BaggedRows(rows, np.arange(6)[None], np.array([counts], float))
+        best = max(logits[np.arange(6), list(labels)].sum() for labels in permutations(np.repeat([0, 1, 2], counts)))
+        for small in (500, 0):  # by places, and along paths
+            monkeypatch.setattr(assigning, "_SMALL", small)
+            found = assigning.assigned(logits, bag)
+            assert np.bincount(found, minlength=3).tolist() == counts
+            assert np.isclose(logits[np.arange(6), found].sum(), best)
+
+
+def test_labels_of_a_large_bag_are_the_likeliest_too() -> None:
+    """Against the assignment of rows to places, from prices that are of no use at first."""
+    from llpbench.owndata import assigning
+
+    rng = np.random.default_rng(0)
+    for classes in (3, 8):
+        logits = 3 * rng.normal(size=(300, classes))
+        counts = rng.multinomial(300, rng.dirichlet(np.ones(classes)))
+        found = assigning._along_paths(logits, counts)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(assigning, "_prices", lambda logits, _: np.zeros(logits.shape[1]))
+            unpriced = assigning._along_paths(logits, counts)
+        places = assigning._several(logits, counts)
+        rows = np.arange(300)
+        for labels in (found, unpriced):
+            assert np.bincount(labels, minlength=classes).tolist() == counts.tolist()
+            assert np.isclose(logits[rows, labels].sum(), logits[rows, places].sum())
+
+
+def test_other_whole_bags_are_disaggregated_by_counts_of_their_own() -> None:
+    frame, bags, votes = people(300, 12)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+    new, where, truth = people(100, 4, seed=5)
+    share = pd.Series(truth).groupby(where).mean()
+    proba = model.disaggregate(new, where, proportions=share)
+    assert np.allclose(pd.Series(proba[:, 1]).groupby(where).mean(), share, atol=1e-8)
+
+
+def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(30), 60)
+    odd = np.where(np.arange(30) % 2 == 0, -1.5, 1.5)[bags]  # of the bag alone
+    frame = pd.DataFrame({"x": rng.normal(size=len(bags))})
+    votes = (frame["x"] + odd + rng.logistic(size=len(bags)) > 0).astype(int)
+    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=counted(bags, votes)[1])
+    new = pd.DataFrame({"x": np.zeros(3)})
+    known = model.predict_proba(new, bags=[0, 1, 99])[:, 1]
+    plain = model.predict_proba(new)[:, 1]
+    assert known[0] < plain[0] - 0.1
+    assert known[1] > plain[1] + 0.1
+    assert known[2] == plain[2]  # nobody knows bag 99
+    share = votes[bags == 1].mean()
+    of_bag = model.predict_proba(frame[bags == 1], bags=np.ones(60, int))[:, 1].mean()
+    assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
+
+
+def test_suppressed_bags_are_predicted_and_taught_nothing() -> None:
+    frame, bags, votes = people(300, 12)
+    table = counted(bags, votes).astype(float)
+    table.loc["d03"] = np.nan
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table)
+    without = bags != "d03"
+    alone = LLPClassifier("bag-mean-linear").fit(frame[without], bags[without], counts=table.dropna())
+    assert np.allclose(model.predict_proba(frame), alone.predict_proba(frame), atol=0.02)
+    rows = bags == "d03"
+    assert np.array_equal(model.disaggregate(frame, bags)[rows], model.predict_proba(frame)[rows])
+    assert np.array_equal(model.assign(frame, bags)[rows], model.predict(frame)[rows])
+
+
+def test_noisy_counts_are_taken_as_such() -> None:
+    frame, bags, votes = people(600, 12)
+    table = counted(bags, votes) + np.random.default_rng(0).laplace(0, 3, (12, 2))
+    with pytest.raises(LLPBenchError, match="noise="):
+        LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=table)
+    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=table, noise=3 * 2**0.5)
+    assert roc_auc_score(votes, model.predict_proba(frame)[:, 1]) > 0.75
+
+
+def test_proportions_of_bags_are_predicted_and_scored_without_labels() -> None:
+    frame, bags, votes = people(600, 20)
+    inside = bags < "d15"
+    table = counted(bags, votes)
+    model = LLPClassifier("bag-mean-linear").fit(frame[inside], bags[inside], counts=table[table.index < "d15"])
+    held = frame[~inside], bags[~inside]
+    predicted = model.predict_proportions(*held)
+    assert list(predicted.index) == sorted(set(bags[~inside]))
+    mean = pd.DataFrame(model.predict_proba(held[0])).groupby(held[1]).mean()
+    assert np.allclose(predicted, mean)
+    scores = model.score_bags(*held, counts=table[table.index >= "d15"])
+    assert set(scores) >= {"l1", "kl", "mpiou"}
+    turned = model.score_bags(*held, counts=table.loc[table.index >= "d15", [1, 0]].set_axis([0, 1], axis=1))
+    assert scores["l1"] < turned["l1"]
+
+
+def test_several_members_are_averaged() -> None:
+    frame, bags, votes = people(200, 10)
+    table = counted(bags, votes)
+    one, two = (LLPClassifier("count-gbdt", params=TREES, ensemble=n).fit(frame, bags, counts=table) for n in (1, 2))
+    assert isinstance(two._predictor, MeanPredictor)
+    apart = [member(two._rows(frame)) for member in two._predictor.members]
+    assert np.array_equal(apart[0], one.predict_proba(frame))
+    assert not np.array_equal(apart[0], apart[1])
+    assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)
+
+
+def test_effects_are_told_in_the_units_of_the_columns() -> None:
+    frame, bags, votes = people(300, 12)
+    fast = {"draws": 0, "most_pairs": 0}
+    model = LLPClassifier("bag-gp", params=fast).fit(frame, bags, counts=counted(bags, np.array(["no", "yes"])[votes]))
+    age, *others = model.effects()
+    assert [age.name, *(each.name for each in others)] == ["age", "owns", "town", "job"]
+    assert age.edges is not None
+    assert 20 < age.edges[0] < age.edges[-1] < 90
+    assert age.values[0] < 0 < age.values[len(age.edges)]  # the old vote yes
+    assert others[1].categories is not None
+    assert {"A", "B", "missing"} <= set(others[1].categories)
+    assert np.allclose(model.effects("no")[0].values, -age.values)
+    with pytest.raises(LLPBenchError, match="'maybe' is no class; there are"):
+        model.effects("maybe")
+    with pytest.raises(LLPBenchError, match="tells no effects"):
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
+
+
+def test_networks_stop_by_the_proportions_of_bags_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llpbench.owndata.fitting.PREDICT_ROWS", 64)  # more than one chunk
+    frame, bags, votes = people(400, 20)
+    table = counted(bags, votes).astype(float)
+    table.loc["d03"] = np.nan
+    model = LLPClassifier("dllp", params={"learning_rate": 0.01}, epochs=15, patience=5, ensemble=2)
+    model.fit(frame, bags, counts=table)
+    new, _, truth = people(200, seed=1)
+    proba = model.predict_proba(new)
+    assert np.allclose(proba.sum(axis=1), 1, atol=1e-5)
+    assert roc_auc_score(truth, proba[:, 1]) > 0.75
+    assert isinstance(model._predictor, NetworkPredictor)
+    first, second = model._predictor.weights
+    assert any(not np.array_equal(value, second[name]) for name, value in first.items())
+    one = clone(model).set_params(ensemble=1).fit(frame, bags, counts=table)
+    for name, value in one._predictor.weights[0].items():  # the first member is the same alone
+        assert np.allclose(value, first[name], atol=1e-4)
+
+
+class TestContract:
+    """scikit-learn's."""
+
+    def test_parameters_and_clones(self) -> None:
+        model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
+        given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
+        assert model.get_params().items() >= given.items()
+        frame, bags, votes = people(200, 10)
+        fitted = model.fit(frame, bags, counts=counted(bags, votes))
+        assert fitted is model
+        fresh = clone(model)
+        with pytest.raises(NotFittedError):
+            fresh.predict(frame)
+        again = fresh.fit(frame, bags, counts=counted(bags, votes))
+        assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
+
+    def test_last_step_of_a_pipeline(self) -> None:
+        frame, bags, votes = people(200, 10)
+        pipeline = make_pipeline(SimpleImputer(), LLPClassifier("bag-mean-linear"))
+        pipeline.fit(frame[["age"]], bags, llpclassifier__counts=counted(bags, votes))
+        assert pipeline.predict_proba(frame[["age"]]).shape == (200, 2)
+        assert list(pipeline.classes_) == [0, 1]
+        moved = pipeline.predict_proba(frame[["age"]], bags=bags)
+        assert not np.array_equal(moved, pipeline.predict_proba(frame[["age"]]))
+
+    def test_attributes_and_tags(self) -> None:
+        frame, bags, votes = people(200, 10)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        assert model.n_features_in_ == 4
+        assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
+        tags = model.__sklearn_tags__()
+        assert tags.estimator_type == "classifier"
+        assert tags.input_tags.allow_nan
+        assert tags.input_tags.categorical
+        array = frame[["age"]].to_numpy()
+        model.fit(array, bags, counts=counted(bags, votes))
+        assert not hasattr(model, "feature_names_in_")
+        assert model.predict(array).shape == (200,)
+
+    def test_columns_are_known_by_their_names(self) -> None:
+        frame, bags, votes = people(200, 10)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        turned = frame[frame.columns[::-1]]
+        assert np.array_equal(model.predict_proba(turned), model.predict_proba(frame))
+        strange = frame.assign(job="unseen", town=None)
+        assert np.isfinite(model.predict_proba(strange)).all()
+
+
+FRAME, BAGS, VOTES = people(60, 6)
+TABLE = counted(BAGS, VOTES)
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "told"),
+    [
+        ({}, {"bags": BAGS[:-1]}, "bags has 59 entries, X has 60 rows"),
+        ({}, {"counts": None}, "give one of proportions= or counts="),
+        ({}, {"proportions": TABLE}, "give either proportions= or counts="),
+        ({}, {"counts": TABLE.drop("d02")}, r"1 bag of 6 \('d02'\) have no counts"),
+        ({}, {"counts": TABLE.reset_index(drop=True)}, "have no counts, which are of bags such as 0, 1, 2"),
+        ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1].set_axis(["d99"])])}, r"1 bag of the 7 .* no rows \('d99'\)"),
+        ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1]])}, "two entries for bag 'd00'"),
+        ({}, {"counts": TABLE + 1}, r"in all \d+\), but it has \d+ rows; so 6 bags of 6"),
+        ({}, {"counts": TABLE * [1, -1]}, "the counts of bag 'd0"),
+        ({}, {"counts": TABLE[1] + 100}, "but it has"),
+        ({}, {"counts": None, "proportions": TABLE[1] * 0 + 60}, "Give shares between 0 and 1"),
+        ({}, {"counts": None, "proportions": TABLE * 0 + 0.4}, r"in all 0.8\), but they must add up to 1"),
+        ({}, {"counts": TABLE.astype(object).replace(TABLE.iloc[0, 0], "many")}, "counts must be numbers"),
+        ({}, {"counts": TABLE.to_numpy()[:-1]}, "counts has 5 entries, there are 6 bags"),
+        ({}, {"classes": ["a", "b"]}, r"of the classes 0, 1, classes says 'a', 'b'"),
+        ({}, {"counts": TABLE[1], "classes": ["a"]}, "2 classes, classes has 1"),
+        ({}, {"counts": TABLE[1], "classes": ["a", "a"]}, "each once"),
+        ({}, {"counts": TABLE[1], "classes": ["a", 1]}, "all texts or all numbers"),
+        ({}, {"counts": TABLE[1] * 0}, "every row of all 6 known bags is of class 0"),
+        (
+            {},
+            {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))},
+            "counts of 1 bag of 6 are known",
+        ),
+        ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
+        ({}, {"noise": -1.0}, "noise is a standard deviation"),
+        ({}, {"unmatched": "keep"}, "'raise' or 'drop'"),
+        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, however: it is of shape \(60,\)"),
+        ({}, {"X": FRAME.assign(age=np.inf)}, "column 'age' holds an infinite value"),
+        ({}, {"X": FRAME.assign(age=None)}, "column 'age' holds nothing but missing values"),
+        ({}, {"X": FRAME.assign(day=pd.Timestamp(0))}, "column 'day' is of type datetime64"),
+        ({}, {"X": FRAME.set_axis(["a", "a", "b", "c"], axis=1)}, "two columns called 'a'"),
+        ({"method": "count-gbd"}, {}, "Did you mean"),
+        ({"method": "supervised-gbdt"}, {}, "needs the label of every row"),
+        ({"params": {"tree": 4}}, {}, "no hyperparameter 'tree'"),
+        ({"method": "dllp", "validation": 1.5}, {}, "between 0 and 1, however: 1.5"),
+        ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
+        ({"method": "dllp"}, {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)}, "4 at least"),
+        ({"random_state": None}, {}, "random_state must be a whole number from 0, however: None"),
+        ({"method": "dllp", "epochs": 0}, {}, "epochs must be a whole number from 1"),
+        ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: dict[str, Any], told: str) -> None:
+    given: dict[str, Any] = {"X": FRAME, "bags": BAGS, "counts": TABLE, **change}
+    model = LLPClassifier(**{"method": "bag-mean-linear", **settings})
+    with pytest.raises(LLPBenchError, match=told) as error:
+        model.fit(given.pop("X"), given.pop("bags"), **given)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda m: m.predict(FRAME.drop(columns="age")), r"lacks 1 column \(age\)"),
+        (lambda m: m.predict(FRAME.assign(more=1)), r"1 column that fit did not see \(more\)"),
+        (lambda m: m.predict(FRAME.assign(age="old")), "'age' held numbers in fit, and now holds 'old'"),
+        (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit; so \d bag"),
+        (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) were not in fit"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"fit knew \[0, 1\]"),
+        (lambda m: m.score_bags(FRAME, BAGS), "give one of proportions= or counts="),
+        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "nothing to score"),
+    ],
+)
+def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> None:
+    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    with pytest.raises(LLPBenchError, match=told) as error:
+        call(model)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_unmatched_can_be_dropped() -> None:
+    table = pd.concat([TABLE.drop("d02"), TABLE.iloc[:1].set_axis(["d99"])])
+    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=table, unmatched="drop")
+    assert "d02" not in model.bags_
+    assert "d99" not in model.bags_
+    inside = BAGS != "d02"
+    alone = LLPClassifier("bag-mean-linear").fit(FRAME[inside], BAGS[inside], counts=TABLE.drop("d02"))
+    assert np.array_equal(model.predict_proba(FRAME), alone.predict_proba(FRAME))

@@ -1,0 +1,153 @@
+"""A model in a folder: the same predictions after loading, and one clear line for anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+
+from llpbench import LLPClassifier
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata import storing
+
+FAST: dict[str, dict[str, Any]] = {
+    "bag-gp-gbdt": {"trees": 200, "rounds": 2},
+    "bag-gp": {"draws": 0, "most_pairs": 50},
+    "em-gbdt": {"start": "soft-labels", "rounds": 1, "trees": 50},
+    "count-gbdt": {"trees": 100},
+    "dllp": {"hidden": 64},
+    "llp-gan": {},
+}
+
+
+def fitted(method: str, classes: int = 2, **settings: Any) -> LLPClassifier:
+    frame, bags, votes = people(200, 300 if method == "bag-gp-gbdt" else 10, classes=classes)
+    model = LLPClassifier(method, params=FAST.get(method), epochs=2, **settings)
+    return model.fit(frame, bags, counts=counted(bags, votes))
+
+
+@pytest.mark.parametrize(("method", "classes"), [*((name, 2) for name in FAST), ("bag-gp", 3), ("count-gbdt", 3)])
+def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_path: Path) -> None:
+    model = fitted(method, classes)
+    model.save(tmp_path / "model")
+    found = LLPClassifier.load(tmp_path / "model")
+    new, bags, _ = people(100, 12, seed=1)
+    assert np.array_equal(found.predict_proba(new), model.predict_proba(new))
+    assert np.array_equal(found.predict_proba(new, bags), model.predict_proba(new, bags))
+    assert np.array_equal(found.predict(new), model.predict(new))
+    assert found.get_params() == model.get_params()
+    assert found.bags_.tolist() == model.bags_.tolist()
+    assert list(found.feature_names_in_) == list(model.feature_names_in_)
+    if method == "bag-gp":
+        for mine, other in zip(model.effects(), found.effects(), strict=True):
+            assert mine.name == other.name
+            assert np.array_equal(mine.values, other.values)
+            assert np.array_equal(mine.std, other.std)
+
+
+def test_ensembles_classes_and_natural_keys_are_kept(tmp_path: Path) -> None:
+    frame, bags, votes = people(200, 10)
+    keys = pd.DataFrame({"state": "s", "place": bags})
+    share = pd.Series(votes).groupby([keys["state"], keys["place"]]).mean()
+    model = LLPClassifier("count-gbdt", params=FAST["count-gbdt"], ensemble=2)
+    model.fit(frame, keys, proportions=share, classes=["no", "yes"]).save(tmp_path)
+    found = LLPClassifier.load(str(tmp_path))
+    assert found.bags_[0] == ("s", "d00")
+    assert found.classes_.tolist() == ["no", "yes"]
+    assert np.array_equal(found.disaggregate(frame, keys), model.disaggregate(frame, keys))
+    assert np.array_equal(found.assign(frame, keys), model.assign(frame, keys))
+    found.save(tmp_path / "again")  # and once more
+    assert np.array_equal(LLPClassifier.load(tmp_path / "again").predict(frame), model.predict(frame))
+
+
+def test_no_row_is_saved(tmp_path: Path) -> None:
+    """As many numbers for a hundred times as many rows."""
+    sizes = []
+    for copies in (1, 20):
+        frame, bags, votes = people(200, 10)
+        repeated = pd.concat([frame] * copies)
+        model = LLPClassifier("bag-gp", params=FAST["bag-gp"])
+        model.fit(repeated, np.tile(bags, copies), counts=counted(bags, votes) * copies).save(tmp_path / str(copies))
+        sizes.append((tmp_path / str(copies) / storing.ARRAYS).stat().st_size)
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_a_method_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved: it holds a HistGradientBoosting"):
+        fitted("bag-soft-label-gbdt").save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    fitted("count-gbdt").save(folder)
+    return folder
+
+
+def retold(folder: Path, **facts: Any) -> None:
+    """Change the manifest, and make it whole again."""
+    manifest = json.loads((folder / storing.MANIFEST).read_text()) | facts
+    del manifest["digest"]
+    (folder / storing.MANIFEST).write_text(json.dumps({**manifest, "digest": storing._digest(manifest)}))
+
+
+def rewritten(folder: Path, old: str, new: str) -> None:
+    """Change the tree, as somebody would who knows of the checksums."""
+    file = folder / storing.TREE
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("model.json", "arrays.npz")}
+    retold(folder, sha256=sums)
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda f: (f / storing.MANIFEST).unlink(), "holds no model"),
+        (lambda f: (f / storing.MANIFEST).write_text("{"), "damaged"),
+        (lambda f: (f / storing.MANIFEST).write_text("[]"), "damaged"),
+        (lambda f: flip(f / storing.MANIFEST), "damaged"),
+        (lambda f: flip(f / storing.TREE), "model.json' is not the one that was saved"),
+        (lambda f: flip(f / storing.ARRAYS), "arrays.npz' is not the one that was saved"),
+        (lambda f: (f / storing.ARRAYS).unlink(), "cannot be read"),
+        (lambda f: retold(f, format=99), "is of format 99"),
+        (lambda f: retold(f, source="0" * 16), "with other code of 'count-gbdt'"),
+        (lambda f: rewritten(f, "llpbench.blocks.trees", "os"), "no room of which anything is stored"),
+        (lambda f: rewritten(f, '"TreeInput"', '"xgboost"'), "cannot be read"),
+        (lambda f: rewritten(f, '"offset"', '"other"'), "TreeLogits has other fields today"),
+    ],
+)
+def test_what_is_no_model_of_ours_is_one_clear_line(
+    harm: Callable[[Path], None], told: str, saved: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for file in saved.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    LLPClassifier.load(folder)
+    harm(folder)
+    with pytest.raises(LLPBenchError, match=told) as error:
+        LLPClassifier.load(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_of_something_else_is_left_alone(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(LLPBenchError, match="holds no model"):
+        LLPClassifier.load(saved).save(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
