@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -16,7 +17,13 @@ from llpbench.core.registry import REGISTRIES
 
 @pytest.fixture(autouse=True)
 def _registries_as_they_were() -> Iterator[None]:
-    """What a test registers, and the plugins that it loads, are forgotten after it."""
+    with as_they_were():
+        yield
+
+
+@contextmanager
+def as_they_were() -> Iterator[None]:
+    """What is registered meanwhile, and the plugins that are loaded, are forgotten: also for fixtures of a module."""
     # names() first, so that the built-in entries are there to be kept
     kept = {one.kind: {name: one.entry(name) for name in one.names()} for one in REGISTRIES.values()}
     plugins, modules = set(registry._loaded_plugins), set(sys.modules)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from llpbench.core.cell import Cell
-from llpbench.core.effects import FeatureEffect, place_of, strongest
+from llpbench.core.effects import FeatureEffect, bin_text, strongest
 from llpbench.core.entries import Entry
 from llpbench.core.registry import Registry
 
@@ -127,7 +127,7 @@ def effects_table(effects: Iterable[FeatureEffect]) -> Table:
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
             value = f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}"
-            ends += [Text(value), Text(place_of(effect, place))]
+            ends += [Text(value), Text(bin_text(effect, place))]
         table.add_row(Text(effect.name), f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends)
     return table
 

@@ -69,7 +69,7 @@ def strongest(effects: Iterable[FeatureEffect], most: int) -> list[FeatureEffect
     return sorted(effects, key=lambda effect: -effect.importance)[:most]
 
 
-def place_of(effect: FeatureEffect, place: int) -> str:
+def bin_text(effect: FeatureEffect, place: int) -> str:
     """Which values of a feature a bin holds: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
     if effect.edges is None:
         return "" if effect.categories is None else effect.categories[place]

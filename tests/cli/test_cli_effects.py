@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bench import LLPBench
 
-from llpbench.core.effects import FeatureEffect, numeric_as, place_of
+from llpbench.core.effects import FeatureEffect, bin_text, numeric_as
 from llpbench.report.plots.effect_panels import effect_panels
 
 
@@ -78,7 +78,7 @@ def test_kinds_of_features() -> None:
     figure = effect_panels([category, gaps, constant], "title")
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["u", "v", "2 others"]
     assert [text.get_text() for text in figure.axes[1].texts] == ["missing", "0.25"]
-    assert [place_of(gaps, i) for i in range(3)] == ["< 0", ">= 0", "missing"]
-    assert place_of(category, 2) == "2 others"
+    assert [bin_text(gaps, i) for i in range(3)] == ["< 0", ">= 0", "missing"]
+    assert bin_text(category, 2) == "2 others"
     wide = numeric_as(some_effect(1, "x", edges=np.array([-0.5, 0.3], np.float32), weights=thirds), "x", 1e6, 2e6)
-    assert [place_of(wide, i) for i in range(3)] == ["< 0", "0 to 1.6e+06", ">= 1.6e+06"]
+    assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1.6e+06", ">= 1.6e+06"]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
+from registries import as_they_were
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -84,8 +85,9 @@ def journal(out: Path) -> list[Record]:
 def finished(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The journal of a run that nothing disturbs."""
     out = tmp_path_factory.mktemp("undisturbed")
-    load_plugin(plugin)
-    run(plugin, out, set=SLOW)
+    with as_they_were():
+        load_plugin(plugin)
+        run(plugin, out, set=SLOW)
     return out / FILE
 
 
