@@ -76,13 +76,6 @@ def test_training_is_deterministic() -> None:
     assert torch.equal(weights(first), weights(second))
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("method", [DLLP, BagSoftLabel, Supervised])
-def test_it_learns(method: type[Method], classes: int) -> None:
-    (outcome,) = trained(method(SMALL), [0], epochs={2: 20, 3: 60}[classes], classes=classes, rows=800)
-    assert outcome.selected["auc"].value > 0.85
-
-
 def test_a_stack_update_is_torchs_adamw() -> None:
     """Against an independent loop: one model, torch.optim.AdamW, the same bags (dropout off)."""
     method = DLLP(replace(SMALL, weight_decay=0.1))
