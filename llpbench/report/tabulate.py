@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import CRITERIA, Criterion
@@ -59,7 +60,14 @@ def tabulate(
     found = [tuning for tuning in tunings if tuning["status"] == "ok"]
     chosen = chosen_by_searches(tunings)
     groups = _comparable(_cells(runs.values()))
-    order = sorted(groups, key=lambda group: (*group[0], group[1] == _NO_PROTOCOL, group[1]))
+    number = Counter(cell.spec["bagging"] for cells in groups.values() for cell in cells for _ in cell.runs)
+
+    def place(group: tuple[_Bags, str]) -> tuple[Any, ...]:
+        """What has most runs comes first: it is what a reader looks for."""
+        (bagging, most), protocol = group
+        return -number[bagging], bagging, most, protocol == _NO_PROTOCOL, protocol
+
+    order = sorted(groups, key=place)
     boards = [
         _board(criterion, groups[group], common, stale, found, chosen)
         for criterion in board_criteria()

@@ -22,8 +22,9 @@ NAMES = ("method", "encoder", "pretraining", "configuration")
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    records = list(read(PUBLISHED / FILE).records.values())
-    return make_report(records, stale=stale_runs(records))
+    contents = read(PUBLISHED / FILE)
+    records, tunings = [*contents.records.values()], [*contents.tunings.values()]
+    return make_report(records, stale=stale_runs(records), tunings=tunings)
 
 
 def test_the_published_files_are_what_the_code_makes_of_the_published_journal(report: Report, tmp_path: Path) -> None:
@@ -51,16 +52,15 @@ def test_every_published_figure_is_as_it_was(report: Report) -> None:
 
 
 def figures(report: Report) -> list[tuple[str, ...]]:
-    """Page, bag size (or overall), method, encoder, pretraining, column and figure, `**` around what is bold.
+    """Page, table, method, encoder, pretraining, configuration, column and figure, `**` around what is bold.
 
     Without the marks of runs that other code has made: they change no figure.
     """
-    boards = [f"{name}-" for name in names_of(report.leaderboards.boards)]
+    boards = tuple(f"{name}-" for name in names_of(report.leaderboards.boards))
     found = []
     for page in report.pages:
         for table in page.tables:
-            board = next((begin for begin in boards if table.name.startswith(begin)), None)
-            if board is None:
+            if not table.name.startswith(boards):
                 continue
             names = [heading.text for heading in table.headings]
             for row in table.rows:
@@ -70,7 +70,8 @@ def figures(report: Report) -> list[tuple[str, ...]]:
                     else "<br>".join(line for line in field.lines if not line.endswith(" stale"))
                     for name, field in zip(names, row, strict=True)
                 }
-                who = [shown.get(name, "") for name in ("method", "encoder", "pretraining")]
-                where = [page.name, table.name.removeprefix(board)]
-                found += [(*where, *who, name, figure) for name, figure in shown.items() if name not in NAMES]
+                who = [shown.get(name, "") for name in NAMES]
+                found += [
+                    (page.name, table.name, *who, name, each) for name, each in shown.items() if name not in NAMES
+                ]
     return found
