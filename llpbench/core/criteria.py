@@ -92,6 +92,9 @@ METRICS: dict[str, Metric] = {
         Metric("auc-known-bags", True, True, "AUC, bags of rows known"),
         Metric("log-loss-known-bags", False, False, "log loss, bags of rows known", (0.0, MANY)),
         Metric("brier-known-bags", False, False, "Brier score, bags of rows known", (0.0, MANY)),
+        Metric("auc-whole-bags", True, True, "AUC of training rows that add up to their bags"),
+        Metric("accuracy-whole-bags", True, True, "accuracy of labels that match the counts of training bags"),
+        Metric("brier-whole-bags", False, False, "Brier score of training rows that add up to their bags", (0.0, MANY)),
         Metric("mpiou", True, True, "mPIoU of test bags"),
         Metric("l1", False, False, "L1 distance of test bags", (0.0, MANY)),
     )

@@ -162,7 +162,7 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
         "macro-f1": float(f1_score(labels, predicted, average="macro")),
         "balanced-accuracy": float(balanced_accuracy_score(labels, predicted)),
         "log-loss": log_loss(proba, labels),
-        "brier": float(((proba - one_hot) ** 2).sum(axis=1).mean()),
+        "brier": brier_score(proba, labels),
         "ece": expected_calibration_error(proba, labels),
         **of_bags,
     }
@@ -171,6 +171,11 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
 def log_loss(proba: FloatArray, labels: IntArray) -> float:
     """Mean over rows of -log of the probability of the label; of a probability of 0 as if it were `_LEAST`."""
     return float(-np.log(proba[np.arange(len(labels)), labels].clip(min=_LEAST)).mean())
+
+
+def brier_score(proba: FloatArray, labels: IntArray) -> float:
+    """Mean over rows of the squared distance of the probabilities [rows, classes] from the label: 0 to 2."""
+    return float(((proba - np.eye(proba.shape[1])[labels]) ** 2).sum(axis=1).mean())
 
 
 def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[list[float]]:

@@ -14,6 +14,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows
 from llpbench.core.cell import Protocol
@@ -23,7 +24,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.text import plural
-from llpbench.owndata.assigning import adding_up, assigned, log_of
 from llpbench.owndata.bag_tables import BagLabels, ascending, matched, positions, read_bag_labels, read_bag_table
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.fitting import NetworkTraining, fit_members

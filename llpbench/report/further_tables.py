@@ -104,8 +104,7 @@ def known_bags(board: Board, name: str) -> ReportTable | None:
     """What knowing the bag of a test row adds; None where no run says it."""
     found = Standings(board)
     metric, loss = "auc-known-bags", "log-loss-known-bags"
-    told = {c for row in board.rows for c in found.columns if row.scores[c].summary(metric) is not None}
-    columns = [column for column in found.columns if column in told]
+    columns = _telling(found, metric)
     if not columns:
         return None
     rows = [
@@ -131,6 +130,44 @@ def known_bags(board: Board, name: str) -> ReportTable | None:
         ),
         rows=tuple(rows),
     )
+
+
+def whole_bags(board: Board, name: str) -> ReportTable | None:
+    """What rows of whole bags get that add up to the bags' counts; None where no run says it."""
+    found = Standings(board)
+    columns = _telling(found, "auc-whole-bags")
+    if not columns:
+        return None
+    shown = {"mean AUC": 2, "accuracy": 2, "Brier score": 3}
+    metrics = [f"{metric}-whole-bags" for metric in ("auc", "accuracy", "brier")]
+    rows = [
+        (
+            *row_fields(board, row),
+            *(
+                score(found.mean(row, metric), digits=digits)
+                for metric, digits in zip(metrics, shown.values(), strict=True)
+            ),
+            *(score(found.spread(row, column, metrics[0])) for column in columns),
+        )
+        for row in board.rows
+    ]
+    return ReportTable(
+        name=f"whole-bags-{name}",
+        title=f"Disaggregation of training bags, {words.lowered(words.title(board))}",
+        caption=caption_of(
+            board, words.datasets_text(len(found.datasets)), words.WHOLE_BAGS.format(runs=len(found.runs))
+        ),
+        headings=(
+            *row_headings(board),
+            *(Heading(what, SCORE) for what in (*shown, *(board.columns[column].title for column in columns))),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _telling(found: Standings, metric: str) -> list[int]:
+    """The columns in which some run has the metric."""
+    return [c for c in found.columns if any(row.scores[c].summary(metric) for row in found.board.rows)]
 
 
 def _above(known: Summary | None, plain: Summary | None) -> Field:

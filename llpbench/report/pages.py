@@ -109,8 +109,9 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
         ),
     }
     known = [table for board, name in (*fine, *coarse) if (table := further_tables.known_bags(board, name))]
-    if known:
-        others["known-bags"] = ("Rows of known bags", known)
+    whole = [table for board, name in (*fine, *coarse) if (table := further_tables.whole_bags(board, name))]
+    if known or whole:
+        others["known-bags"] = ("Rows of known bags", [*known, *whole])
     if leaderboards.tunings:
         tables = [
             make(board, leaderboards.tunings, name)

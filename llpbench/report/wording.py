@@ -121,6 +121,13 @@ KNOWN_BAGS = (
     "likewise."
 )
 
+WHOLE_BAGS = (
+    "Of the training rows themselves, whose bags were counted: probabilities moved and scaled until they add up to the "
+    "counts of every bag, and (accuracy) labels of which each bag has as many as were counted. Mean ± standard "
+    "deviation over seeds. bag-share, every row of a bag the same, is what there is to beat. Means: over datasets, "
+    "of the mean over columns, of the {runs} runs that count, where a row has them all."
+)
+
 CALIBRATION = (
     "Whether probabilities mean what they say, on test rows: smaller is better. Log loss: mean of -log of the label's "
     "probability (natural logarithm; of a 0 as of 1e-15). Brier score: mean over rows of the squared distance of the "

@@ -40,7 +40,7 @@ from llpbench.training.device import (
     reset_peak_memory,
 )
 from llpbench.training.judging import judge
-from llpbench.training.known_bags import known_bag_metrics
+from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -268,7 +268,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     validation = holdout_criteria(proba[0], task.validation)
     found = verdict(proba[1], task.test)
     if task.test_bags is not None:
-        found["test"] |= known_bag_metrics(task, predictor(task.bags.rows), proba[1])
+        of_train = predictor(task.bags.rows)
+        found["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     end = time.perf_counter()
     return SeedResult(
         seed,

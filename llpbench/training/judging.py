@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from llpbench.core.bags import BoolArray
+from llpbench.core.bags import BoolArray, FloatArray
 from llpbench.core.metrics import verdict
 from llpbench.core.record import CriterionResult, Judged
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
-from llpbench.training.known_bags import known_bag_metrics
+from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
 from llpbench.training.population import Population
 from llpbench.training.selection import Selected
 
@@ -35,12 +35,11 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
         choices = [member.selected[name] for member in members]
         places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
         if places not in judged:
-            proba, of_train = (
-                np.mean([part[place] for part, place in zip(parts, places, strict=True)], axis=0)
-                for parts in ([member.proba for member in members], [member.of_train for member in members])
-            )
+            proba = _mean([member.proba for member in members], places)
             judged[places] = verdict(proba, task.test)
-            judged[places]["test"] |= known_bag_metrics(task, of_train, proba)
+            if task.test_bags is not None:
+                of_train = _mean([member.of_train for member in members], places)
+                judged[places]["test"] |= known_bag_metrics(task, of_train, proba) | whole_bag_metrics(task, of_train)
         told = [member.diagnostics[place] for member, place in zip(members, places, strict=True)]
         results[name] = CriterionResult(
             epoch=int(np.median([choice.epoch for choice in choices])),
@@ -49,6 +48,11 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
             **judged[places],
         )
     return results
+
+
+def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
+    """Of the predictions [epochs, rows, classes] of each member those at one of its epochs, averaged."""
+    return np.asarray(np.mean([proba[place] for proba, place in zip(members, places, strict=True)], axis=0))
 
 
 class _Looked:
@@ -66,10 +70,9 @@ class _Looked:
         population.seconds["predict"] += (time.perf_counter() - clock) / len(stacked)
         if not np.allclose(self.proba.sum(axis=-1), 1.0, atol=1e-3):
             raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
-        self.of_train = self.proba
-        """where test rows are of training bags"""
-        if task.test_bags is not None:
-            self.of_train = population.predict(number, stacked, task.bags.rows)
+        natural = task.test_bags is not None
+        self.of_train = population.predict(number, stacked, task.bags.rows) if natural else self.proba[:, :0]
+        """of the training rows, where test rows are of their bags"""
         representation = population.represent(number, stacked, task.test.rows)
         labels = task.test.labels
         self.diagnostics = [

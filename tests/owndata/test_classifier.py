@@ -89,8 +89,8 @@ def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest
     """Against every assignment of a small bag."""
     from itertools import permutations
 
+    from llpbench.blocks import assigning
     from llpbench.core.bags import BaggedRows, Rows
-    from llpbench.owndata import assigning
 
     rng = np.random.default_rng(0)
     for counts in ([3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2]):
@@ -107,7 +107,7 @@ def test_assigned_labels_are_the_likeliest_of_all_that_match(monkeypatch: pytest
 
 def test_labels_of_a_large_bag_are_the_likeliest_too() -> None:
     """Against the assignment of rows to places, from prices that are of no use at first."""
-    from llpbench.owndata import assigning
+    from llpbench.blocks import assigning
 
     rng = np.random.default_rng(0)
     for classes in (3, 8):

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from llpbench.core.bags import Task
 from llpbench.core.metrics import test_metrics
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
-from llpbench.training.known_bags import known_bag_metrics
+from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
 
 test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the package, not a test
 
@@ -68,7 +69,25 @@ def test_what_is_the_same_of_every_row_becomes_what_its_bag_tells() -> None:
     assert found["log-loss-known-bags"] < test_metrics(said[1], task.test)["log-loss"] - 0.02
 
 
+def test_training_rows_add_up_to_their_bags() -> None:
+    task = task_of(KEY)
+    labels = task.train_labels
+    assert labels is not None
+    rows = len(labels)
+    share = task.bags.proportions[task.bags.bag_of_row]
+    of_share = whole_bag_metrics(task, np.tile(task.bags.prior, (rows, 1)))
+    assert of_share["auc-whole-bags"] == pytest.approx(roc_auc_score(labels, share[:, 1]))
+    assert of_share["brier-whole-bags"] == pytest.approx(2 * np.mean((share[:, 1] - labels) ** 2))
+    told = np.where(np.random.default_rng(0).random(rows) < 0.3, labels, 1 - labels)  # worse than nothing within bags
+    misled = whole_bag_metrics(task, np.eye(2)[told] * 0.8 + 0.1)
+    assert misled["auc-whole-bags"] < of_share["auc-whole-bags"]
+    knowing = whole_bag_metrics(task, np.eye(2)[labels] * 0.02 + 0.49)
+    assert knowing["accuracy-whole-bags"] == 1.0
+    assert knowing["auc-whole-bags"] > of_share["auc-whole-bags"] + 0.05
+
+
 def test_nothing_is_added_where_nobody_knows_labels() -> None:
     task = task_of(KEY)
     unlabelled = replace(task, test=replace(task.test, labels=None))
     assert known_bag_metrics(unlabelled, np.zeros((0, 2)), np.zeros((0, 2))) == {}
+    assert whole_bag_metrics(replace(task, train_labels=None), np.zeros((0, 2))) == {}
