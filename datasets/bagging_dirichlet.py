@@ -30,7 +30,7 @@ def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha:
     if not alpha > 0:
         raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, however: {alpha:g}. Choose one, such as 5.")
     classes = len(table.classes)
-    labels = table.labels[rows]
+    labels = table.row_labels[rows]
     available = np.bincount(labels, minlength=classes)
     drawn = _gamma(alpha * available / len(rows), len(rows) // size, rng)
     counts = _whole(_scaled(drawn, size, available), size, available)

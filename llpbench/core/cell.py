@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+GIVEN = "given"
+"""the bagging of datasets that have counts of their own bags and no labels"""
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -87,6 +90,11 @@ class Cell:
         encoder += f" {self.precision}" if self.precision != "float32" else ""
         size = f" {self.bag_size}" if self.bag_size else ""
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
+
+
+def is_without_labels(bagging: str) -> bool:
+    """Whether the bags of a bagging were counted by somebody else, and nobody knows labels."""
+    return bagging.split(":")[0].strip() == GIVEN
 
 
 def bagging_text(bagging: str, max_bags: int | None) -> str:

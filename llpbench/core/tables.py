@@ -12,33 +12,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llpbench.core.bags import FloatArray, IntArray, Rest
+from llpbench.core.errors import LLPBenchError
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedBags:
+    """What is known of rows of which nobody knows the labels: the bag of each, and the counts of each bag."""
+
+    of_row: IntArray
+    """[rows] index into `counts`"""
+    counts: FloatArray
+    """[bags, classes] as they were given, NaN where suppressed; every bag has rows"""
+    noise: float
+    """standard deviation of what was added to each count"""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A whole dataset: rows, features and labels, before any split."""
+    """A whole dataset: rows, features and labels, or the counts of bags instead, before any split."""
 
     name: str
     numeric: FloatArray
     """[rows, numeric features] float64, NaN where missing"""
     categorical: IntArray
     """[rows, categorical features] int64, index into `categories`, -1 where missing"""
-    labels: IntArray
-    """[rows] int64, index into `classes`; in binary data 1 is the positive class"""
+    labels: IntArray | None
+    """[rows] int64, index into `classes`; in binary data 1 is the positive class. None where nobody knows them"""
     numeric_names: tuple[str, ...]
     categorical_names: tuple[str, ...]
     categories: tuple[tuple[str, ...], ...]
     """the categories of each categorical column, in ascending order of their strings"""
     classes: tuple[str, ...]
+    published: PublishedBags | None = None
+    """where there are no labels"""
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.numeric)
+
+    @property
+    def row_labels(self) -> IntArray:
+        """[rows] the labels. Raises `LLPBenchError` where nobody knows them."""
+        if self.labels is None:
+            raise LLPBenchError(
+                f"dataset {self.name!r} has counts of bags and no label of any row. Choose --baggings given, and "
+                "methods that learn from bags."
+            )
+        return self.labels
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of names, categories and all values: two tables that agree on it are the same data."""
         names = repr((self.numeric_names, self.categorical_names, self.categories, self.classes))
-        return digest([self.numeric, self.categorical, self.labels], names)
+        if self.published is None:
+            return digest([self.numeric, self.categorical, self.row_labels], names)
+        known = self.published
+        return digest([self.numeric, self.categorical, known.of_row, known.counts], names, repr(known.noise))
 
 
 @dataclass(frozen=True, eq=False)

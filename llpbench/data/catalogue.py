@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from llpbench.core.errors import DataError
 from llpbench.data.loading import Location, absence, download_dataset, locate, read_table
-from llpbench.data.sources import Parquet
-from llpbench.data.specs import dataset_spec, dataset_specs
+from llpbench.data.specs import balance_of, dataset_spec, dataset_specs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,7 @@ class Findings:
     """`data-dir`, `cache`, `embedded` or `file`"""
     path: Path | None = None
     sha256: str = ""
-    """of the file"""
+    """of the file; "" of what is generated"""
     fingerprint: str = ""
     """of the table: the same for two files that hold the same data"""
     rows: int = 0
@@ -72,7 +69,6 @@ def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
     entries = []
     for spec in dataset_specs():
         place = locate(spec, data_dir)
-        downloadable = spec.source is not None and not isinstance(spec.source, Parquet)
         entries.append(
             CatalogueEntry(
                 name=spec.name,
@@ -86,7 +82,7 @@ def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
                 redistributable=spec.redistributable,
                 reference=spec.reference,
                 source=spec.source.describe() if spec.source else "",
-                found=place.kind if place else "to download" if downloadable else "missing",
+                found=place.kind if place else "to download" if spec.remote else "missing",
                 path=place.path if place else None,
             )
         )
@@ -99,7 +95,7 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Location:
     place = locate(spec, data_dir)
     if place is not None:
         return place
-    if spec.source is None or isinstance(spec.source, Parquet):
+    if spec.remote is None:
         raise DataError(absence(spec))
     return Location("cache", download_dataset(spec))
 
@@ -115,12 +111,12 @@ def verify(name: str, data_dir: str | Path | None = None) -> Findings:
         return Findings(name=spec.name, problem=absence(spec))
     sha256 = ""
     try:
-        with place.path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if place.kind != "generated":
+            with place.path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         table = read_table(spec, place)
     except (DataError, OSError) as error:
         return Findings(name=spec.name, found=place.kind, path=place.path, sha256=sha256, problem=str(error))
-    counts = np.bincount(table.labels, minlength=len(table.classes))
     return Findings(
         name=spec.name,
         found=place.kind,
@@ -130,5 +126,5 @@ def verify(name: str, data_dir: str | Path | None = None) -> Findings:
         rows=len(table),
         numeric=len(table.numeric_names),
         categorical=len(table.categorical_names),
-        balance={label: int(count) for label, count in zip(table.classes, counts, strict=True)},
+        balance=None if table.labels is None else balance_of(table),
     )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import DataError
-from llpbench.core.tables import Table
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.tables import PublishedBags, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -45,16 +45,61 @@ def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str 
     labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
     kept = [position for position, column in enumerate(columns) if column != target]
     numeric, categorical = read_features(frame.iloc[:, kept], name)
+    return Table(**_features(numeric, categorical, len(frame)), name=name, labels=_frozen(labels), classes=classes)
+
+
+def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequence[str], noise: float) -> Table:
+    """The table of a frame without labels: columns `by` name the bag of a row, every other one is a feature.
+
+    `bags` has a row for each bag: the columns `by` and one a class, which holds counts, null where suppressed. Keys are
+    compared as texts. Classes stand in string order.
+
+    Raises `DataError` for an absent column, rows without a bag, bags without rows or counts that are not those of their
+    rows, and as `read_features`.
+    """
+    import pandas as pd
+
+    from llpbench.data.bag_tables import matched, read_bag_labels, read_bag_table  # imports pandas, too
+
+    for what, table in (("", frame), ("the bags of ", bags)):
+        columns = [str(column) for column in table.columns]
+        if absent := [column for column in by if column not in columns]:
+            raise DataError(f"{what}dataset {name!r} has no column {absent[0]!r}. It has: {', '.join(columns)}.")
+    keys = [pd.DataFrame({column: as_text(table[column]) for column in by}) for table in (frame, bags)]
+    counts = bags.drop(columns=[*by])
+    if counts.shape[1] < 2:
+        raise DataError(f"the bags of dataset {name!r} have counts of one class. Give a column a class.")
+    counts = counts[sorted(counts.columns, key=str)]
+    counts.index = pd.Index(keys[1].iloc[:, 0]) if len(by) == 1 else pd.MultiIndex.from_frame(keys[1])
+    try:
+        labels = read_bag_labels(keys[0], len(frame))
+        known = read_bag_table(None, counts, labels)
+        labels = matched(labels, known, "raise")
+        found = known.counts(labels, noise)
+        classes = known.classes(None)
+    except LLPBenchError as error:
+        raise DataError(f"dataset {name!r}: {error}") from error
+    numeric, categorical = read_features(frame.drop(columns=[*by]), name)
     return Table(
+        **_features(numeric, categorical, len(frame)),
         name=name,
-        numeric=_stack(list(numeric.values()), len(frame), np.float64),
-        categorical=_stack([codes for codes, _ in categorical.values()], len(frame), np.int64),
-        labels=_frozen(labels),
-        numeric_names=tuple(numeric),
-        categorical_names=tuple(categorical),
-        categories=tuple(names for _, names in categorical.values()),
-        classes=classes,
+        labels=None,
+        classes=tuple(map(str, classes)),
+        published=PublishedBags(_frozen(labels.of_row), _frozen(found), noise),
     )
+
+
+def _features(
+    numeric: dict[str, FloatArray], categorical: dict[str, tuple[IntArray, tuple[str, ...]]], rows: int
+) -> dict[str, Any]:
+    """The fields of a table that hold features."""
+    return {
+        "numeric": _stack(list(numeric.values()), rows, np.float64),
+        "categorical": _stack([codes for codes, _ in categorical.values()], rows, np.int64),
+        "numeric_names": tuple(numeric),
+        "categorical_names": tuple(categorical),
+        "categories": tuple(names for _, names in categorical.values()),
+    }
 
 
 def read_features(

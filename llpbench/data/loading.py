@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
 from llpbench.data.frames import read_parquet
-from llpbench.data.sources import Parquet
+from llpbench.data.sources import Generated, Parquet
 from llpbench.data.specs import DatasetSpec, dataset_spec
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ class Location:
     """Where a dataset was found."""
 
     kind: str
-    """`data-dir`, `cache`, `embedded` or `file` (of a `Parquet` source)"""
+    """`data-dir`, `cache`, `embedded`, `file` (of a `Parquet` source) or `generated` (whose path is the folder of the
+    file that does it)"""
     path: Path
 
 
@@ -44,7 +45,7 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
     spec = dataset_spec(name)
     place = locate(spec, data_dir)
     if place is None:
-        if not download or spec.source is None or isinstance(spec.source, Parquet):
+        if not download or spec.remote is None:
             raise DataError(absence(spec))
         place = Location("cache", download_dataset(spec))
     stat = place.path.stat()
@@ -66,10 +67,12 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
     places: list[Location] = []
     if folder is not None:
         places.append(Location("data-dir", folder / f"{spec.name}.parquet"))
-        if spec.source is not None and not isinstance(spec.source, Parquet) and spec.source.archive:
-            places.append(Location("data-dir", folder / spec.source.archive))
+        if spec.remote is not None and spec.remote.archive:
+            places.append(Location("data-dir", folder / spec.remote.archive))
     if isinstance(spec.source, Parquet):
-        places.append(Location("file", spec.folder / Path(spec.source.path).expanduser()))
+        places.append(Location("file", spec.source.within(spec.folder)))
+    elif isinstance(spec.source, Generated):
+        places.append(Location("generated", spec.folder))
     else:
         places.append(Location("cache", cache_path(spec.name)))
         places.append(Location("embedded", EMBEDDED / f"{spec.name}.parquet"))
@@ -104,10 +107,12 @@ def cache_path(name: str) -> Path:
 def read_table(spec: DatasetSpec, place: Location) -> Table:
     """The table that stands at a place, checked. Raises `DataError`."""
     try:
-        if place.path.suffix == ".parquet" or spec.source is None or isinstance(spec.source, Parquet):
+        if place.kind == "generated" and isinstance(spec.source, Generated):
+            raw = spec.source.make()
+        elif place.path.suffix == ".parquet" or spec.remote is None:
             raw = read_parquet(place.path)
         else:
-            raw = spec.source.read(place.path)
+            raw = spec.remote.read(place.path)
         return spec.table(raw, repr(str(place.path)))
     except DataError as error:
         if place.kind != "cache":
@@ -122,15 +127,14 @@ def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
     """
     from filelock import FileLock
 
-    assert spec.source is not None
-    assert not isinstance(spec.source, Parquet)
+    assert spec.remote is not None
     path = cache_path(spec.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
             if again or not path.exists():
-                origin = spec.source.describe()
-                frame = spec.frame(spec.source.download(), origin)
+                origin = spec.remote.describe()
+                frame = spec.frame(spec.remote.download(), origin)
                 spec.tabulate(frame, origin)
                 _write(frame, path)
     except OSError as error:
@@ -144,7 +148,7 @@ def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
 def absence(spec: DatasetSpec) -> str:
     """The one line for a dataset that is nowhere."""
     if isinstance(spec.source, Parquet):
-        path = spec.folder / Path(spec.source.path).expanduser()
+        path = spec.source.within(spec.folder)
         return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Mend the path in its declaration."
     else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
     return (

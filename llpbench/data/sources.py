@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -55,6 +55,21 @@ class Parquet:
     def describe(self) -> str:
         """The file's path."""
         return f"file {self.path}"
+
+    def within(self, folder: Path) -> Path:
+        """The file, seen from the folder of the file that registers the dataset."""
+        return folder / Path(self.path).expanduser()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a function makes: the same at every call."""
+
+    make: Callable[[], DataFrame]
+
+    def describe(self) -> str:
+        """As in a list."""
+        return "generated"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ from llpbench.core.entries import Entry
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import DATASETS
 from llpbench.core.tables import Table
-from llpbench.data.frames import table_from_frame
-from llpbench.data.sources import Parquet, Source
+from llpbench.data.frames import read_parquet, table_from_bags, table_from_frame
+from llpbench.data.sources import Generated, Parquet, Source
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -39,10 +39,16 @@ class DatasetSpec:
     """the registered function"""
     folder: Path
     """of the file that registers the dataset; a relative `Parquet` path starts there"""
-    target: str
-    """column that holds the labels"""
-    source: Source | Parquet | None = None
+    target: str = ""
+    """column that holds the labels; "": nobody knows them, but the counts of bags are in `bags`"""
+    source: Source | Parquet | Generated | None = None
     """where it is downloaded from, or one's own file; None: only the data directory or the package holds it"""
+    bags: Parquet | Generated | None = None
+    """without labels: the table of bags, of columns `by` and a column a class with counts, nulls where suppressed"""
+    by: tuple[str, ...] = ()
+    """columns of rows and bags that name the bag of a row, and are no features"""
+    noise: float = 0.0
+    """standard deviation of what was added to each count"""
     code: str = ""
     """an abbreviation: the paper's, of a dataset that it has"""
     positive: str | None = None
@@ -89,7 +95,7 @@ class DatasetSpec:
         if not self.columns:
             return frame
         found = [str(column) for column in frame.columns]
-        wanted = (*self.columns, self.target)
+        wanted = (*self.columns, *([self.target] if self.target else self.by))
         missing = [column for column in wanted if column not in found]
         foreign = [column for column in found if column not in wanted]
         if missing or foreign:
@@ -99,9 +105,10 @@ class DatasetSpec:
 
     def tabulate(self, frame: DataFrame, origin: str) -> Table:
         """The table of a prepared frame, checked: rows, features of each kind and rows of each class."""
-        table = table_from_frame(frame, name=self.name, target=self.target, positive=self.positive)
-        counts = np.bincount(table.labels, minlength=len(table.classes))
-        balance = {name: int(count) for name, count in zip(table.classes, counts, strict=True)}
+        if self.bags is not None:
+            table = table_from_bags(frame, self._bag_table(), name=self.name, by=self.by, noise=self.noise)
+        else:
+            table = table_from_frame(frame, name=self.name, target=self.target, positive=self.positive)
         facts = (
             ("rows", self.rows, len(table)),
             ("numeric features", self.numeric, len(table.numeric_names)),
@@ -110,7 +117,7 @@ class DatasetSpec:
         for fact, expected, found in facts:
             if expected is not None and expected != found:
                 self._refuse(origin, fact, f"{expected:,}", f"{found:,}")
-        if self.balance and dict(self.balance) != balance:
+        if self.balance and table.labels is not None and dict(self.balance) != (balance := balance_of(table)):
             self._refuse(origin, "rows of each class", _counts(self.balance), _counts(balance))
         for key in self.natural_keys:
             absent = set(key.split("+")) - {*table.numeric_names, *table.categorical_names}
@@ -120,6 +127,17 @@ class DatasetSpec:
                     "Mend its declaration."
                 )
         return table
+
+    @property
+    def remote(self) -> Source | None:
+        """Where it can be downloaded from; None for what is one's own."""
+        return None if isinstance(self.source, Parquet | Generated) else self.source
+
+    def _bag_table(self) -> DataFrame:
+        if isinstance(self.bags, Generated):
+            return self.bags.make()
+        assert self.bags is not None
+        return read_parquet(self.bags.within(self.folder))
 
     @property
     def _remedy(self) -> str:
@@ -150,10 +168,15 @@ def _spec(entry: Entry) -> DatasetSpec:
             near = difflib.get_close_matches(fact, known, n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
             raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) declares an unknown {fact!r}. {hint}")
-    needed = [item.name for item in fields(DatasetSpec) if item.name in known and item.default is MISSING]
-    absent = [fact for fact in needed if fact not in given and fact != "balance"]
-    if absent:
-        raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) does not declare its {absent[0]!r}. Add it.")
+    if not given.get("target") and not (given.get("bags") and given.get("by")):
+        raise LLPBenchError(
+            f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or the 'bags' of which "
+            "counts are known, and the columns 'by' which they go."
+        )
+    if given.get("target") and given.get("bags"):
+        raise LLPBenchError(
+            f"dataset {entry.name!r} ({entry.where}) declares a 'target' and 'bags': leave out one of them."
+        )
     return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
 
 
@@ -161,6 +184,12 @@ def _folder(function: Callable[..., Any]) -> Path:
     """The folder of a function's file; the working directory for one typed into a prompt or a notebook."""
     folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
     return folder if folder.is_dir() else Path.cwd()
+
+
+def balance_of(table: Table) -> dict[str, int]:
+    """Rows of each class. Raises `LLPBenchError` where nobody knows labels."""
+    counts = np.bincount(table.row_labels, minlength=len(table.classes))
+    return {name: int(count) for name, count in zip(table.classes, counts, strict=True)}
 
 
 def _counts(balance: Mapping[str, int]) -> str:

@@ -16,6 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from llpbench.core.bags import IntArray, Rest
+from llpbench.core.cell import GIVEN
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
@@ -69,7 +70,7 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
     name, options = parse_bagging(bagging)
     if is_sized(name):
         _require_bag_size(bag_size, table)
-        split = split_rows(table.labels, seed, table.name)
+        split = split_rows(table.row_labels, seed, table.name)
         bags = {}
         for part in PARTS:
             rows = getattr(split, part)
@@ -119,11 +120,18 @@ def _own_sizes(
         kept = shuffled(rows, rng)
         return _checked(BAGGINGS.get(name)(table, kept, rng, **own), kept, name, UNSIZED)
 
+    if table.labels is None:
+        by = "bags"  # nothing is known of a part of a bag
+        if name != GIVEN or most or rest != "drop":
+            raise LLPBenchError(
+                f"the bags of {table.name!r} are counted as a whole, and cannot be made or cut up otherwise, however: "
+                f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with least= at most."
+            )
     if by == "bags":  # whatever limits there are to sizes, the split is the same
         rng = generator(seed, "split by bags", table.name, format_bagging(name, own))
         split, bags = split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
     else:
-        split = split_rows(table.labels, seed, table.name)
+        split = split_rows(table.row_labels, seed, table.name)
         bags = {part: bagged(getattr(split, part), streams[part]) for part in PARTS}
     if (least, most) == (OWN_SIZES["least"], OWN_SIZES["most"]):
         return split, bags, None

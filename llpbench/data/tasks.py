@@ -23,31 +23,33 @@ def build_task(
     """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
 
     With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
-    as every other. This function is the only place where labels meet training rows.
+    as every other. This function is the only place where labels meet training rows. Where nobody knows labels, bags
+    have the counts that were published of them; raises `LLPBenchError` if they are needed nevertheless.
     """
     if supervision not in ("bags", "instances"):
         raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
     scaler = Scaler(table.numeric[train_rows], table.categorical[train_rows], table.categories)
-    classes = len(table.classes)
     rows = scaler(table.numeric[train_rows], table.categorical[train_rows])
 
+    noise = 0.0 if table.published is None else table.published.noise
+
     def bagged(bags: IntArray) -> BaggedRows:
-        return BaggedRows(rows, _positions(bags, train_rows, len(table)), count_labels(table.labels, bags, classes))
+        return BaggedRows(rows, _positions(bags, train_rows, len(table)), bag_counts(table, bags), noise)
 
     bags = bagged(assignment.train)
     return Task(
         schema=Schema(
             numeric=len(table.numeric_names),
             cardinalities=tuple(len(names) + 1 for names in table.categories),
-            classes=classes,
+            classes=len(table.classes),
             prior=tuple(float(p) for p in bags.prior),
             rows_per_step=max(round(bags_per_step * len(train_rows) / len(assignment.train)), 1),
         ),
-        train=bags if supervision == "bags" else bagged(train_rows[:, None]),
+        train=bags if supervision == "bags" else _of_single_rows(table, rows, train_rows),
         validation=_holdout(table, scaler, assignment.split.validation, assignment.validation),
         test=_holdout(table, scaler, assignment.split.test, assignment.test),
-        train_labels=table.labels[train_rows],
+        train_labels=None if table.labels is None else table.labels[train_rows],
         bags=bags,
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
@@ -105,9 +107,9 @@ class Scaler:
 def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Holdout:
     return Holdout(
         rows=scaler(table.numeric[rows], table.categorical[rows]),
-        labels=table.labels[rows],
+        labels=None if table.labels is None else table.labels[rows],
         index=_positions(bags, rows, len(table)),
-        counts=count_labels(table.labels, bags, len(table.classes)),
+        counts=bag_counts(table, bags),
     )
 
 
@@ -116,6 +118,19 @@ def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
     position = np.full(total + 1, -1, dtype=np.int64)  # the last entry, reached by -1, keeps padding at -1
     position[rows] = np.arange(len(rows))
     return position[bags]
+
+
+def _of_single_rows(table: Table, rows: Rows, train_rows: IntArray) -> BaggedRows:
+    """Bags of one row, in the order of `train_rows`."""
+    counts = count_labels(table.row_labels, train_rows[:, None], len(table.classes))
+    return BaggedRows(rows, np.arange(len(train_rows))[:, None], counts)
+
+
+def bag_counts(table: Table, bags: IntArray) -> FloatArray:
+    """[bags, classes] of bags of row numbers `[bags, size]`: counted, or as they were published of the bag of each."""
+    if table.published is None:
+        return count_labels(table.row_labels, bags, len(table.classes))
+    return table.published.counts[table.published.of_row[bags[:, 0]]]
 
 
 def count_labels(labels: IntArray, bags: IntArray, classes: int) -> FloatArray:

@@ -52,11 +52,11 @@ def toy_task(
 
 def permuted_within(table: Table, bags: IntArray) -> Table:
     """The table with the labels of each bag's rows shuffled among them: to a learner from bags it is the same."""
-    labels, rng = table.labels.copy(), np.random.default_rng(1)
+    labels, rng = table.row_labels.copy(), np.random.default_rng(1)
     for bag in bags:
         rows = bag[bag >= 0]
         labels[rows] = rng.permutation(labels[rows])
-    assert (labels != table.labels).any()
+    assert (labels != table.row_labels).any()
     return replace(table, labels=labels)
 
 
@@ -81,7 +81,7 @@ def pure_bags(classes: int) -> tuple[Table, Assignment]:
 def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
     """Every bag is half of one class and half of the other: the proportions say nothing."""
     table, rng = toy_table(missing=0.0), np.random.default_rng(0)
-    by_class = [rng.permutation(np.flatnonzero(table.labels == c)) for c in (0, 1)]
+    by_class = [rng.permutation(np.flatnonzero(table.row_labels == c)) for c in (0, 1)]
     bags = np.column_stack([rows[: len(rows) // size * size].reshape(-1, size // 2) for rows in by_class])
     return table, _cut(bags, [12, 18])
 

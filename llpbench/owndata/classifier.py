@@ -24,7 +24,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.text import plural
-from llpbench.owndata.bag_tables import BagLabels, ascending, matched, positions, read_bag_labels, read_bag_table
+from llpbench.data.bag_tables import BagLabels, ascending, matched, positions, read_bag_labels, read_bag_table
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.storing import read_model, write_model

@@ -247,6 +247,8 @@ class Leaderboards:
     origin: Origin
     tunings: tuple[TuningRecord, ...] = ()
     """the searches whose choices are among the rows"""
+    unlabelled: tuple[Board, ...] = ()
+    """those of datasets without labels, where there is nothing to rank by"""
 
     def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
         """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""

@@ -9,6 +9,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import Study
 from llpbench.report import board_tables, further_tables
 from llpbench.report import wording as words
+from llpbench.report.bag_only import bag_only
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import Figure, study_tables, what_to_run
@@ -112,6 +113,10 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
     whole = [table for board, name in (*fine, *coarse) if (table := further_tables.whole_bags(board, name))]
     if known or whole:
         others["known-bags"] = ("Rows of known bags", [*known, *whole])
+    if leaderboards.unlabelled:
+        names_of_bags = board_tables.names_of(leaderboards.unlabelled)
+        tables = [bag_only(board, name) for board, name in zip(leaderboards.unlabelled, names_of_bags, strict=True)]
+        others["bag-only"] = ("Datasets without labels", tables)
     if leaderboards.tunings:
         tables = [
             make(board, leaderboards.tunings, name)

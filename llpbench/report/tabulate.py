@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from llpbench.core.cell import bagging_text
+from llpbench.core.cell import bagging_text, is_without_labels
 from llpbench.core.criteria import CRITERIA, Criterion
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line
@@ -75,7 +75,13 @@ def tabulate(
         if _is_judged(groups[group], criterion)
     ]
     boards = [board for board in boards if board.rows]  # some have nothing but what another criterion has chosen
-    return Leaderboards(tuple(boards), origin_of(list(runs.values())), tuple(found))
+    labelled = [board for board in boards if not is_without_labels(board.bagging)]
+    return Leaderboards(
+        tuple(labelled),
+        origin_of(list(runs.values())),
+        tuple(found),
+        tuple(board for board in boards if board not in labelled and board.criterion.regime == "coarse"),
+    )
 
 
 def _is_judged(cells: Iterable[CellRuns], criterion: Criterion) -> bool:

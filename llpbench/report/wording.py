@@ -128,6 +128,14 @@ WHOLE_BAGS = (
     "of the mean over columns, of the {runs} runs that count, where a row has them all."
 )
 
+BAG_ONLY = {
+    "mpiou": "Nobody knows the label of a row: whole bags are held out, and predictions of their rows, averaged over "
+    "each bag, are compared with its proportions. mPIoU x 100 of test bags: the larger the better. Mean ± standard "
+    "deviation over seeds, of which each holds out other bags. Of single rows this says nothing: what is constant "
+    "within bags can meet their proportions and order their rows at random.",
+    "l1": "As above, in L1 distance of test bags (0 to 2): the smaller the better.",
+}
+
 CALIBRATION = (
     "Whether probabilities mean what they say, on test rows: smaller is better. Log loss: mean of -log of the label's "
     "probability (natural logarithm; of a 0 as of 1e-15). Brier score: mean over rows of the squared distance of the "

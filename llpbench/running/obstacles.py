@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from llpbench.core.cell import Cell
+from llpbench.core.cell import GIVEN, Cell, is_without_labels
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.core.text import hint
 from llpbench.data.baggings import parse_bagging
 from llpbench.data.loading import load_table, locate
-from llpbench.data.sources import Parquet
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import largest_bag_size, too_few_bags, training_bags
 
@@ -63,12 +62,31 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
         if cell.max_bags and cell.bag_size and cell.max_bags > (bags := training_bags(found.rows, cell.bag_size)):
             what = f"{cell.dataset!r} {cell.bagging} {cell.bag_size}"
             return Obstacle(too_few_bags(what, bags, cell.max_bags), lasting=True)
+        if reason := _without_labels(cell, found):
+            return Obstacle(reason, lasting=True)
         if (found.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
             reason = f"{cell.method!r} is for two classes, however: {cell.dataset!r} has {found.classes}. Leave it out."
             return Obstacle(reason, lasting=True)
         return None
 
     return find
+
+
+def _without_labels(cell: Cell, found: _Size) -> str:
+    """Why a cell needs labels that nobody has, or bags that nobody has counted; "" if it does not."""
+    given = is_without_labels(cell.bagging)
+    if not found.labelled and not given:
+        return (
+            f"dataset {cell.dataset!r} has counts of its own bags and no label of any row, so {cell.bagging!r} bags "
+            f"cannot be counted. Choose --baggings {GIVEN}."
+        )
+    if found.labelled and given:
+        return (
+            f"dataset {cell.dataset!r} has labels of rows and no counts of bags. Choose another bagging than {GIVEN!r}."
+        )
+    if not found.labelled and METHODS.get(cell.method).supervision == "instances":
+        return f"{cell.method!r} is trained on labels of rows, and of {cell.dataset!r} nobody has any. Leave it out."
+    return ""
 
 
 def _key_columns(bagging: str) -> tuple[str, ...]:
@@ -83,14 +101,17 @@ class _Size(NamedTuple):
     """None if a declaration does not say"""
     columns: tuple[str, ...]
     """names of the features; empty if a declaration does not say"""
+    labelled: bool
+    """whether anybody knows labels of rows"""
 
 
 def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
     spec = dataset_spec(dataset)
     if spec.rows is not None and not load and (can_download(spec) or locate(spec, data_dir) is not None):
-        return _Size(spec.rows, spec.classes, spec.columns)
+        return _Size(spec.rows, spec.classes, spec.columns, spec.bags is None)
     table = load_table(dataset, data_dir, download=load)
-    return _Size(len(table), len(table.classes), (*table.categorical_names, *table.numeric_names))
+    columns = (*table.categorical_names, *table.numeric_names)
+    return _Size(len(table), len(table.classes), columns, table.labels is not None)
 
 
 def downloads(datasets: Iterable[str], data_dir: str | None) -> Iterator[str]:
@@ -102,4 +123,4 @@ def downloads(datasets: Iterable[str], data_dir: str | None) -> Iterator[str]:
 
 def can_download(spec: DatasetSpec) -> bool:
     """Whether a dataset has a source elsewhere."""
-    return spec.source is not None and not isinstance(spec.source, Parquet)
+    return spec.remote is not None

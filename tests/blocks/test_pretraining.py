@@ -197,10 +197,10 @@ def test_members_together_are_members_alone() -> None:
 @pytest.mark.parametrize("tasks", [name for name in PRETRAININGS if name != "none"])
 def test_it_never_sees_a_label(tasks: str) -> None:
     table, assignment = toy_table(), toy_assignment()
-    labels = table.labels.copy()
+    labels = table.row_labels.copy()
     for bag in assignment.train:
         labels[bag] = labels[bag[::-1]]
-    assert not np.array_equal(labels, table.labels)
+    assert not np.array_equal(labels, table.row_labels)
     before, after = (build_task(each, assignment) for each in (table, replace(table, labels=labels)))
     assert torch.equal(weights_of(before, [0], tasks)[0], weights_of(after, [0], tasks)[0])
 

@@ -325,7 +325,7 @@ def test_a_label_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def leaking(table: Any, assignment: Any, **options: Any) -> Task:
         task = honest_build_task(table, assignment, **options)
         numeric = task.train.rows.numeric.copy()
-        numeric[:, 0] = table.labels[assignment.train.ravel()]
+        numeric[:, 0] = table.row_labels[assignment.train.ravel()]
         return replace(task, train=replace(task.train, rows=task.train.rows._replace(numeric=numeric)))
 
     monkeypatch.setattr(subjects, "build_task", leaking)
@@ -384,7 +384,7 @@ def test_a_configuration_that_peeks_is_caught_where_the_default_does_not(
     declared: Any, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def overheard(table: Any, assignment: Any, **options: Any) -> Task:
-        LABELS.append(table.labels[np.sort(getattr(assignment.split, part))])
+        LABELS.append(table.row_labels[np.sort(getattr(assignment.split, part))])
         return honest_build_task(table, assignment, **options)
 
     monkeypatch.setattr(subjects, "build_task", overheard)

@@ -73,7 +73,7 @@ def test_ordered_bags_differ_in_their_proportions_and_random_ones_hardly() -> No
     x = rng.normal(size=2000)
     frame = pd.DataFrame({"x": x, "y": (x + 0.5 * rng.normal(size=2000) > 0).astype(int)})
     table = table_from_frame(frame, name="toy", target="y")
-    spread = {name: table.labels[bag(table, name, size=100)].mean(axis=1).std() for name in ("ordered", "random")}
+    spread = {name: table.row_labels[bag(table, name, size=100)].mean(axis=1).std() for name in ("ordered", "random")}
     assert spread["ordered"] > 0.3
     assert spread["random"] < 0.1
 

@@ -65,7 +65,7 @@ def test_adult() -> None:
     table = load_table("adult", download=False)
     assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (48_842, 6, 8)
     assert table.classes == ("<=50K", ">50K")
-    assert table.labels.sum() == 11_687
+    assert table.row_labels.sum() == 11_687
     assert missing(table) == {"workclass": 2_799, "occupation": 2_809, "native-country": 857}
     assert load_table("AD") is table
 
@@ -74,7 +74,7 @@ def test_diamonds() -> None:
     table = load_table("diamonds", download=False)
     assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (53_940, 7, 2)
     assert table.classes == ("Fair", "Good", "Ideal", "Premium", "Very Good")
-    assert np.bincount(table.labels).tolist() == [1_610, 4_906, 21_551, 13_791, 12_082]
+    assert np.bincount(table.row_labels).tolist() == [1_610, 4_906, 21_551, 13_791, 12_082]
     assert missing(table) == {}
     assert load_table("DI") is table
 
@@ -83,8 +83,8 @@ def test_every_class_of_diamonds_is_in_every_part_and_in_the_counts() -> None:
     table = load_table("diamonds", download=False)
     assignment = assign_bags(table, "ordered", 256, seed=0)
     for part in PARTS:
-        shares = np.bincount(table.labels[getattr(assignment.split, part)], minlength=5) / len(table)
-        np.testing.assert_allclose(shares / shares.sum(), np.bincount(table.labels) / len(table), atol=1e-3)
+        shares = np.bincount(table.row_labels[getattr(assignment.split, part)], minlength=5) / len(table)
+        np.testing.assert_allclose(shares / shares.sum(), np.bincount(table.row_labels) / len(table), atol=1e-3)
     task = build_task(table, assignment)
     assert task.schema.classes == 5
     assert task.train.counts.shape == (168, 5)
@@ -94,7 +94,7 @@ def test_every_class_of_diamonds_is_in_every_part_and_in_the_counts() -> None:
 def test_flights(flights: Table) -> None:
     assert (len(flights), len(flights.numeric_names), len(flights.categorical_names)) == (327_346, 13, 5)
     assert flights.classes == ("on time", "late")
-    assert flights.labels.sum() == 77_630
+    assert flights.row_labels.sum() == 77_630
     assert flights.categorical_names == ("date", "weekday", "carrier", "origin", "dest")
     assert missing(flights) == {
         **dict.fromkeys(("temp", "dewp", "humid"), 1_544),
@@ -114,7 +114,7 @@ def test_letters() -> None:
     assert (table.numeric.min(), table.numeric.max()) == (0, 15)
     assert missing(table) == {}
     # the first two rows of the file at UCI, a T and an I
-    assert [table.classes[label] for label in table.labels[:2]] == ["T", "I"]
+    assert [table.classes[label] for label in table.row_labels[:2]] == ["T", "I"]
     assert table.numeric[0].tolist() == [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8]
 
 

@@ -28,7 +28,7 @@ def test_columns_keep_the_frames_order_and_find_their_kind() -> None:
     assert table.categories == (("x", "y"), ("False", "True"))
     np.testing.assert_array_equal(table.numeric, [[1, 0.5], [2, np.nan], [3, 1.5]])
     np.testing.assert_array_equal(table.categorical, [[0, 1], [1, 0], [0, 1]])
-    assert [array.dtype.name for array in (table.numeric, table.categorical, table.labels)] == [
+    assert [array.dtype.name for array in (table.numeric, table.categorical, table.row_labels)] == [
         "float64",
         *["int64"] * 2,
     ]
@@ -102,7 +102,7 @@ def test_as_text_keeps_gaps_and_drops_decimals() -> None:
 
 def test_arrays_are_read_only_because_cells_share_them() -> None:
     table = make(n=[1, 2], c=["a", "b"], y=[0, 1])
-    for array in (table.numeric, table.categorical, table.labels):
+    for array in (table.numeric, table.categorical, table.row_labels):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 

@@ -42,7 +42,7 @@ def test_what_goes_by_features_does_not_look_at_labels(bagging: str) -> None:
     name, _, option = bagging.partition(":")
     size = () if option else (16,)
     table = toy_table()
-    shuffled = Table(**{**vars(table), "labels": np.roll(table.labels, 1)})
+    shuffled = Table(**{**vars(table), "labels": np.roll(table.row_labels, 1)})
     assert (bag(table, name, *size) == bag(shuffled, name, *size)).all()
 
 
@@ -104,7 +104,7 @@ class TestDirichlet:
     def test_proportions_have_the_spread_that_is_asked_for(self) -> None:
         table = toy_table(rows=40_000)
         for alpha in (1.0, 10.0):
-            proportions = table.labels[bag(table, "dirichlet", 100, alpha=alpha)].mean(axis=1)
+            proportions = table.row_labels[bag(table, "dirichlet", 100, alpha=alpha)].mean(axis=1)
             assert proportions.std() == pytest.approx(np.sqrt(0.25 / (alpha + 1)), rel=0.1)
             assert proportions.mean() == pytest.approx(0.5)
 

@@ -116,7 +116,7 @@ def test_where_rows_are_split_limits_are_those_of_training_bags() -> None:
     assert sorted(sizes_of(assignment.train)) == [pytest.approx(320, abs=30), pytest.approx(400, abs=30), 480]
     assert sorted(sizes_of(assignment.test))[-1] == 60
     assert len(assignment.test) == 3
-    assert assignment.split.test.tolist() == split_rows(table.labels, 0, "toy").test.tolist()
+    assert assignment.split.test.tolist() == split_rows(table.row_labels, 0, "toy").test.tolist()
 
 
 @pytest.mark.parametrize(

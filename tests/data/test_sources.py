@@ -319,7 +319,7 @@ def test_grouplens_archive_becomes_the_seven_features(grouplens: Server) -> None
     assert table.categorical_names == ("gender", "occupation", "zip", "genres")
     assert table.numeric.tolist() == [[978300760, 1, 1975], [978298413, 56, 1975], [978220179, 56, 1995]]
     assert table.categories == (("F", "M"), ("10", "16"), ("06010-2117", "48067"), ("Drama", "Drama|Musical"))
-    assert table.labels.tolist() == [1, 0, 1]
+    assert table.row_labels.tolist() == [1, 0, 1]
     assert load_table("tiny", download=False).fingerprint == table.fingerprint
     assert grouplens.requests == ["/ml-1m.zip"]
 

@@ -149,7 +149,7 @@ def test_bag_size_larger_than_a_part(table: Table) -> None:
 
 
 def test_too_few_rows_for_any_bag(table: Table) -> None:
-    few = replace(table, numeric=table.numeric[:9], categorical=table.categorical[:9], labels=table.labels[:9])
+    few = replace(table, numeric=table.numeric[:9], categorical=table.categorical[:9], labels=table.row_labels[:9])
     with pytest.raises(LLPBenchError, match="'people' has 9 rows, too few"):
         assign_bags(few, "ordered", 1, 0)
 
@@ -206,10 +206,10 @@ def same(one: Rows, other: Rows) -> bool:
 def test_labels_permuted_inside_training_bags_change_nothing_that_a_method_sees(table: Table, bagging: str) -> None:
     assignment = assign_bags(table, bagging, 6, 0)
     rng = np.random.default_rng(1)
-    labels = table.labels.copy()
+    labels = table.row_labels.copy()
     for bag in assignment.train:
         labels[bag] = labels[rng.permutation(bag)]
-    assert (labels != table.labels).any()
+    assert (labels != table.row_labels).any()
     before, after = build_task(table, assignment), build_task(replace(table, labels=labels), assignment)
     assert same(before.train.rows, after.train.rows)
     np.testing.assert_array_equal(before.train.index, after.train.index)

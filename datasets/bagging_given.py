@@ -1,0 +1,20 @@
+"""The bags that a dataset without labels has counts of."""
+
+from __future__ import annotations
+
+from numpy.random import Generator
+
+from llpbench.core.bags import IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import register_bagging
+from llpbench.core.tables import Table
+from llpbench.data.baggings import grouped
+
+
+@register_bagging("given")
+def given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
+    """The bags whose counts were published: of datasets without labels, whole bags are validation and test."""
+    del rng
+    if table.published is None:
+        raise LLPBenchError(f"dataset {table.name!r} has labels of rows and no counts of bags. Choose another bagging.")
+    return grouped(rows, table.published.of_row[rows])

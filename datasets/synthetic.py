@@ -1,0 +1,176 @@
+"""Synthetic tables of the shape of the paper's two private ones: bags with counts, and no label of any row.
+
+Private A and B of the paper have more than 300,000 rows, 69 numeric and 11 categorical columns, 2 and 3 classes, and at
+least 250 rows a bag; nothing else is known of them. These two share that shape, and nothing else.
+
+A bag is a point in a space of few dimensions, its rows scatter around it, and columns are noisy views of where a row
+is: linear ones, skewed ones, counts and categories of all sizes, some with gaps. Classes depend on the row's point,
+products included, and on an effect of the bag that no column shows. Labels never leave `draw`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import ndtri, softmax
+
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.registry import register_dataset
+from llpbench.core.seeding import generator
+from llpbench.data.sources import Generated
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NUMERIC, CATEGORICAL, LATENT = 69, 11, 6
+LEAST = 250
+"""rows of a bag"""
+WIDTHS = (2, 2, 3, 4, 5, 8, 12, 20, 40, 80, 150)
+"""categories of each column"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One of the tables."""
+
+    name: str
+    classes: tuple[str, ...]
+    prior: tuple[float, ...]
+    """shares of the classes, about"""
+    bag_effect: float
+    """standard deviation of the logits' part that is of the bag, and in no column"""
+    rows: int
+
+
+A = Setting("synthetic_a", ("no", "yes"), (0.85, 0.15), 0.3, 310_000)
+B = Setting("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.5, 310_000)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """All that a setting is made of."""
+
+    numeric: FloatArray
+    """[rows, 69] NaN where missing"""
+    categorical: IntArray
+    """[rows, 11] -1 where missing"""
+    bag_of_row: IntArray
+    """[rows]"""
+    labels: IntArray
+    """[rows] which nobody is told"""
+
+    def counts(self, classes: int) -> IntArray:
+        """[bags, classes]"""
+        counts = np.zeros((self.bag_of_row.max() + 1, classes), dtype=np.int64)
+        np.add.at(counts, (self.bag_of_row, self.labels), 1)
+        return counts
+
+
+def draw(setting: Setting) -> Drawn:
+    """The same rows at every call."""
+    rng = generator(0, "synthetic", setting.name)
+    sizes = _sizes(setting.rows, rng)
+    bag_of_row = np.repeat(np.arange(len(sizes)), sizes)
+    centres = 0.7 * _normal(rng, len(sizes), LATENT)
+    place = centres[bag_of_row] + _normal(rng, setting.rows, LATENT)
+
+    views = place @ (_normal(rng, LATENT, NUMERIC) * (_uniform(rng, LATENT, NUMERIC) < 0.4))
+    numeric = views + 1.5 * _normal(rng, setting.rows, NUMERIC)
+    numeric[:, :20] = np.exp(0.5 * numeric[:, :20])
+    numeric[:, 20:35] = np.floor(np.maximum(numeric[:, 20:35], 0.0))
+    gaps = np.where(np.arange(NUMERIC) % 4 == 3, 0.3 * _uniform(rng, NUMERIC), 0.0)
+    numeric[_uniform(rng, setting.rows, NUMERIC) < gaps] = np.nan
+
+    categorical = np.empty((setting.rows, CATEGORICAL), dtype=np.int64)
+    for column, width in enumerate(WIDTHS):
+        noisy = place[:, column % LATENT] + _normal(rng, setting.rows)
+        borders = np.quantile(noisy, np.sort(_uniform(rng, width - 1)))
+        categorical[:, column] = np.searchsorted(borders, noisy)
+    categorical[_uniform(rng, setting.rows, CATEGORICAL) < 0.02] = -1
+
+    classes = len(setting.classes)
+    products = np.column_stack([place, place[:, :3] * place[:, 3:], np.abs(place[:, :2])])
+    logits = products @ _normal(rng, products.shape[1], classes)
+    logits += (setting.bag_effect * _normal(rng, len(sizes), classes))[bag_of_row] + np.log(setting.prior)
+    below = np.cumsum(softmax(logits, axis=1), axis=1)[:, :-1] < _uniform(rng, setting.rows)[:, None]
+    return Drawn(numeric, categorical, bag_of_row, below.sum(axis=1))
+
+
+def _sizes(rows: int, rng: Generator) -> IntArray:
+    """Rows of each bag, few of them many: Pareto's law from `LEAST` to twenty times that; the last has the rest."""
+    drawn = LEAST * np.minimum((1.0 - _uniform(rng, rows // LEAST)) ** -0.7, 20.0)
+    ends = np.cumsum(drawn.astype(np.int64))
+    ends = ends[ends <= rows - LEAST]
+    return np.diff(np.concatenate([[0], ends, [rows]]))
+
+
+def _uniform(rng: Generator, *shape: int) -> FloatArray:
+    """In (0, 1), from the raw bits, which numpy promises for all its releases."""
+    raw = rng.bit_generator.random_raw(int(np.prod(shape)))
+    return np.asarray(((raw >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(shape)
+
+
+def _normal(rng: Generator, *shape: int) -> FloatArray:
+    return np.asarray(ndtri(_uniform(rng, *shape)))
+
+
+@cache
+def tables(setting: Setting) -> tuple[DataFrame, DataFrame]:
+    """Rows with the bag that each is of, and bags with their counts."""
+    import pandas as pd
+
+    drawn = draw(setting)
+    names = [f"bag{number:04}" for number in range(drawn.bag_of_row.max() + 1)]
+    rows = pd.DataFrame(drawn.numeric, columns=[f"n{column:02}" for column in range(NUMERIC)])
+    for column, width in enumerate(WIDTHS):
+        texts = [f"v{value:03}" for value in range(width)]
+        rows[f"c{column:02}"] = pd.Categorical.from_codes(drawn.categorical[:, column], texts)
+    rows["bag"] = pd.Categorical.from_codes(drawn.bag_of_row, names)
+    bags = pd.DataFrame(drawn.counts(len(setting.classes)), columns=list(setting.classes))
+    return rows, bags.assign(bag=names)
+
+
+def rows_of(setting: Setting) -> DataFrame:
+    """The first of `tables`."""
+    return tables(setting)[0]
+
+
+def bags_of(setting: Setting) -> DataFrame:
+    """The second of `tables`."""
+    return tables(setting)[1]
+
+
+@register_dataset(
+    A.name,
+    source=Generated(partial(rows_of, A)),
+    bags=Generated(partial(bags_of, A)),
+    by=("bag",),
+    rows=A.rows,
+    numeric=NUMERIC,
+    categorical=CATEGORICAL,
+    licence="Apache-2.0",
+    reference="synthetic, in the shape of the paper's Private A",
+)
+def synthetic_a(frame: DataFrame) -> DataFrame:
+    """Synthetic, in the shape of the paper's Private A: two classes, bags with counts, no labels."""
+    return frame
+
+
+@register_dataset(
+    B.name,
+    source=Generated(partial(rows_of, B)),
+    bags=Generated(partial(bags_of, B)),
+    by=("bag",),
+    rows=B.rows,
+    numeric=NUMERIC,
+    categorical=CATEGORICAL,
+    licence="Apache-2.0",
+    reference="synthetic, in the shape of the paper's Private B",
+)
+def synthetic_b(frame: DataFrame) -> DataFrame:
+    """Synthetic, in the shape of the paper's Private B: three classes, bags with counts, no labels."""
+    return frame

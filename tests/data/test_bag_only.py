@@ -1,0 +1,110 @@
+"""Datasets without labels: rows, a table of bags, and what is made of both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.tables import Table
+from llpbench.data.frames import table_from_bags
+from llpbench.data.splits import assign_bags
+from llpbench.data.tasks import build_task
+from llpbench.datasets import synthetic
+
+SMALL = replace(synthetic.B, rows=6_000)
+
+
+def rows() -> pd.DataFrame:
+    return pd.DataFrame({"district": [2, 1, 1, 3, 2, 3], "year": ["a", "a", "a", "b", "a", "b"], "age": range(6)})
+
+
+def bags() -> pd.DataFrame:
+    return pd.DataFrame({"no": [1, None, 1], "district": ["1", "3", "2"], "year": ["a", "b", "a"], "yes": [1, None, 1]})
+
+
+def made(frame: pd.DataFrame, table: pd.DataFrame, noise: float = 0.0) -> Table:
+    return table_from_bags(frame, table, name="votes", by=("district", "year"), noise=noise)
+
+
+def test_rows_and_bags_meet_by_their_keys() -> None:
+    table = made(rows(), bags())
+    assert (table.labels, table.classes, table.numeric_names, table.categorical_names) == (
+        None,
+        ("no", "yes"),
+        ("age",),
+        (),
+    )
+    assert table.published is not None
+    assert table.published.of_row.tolist() == [1, 0, 0, 2, 1, 2]
+    np.testing.assert_array_equal(table.published.counts, [[1, 1], [1, 1], [np.nan, np.nan]])
+    assert table.fingerprint != made(rows(), bags().replace({"1": "2", "2": "1"}).fillna(0), noise=1.0).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("frame", "table", "told"),
+    [
+        (rows().drop(columns="year"), bags(), "dataset 'votes' has no column 'year'. It has: district, age."),
+        (rows(), bags().drop(columns="district"), "the bags of dataset 'votes' has no column 'district'"),
+        (rows(), bags().iloc[:2], "have no counts"),
+        (rows().iloc[:3], bags(), "have no rows"),
+        (rows(), bags().assign(yes=5), "are 1, 5 \\(in all 6\\), but it has 2 rows"),
+        (rows(), bags().assign(yes="many"), "counts must be numbers"),
+        (rows(), bags().drop(columns="yes"), "counts of one class"),
+        (rows().assign(age=np.inf), bags(), "infinite"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_a_line(frame: pd.DataFrame, table: pd.DataFrame, told: str) -> None:
+    with pytest.raises(LLPBenchError, match=told) as error:
+        made(frame, table)
+    assert "\n" not in str(error.value)
+
+
+def small() -> Table:
+    frame, table = synthetic.tables(SMALL)
+    return table_from_bags(frame, table, name="small", by=("bag",), noise=0.0)
+
+
+def test_tasks_have_the_published_counts_and_no_label() -> None:
+    """Against the labels that the generator keeps to itself."""
+    table, drawn = small(), synthetic.draw(SMALL)
+    assignment = assign_bags(table, "given", 0, seed=1)
+    task = build_task(table, assignment)
+    assert task.train_labels is None
+    assert task.test.labels is None
+    for bagged, found in ((assignment.train, task.train), (assignment.test, task.test)):
+        expected = [np.bincount(drawn.labels[bag[bag >= 0]], minlength=3) for bag in bagged]
+        np.testing.assert_array_equal(found.counts, expected)
+        assert (found.sizes >= synthetic.LEAST).all()
+    parts = [set(np.unique(table_bags(table, part))) for part in (assignment.train, assignment.validation)]
+    assert not parts[0] & parts[1]
+
+
+def table_bags(table: Table, bags: np.ndarray) -> np.ndarray:
+    assert table.published is not None
+    return table.published.of_row[bags[bags >= 0]]
+
+
+def test_the_synthetic_tables_have_the_shape_of_the_private_ones() -> None:
+    table = small()
+    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (6_000, 69, 11)
+    again = synthetic.draw(SMALL)
+    np.testing.assert_array_equal(again.labels, synthetic.draw(SMALL).labels)
+    assert np.bincount(again.labels).min() > 100
+    assert np.isnan(again.numeric).any(axis=0).sum() > 10
+
+
+@pytest.mark.parametrize("bagging", ["random", "kmeans:clusters=5", "given:most=300", "given:rest=pool"])
+def test_other_bags_of_it_cannot_be_counted(bagging: str) -> None:
+    size = 64 if bagging == "random" else 0
+    with pytest.raises(LLPBenchError, match=r"no label of any row|counted as a whole"):
+        assign_bags(small(), bagging, size, seed=0)
+
+
+def test_labels_are_not_to_be_had() -> None:
+    table = small()
+    with pytest.raises(LLPBenchError, match="no label of any row"):
+        build_task(table, assign_bags(table, "given", 0, seed=0), supervision="instances")
