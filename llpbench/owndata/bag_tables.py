@@ -341,7 +341,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
                 f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) have no {table.what}, which are "
                 f"of bags such as {_some(table.names, 3)}. Give NaN where they are suppressed, or unmatched='drop'."
             )
-        empty = [name for name in table.names if name not in set(labels.names)]
+        there = set(labels.names)
+        empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
                 f"{plural(len(empty), 'bag')} of the {len(table.names):,} with {table.what} have no rows "

@@ -35,7 +35,10 @@ def fitted(method: str, classes: int = 2, **settings: Any) -> LLPClassifier:
     return model.fit(frame, bags, counts=counted(bags, votes))
 
 
-@pytest.mark.parametrize(("method", "classes"), [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3), ("count-gbdt", 3)])
+@pytest.mark.parametrize(
+    ("method", "classes"),
+    [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3), ("count-gbdt", 3)],
+)
 def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_path: Path) -> None:
     model = fitted(method, classes)
     model.save(tmp_path / "model")
