@@ -34,7 +34,7 @@ WIDTHS = (2, 2, 3, 4, 5, 8, 12, 20, 40, 80, 150)
 
 
 @dataclass(frozen=True)
-class Setting:
+class SyntheticTable:
     """One of the tables."""
 
     name: str
@@ -46,8 +46,8 @@ class Setting:
     rows: int
 
 
-A = Setting("synthetic_a", ("no", "yes"), (0.85, 0.15), 0.3, 310_000)
-B = Setting("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.5, 310_000)
+A = SyntheticTable("synthetic_a", ("no", "yes"), (0.85, 0.15), 0.3, 310_000)
+B = SyntheticTable("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.5, 310_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Drawn:
         return counts
 
 
-def draw(setting: Setting) -> Drawn:
+def draw(setting: SyntheticTable) -> Drawn:
     """The same rows at every call."""
     rng = generator(0, "synthetic", setting.name)
     sizes = _sizes(setting.rows, rng)
@@ -119,7 +119,7 @@ def _normal(rng: Generator, *shape: int) -> FloatArray:
 
 
 @cache
-def tables(setting: Setting) -> tuple[DataFrame, DataFrame]:
+def tables(setting: SyntheticTable) -> tuple[DataFrame, DataFrame]:
     """Rows with the bag that each is of, and bags with their counts."""
     import pandas as pd
 
@@ -134,12 +134,12 @@ def tables(setting: Setting) -> tuple[DataFrame, DataFrame]:
     return rows, bags.assign(bag=names)
 
 
-def rows_of(setting: Setting) -> DataFrame:
+def rows_of(setting: SyntheticTable) -> DataFrame:
     """The first of `tables`."""
     return tables(setting)[0]
 
 
-def bags_of(setting: Setting) -> DataFrame:
+def bags_of(setting: SyntheticTable) -> DataFrame:
     """The second of `tables`."""
     return tables(setting)[1]
 

@@ -45,8 +45,7 @@ def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
     `bags` has known counts alone. Of two classes, the rows with the largest logits get the second one.
     """
     labels = np.zeros(len(logits), dtype=np.int64)
-    for index, counts in zip(bags.index, bags.whole_counts, strict=True):
-        rows = index[index >= 0]
+    for rows, counts in zip(np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1]), bags.whole_counts, strict=True):
         labels[rows] = _two(logits[rows], counts) if len(counts) == 2 else _several(logits[rows], counts)
     return labels
 

@@ -26,7 +26,7 @@ class BagCounts:
         sizes = train.sizes
         exact = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
         self._small = np.flatnonzero(exact)
-        self._rows = train.index[self._small, : sizes[self._small].max(initial=0)]
+        self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
 
     def posterior(self, proba: FloatArray) -> FloatArray:
         """[rows, classes] probability of each row's class given its bag's counts, where `proba` [rows, classes] are

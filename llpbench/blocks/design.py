@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.special import expit
 
-from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 
 
 class OneHot:
@@ -44,7 +45,7 @@ def bag_average(train: BaggedRows) -> sparse.csr_array:
     """[bags, rows]: times a matrix of rows it is the mean of each bag."""
     weights = 1.0 / train.sizes[train.bag_of_row]
     rows = np.arange(len(weights))
-    return sparse.csr_array((weights, (train.bag_of_row, rows)), shape=(len(train.index), len(weights)))
+    return sparse.csr_array((weights, (train.bag_of_row, rows)), shape=(len(train.sizes), len(weights)))
 
 
 def soft_labels(train: BaggedRows) -> FloatArray:
@@ -67,16 +68,56 @@ def as_proba(scores: FloatArray, edge: float = 0.05) -> FloatArray:
     return np.asarray(proba / proba.sum(axis=1, keepdims=True))
 
 
+@dataclass(frozen=True, eq=False)
+class RidgeShares:
+    """Class proportions by ridge regression."""
+
+    coefficients: FloatArray
+    """[columns, classes]"""
+    intercept: FloatArray
+    """[classes]"""
+
+    def __call__(self, features: sparse.csr_array) -> FloatArray:
+        """[rows, classes] probabilities"""
+        return as_proba(np.asarray(features @ self.coefficients + self.intercept))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticShares:
+    """Class proportions by logistic regression."""
+
+    coefficients: FloatArray
+    """[columns, outputs], one output for two classes"""
+    intercept: FloatArray
+    """[outputs]"""
+    present: IntArray
+    """[classes with any share]"""
+    classes: int
+
+    def __call__(self, features: sparse.csr_array) -> FloatArray:
+        """[rows, classes] probabilities"""
+        from sklearn.utils.extmath import softmax
+
+        scores = np.asarray(features @ self.coefficients + self.intercept)
+        proba = np.zeros((features.shape[0], self.classes))
+        if len(self.present) == 2:
+            second = expit(scores[:, 0])
+            proba[:, self.present] = np.stack([1 - second, second], axis=1)
+        else:
+            proba[:, self.present] = softmax(scores)
+        return proba
+
+
 def linear_fit(
     model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
-) -> Callable[[sparse.csr_array], FloatArray]:
+) -> RidgeShares | LogisticShares:
     """Ridge or logistic regression of class proportions: features -> probabilities [rows, classes]."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     classes = targets.shape[1]
     if model == "ridge":
         ridge = Ridge(alpha=strength, solver="sparse_cg", tol=1e-8).fit(features, targets, sample_weight=weights)
-        return lambda x: as_proba(np.asarray(ridge.predict(x)))
+        return RidgeShares(ridge.coef_.T, ridge.intercept_)
     # a soft label is one example of each class, weighted by its proportion
     labels = np.repeat(np.arange(classes), len(targets))
     repeated = sparse.csr_array(sparse.vstack([features] * classes))
@@ -84,10 +125,4 @@ def linear_fit(
     present = share > 0
     logistic = LogisticRegression(C=1 / strength, max_iter=1000)
     logistic.fit(repeated[present], labels[present], sample_weight=share[present])
-
-    def predict(x: sparse.csr_array) -> FloatArray:
-        proba = np.zeros((x.shape[0], classes))
-        proba[:, logistic.classes_] = logistic.predict_proba(x)
-        return proba
-
-    return predict
+    return LogisticShares(logistic.coef_.T, logistic.intercept_, logistic.classes_, classes)

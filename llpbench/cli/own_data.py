@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,29 +14,57 @@ from llpbench.cli.options import load_plugins, plugin_option
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 _PATH = click.Path(path_type=Path)
 
 
+_BAG_OPTIONS = (
+    click.option(
+        "--counts",
+        metavar="NAMES",
+        help="Columns of BAGS with the counts of the classes, which they name; one column: of the positive class.",
+    ),
+    click.option("--proportions", metavar="NAMES", help="The same with proportions."),
+    click.option(
+        "--class-column",
+        metavar="NAME",
+        help="BAGS has a line a bag and class: the column that says which class, beside one column of numbers.",
+    ),
+    click.option(
+        "--suppressed", metavar="MARKS", help="What stands for suppressed numbers, beside empty cells: '*,<5'."
+    ),
+)
+"""what says of a table of bags which columns hold what"""
+
+
 def _bag_options(required: bool) -> Callable[[Any], Any]:
-    """What says of bags where they stand and what is known of them."""
+    """The columns that name a bag, and `_BAG_OPTIONS`, which the command gets as `columns`."""
 
     def decorate(command: Any) -> Any:
-        column = click.option(
+        @functools.wraps(command)
+        def called(
+            counts: str | None,
+            proportions: str | None,
+            class_column: str | None,
+            suppressed: str | None,
+            **others: Any,
+        ) -> Any:
+            columns = {
+                "counts": _names(counts),
+                "proportions": _names(proportions),
+                "class_column": class_column,
+                "suppressed": _names(suppressed),
+            }
+            return command(columns=columns, **others)
+
+        decorated: Any = called
+        for option in reversed(_BAG_OPTIONS):
+            decorated = option(decorated)
+        return click.option(
             "--bag-column",
             required=required,
             metavar="NAME[+NAME]",
             help="The column, in both files, that says which bag a row is of; or several (natural keys).",
-        )
-        counts = click.option(
-            "--counts",
-            metavar="NAMES",
-            help="Columns of BAGS with the counts of the classes, which they name; one column: of the positive class.",
-        )
-        proportions = click.option("--proportions", metavar="NAMES", help="The same with proportions.")
-        return column(counts(proportions(command)))
+        )(decorated)
 
     return decorate
 
@@ -49,45 +78,82 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A hyperparameter; may be repeated.")
 @click.option("--ensemble", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Members.")
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Of what is random.")
-@click.option("--noise", default=0.0, metavar="SD", help="Standard deviation of what was added to each count.")
+@click.option("--size-column", metavar="NAME", help="The column of BAGS with the number of rows of a whole bag.")
+@click.option("--classes", metavar="NAMES", help="The classes, in the order of columns; of one column the last counts.")
+@click.option("--sampled", is_flag=True, help="ROWS are but some of each bag, whose counts or sizes are of them all.")
+@click.option("--noise", default=0.0, metavar="SCALE", help="Of what was added to each count, for privacy.")
+@click.option(
+    "--noise-kind",
+    type=click.Choice(["gaussian", "laplace"]),
+    default="gaussian",
+    show_default=True,
+    help="Whether SCALE is a standard deviation, or b of a Laplace distribution.",
+)
 @click.option("--leave-out", metavar="NAMES", help="Columns of ROWS that are no features; those of bags never are.")
 @click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: text or number.")
-@click.option("--drop-unmatched", is_flag=True, help="Leave out rows without a known bag, and bags without rows.")
+@click.option(
+    "--drop-unmatched",
+    is_flag=True,
+    help="Leave out rows without a known bag, bags without rows, and classes that --classes does not name.",
+)
+@click.option("--suppress-impossible", is_flag=True, help="Take counts that cannot be of their rows as suppressed.")
 @plugin_option
 def fit(
     rows: Path,
     bags: Path,
     bag_column: str,
-    counts: str | None,
-    proportions: str | None,
+    columns: dict[str, Any],
+    size_column: str | None,
     out: Path,
     method: str,
     settings: tuple[str, ...],
     ensemble: int,
     seed: int,
+    classes: str | None,
+    sampled: bool,
     noise: float,
+    noise_kind: str,
     leave_out: str | None,
     types: tuple[str, ...],
     drop_unmatched: bool,
+    suppress_impossible: bool,
     plugin: tuple[str, ...],
 ) -> int:
     """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
+    from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.row_files import bag_keys, column_of, read_rows
 
     load_plugins(plugin)
     names = _names(bag_column, "+")
-    frame = read_rows(rows, _pairs(types, "--types"))
+    frame = read_rows(rows, _pairs(types, "--types"), names)
     for name in _names(leave_out):
         column_of(frame, name, rows)
     features = frame.drop(columns=[*names, *_names(leave_out)], errors="ignore")
     model = LLPClassifier(method, params=_pairs(settings, "--set") or None, ensemble=ensemble, random_state=seed)
-    known = _known(bags, names, counts, proportions)
+    known = BagFile(bags, names, **columns, size_column=size_column).read()
     clock = time.perf_counter()
     keys = bag_keys(frame, names, rows)
-    model.fit(features, keys, **known, noise=noise, unmatched="drop" if drop_unmatched else "raise")
+    model.fit(
+        features,
+        keys,
+        **known,
+        classes=_names(classes) or None,
+        sampled=sampled,
+        noise=noise,
+        noise_kind=noise_kind,
+        unmatched="drop" if drop_unmatched else "raise",
+        impossible="suppress" if suppress_impossible else "raise",
+    )
     seconds = time.perf_counter() - clock
     model.save(out)
+    left = model.left_out_
+    if left["rows"] or left["bags"]:
+        click.echo(
+            f"left out: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows"
+        )
+    if left["impossible"]:
+        click.echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
     click.echo(
         f"{plural(int(model.bag_sizes_.sum()), 'row')} in {plural(len(model.bags_), 'bag')}, "
         f"{plural(features.shape[1], 'feature')}, classes {', '.join(map(str, model.classes_))}: "
@@ -112,8 +178,7 @@ def predict(
     model: Path,
     rows: Path,
     bag_column: str | None,
-    counts: str | None,
-    proportions: str | None,
+    columns: dict[str, Any],
     bags: Path | None,
     whole_bags: bool,
     out: Path,
@@ -126,6 +191,7 @@ def predict(
     """
     import pandas as pd
 
+    from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.row_files import bag_keys, column_of, read_rows, write_rows
 
@@ -133,17 +199,21 @@ def predict(
     names = _names(bag_column, "+")
     if whole_bags and not names:
         raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")
+    if bags is None and any(columns.values()):
+        raise LLPBenchError(
+            "--counts, --proportions, --class-column and --suppressed are of a table: give --bags, too."
+        )
     if bags is not None and not whole_bags:
         raise LLPBenchError("--bags are those of --whole-bags: for new rows of bags of fit, --bag-column is enough.")
     loaded = LLPClassifier.load(model)
-    frame = read_rows(rows)
     if not hasattr(loaded, "feature_names_in_"):
         raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
+    frame = read_rows(rows, dict.fromkeys(loaded.text_features_, "text"), names)
     wanted = [str(name) for name in loaded.feature_names_in_]
     features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
     keys = bag_keys(frame, names, rows) if names else None
     if whole_bags:
-        known = {} if bags is None else _known(bags, names, counts, proportions)
+        known = {} if bags is None else BagFile(bags, names, **columns).read()
         proba = loaded.disaggregate(features, keys, **known)
         labels = loaded.assign(features, keys, **known)
     else:
@@ -155,22 +225,6 @@ def predict(
     write_rows(found, out)
     click.echo(f"{plural(len(found), 'prediction')} in {out}")
     return 0
-
-
-def _known(file: Path, names: list[str], counts: str | None, proportions: str | None) -> dict[str, DataFrame]:
-    """The table of bags, as `LLPClassifier.fit` takes it."""
-    import pandas as pd
-
-    from llpbench.owndata.row_files import bag_keys, column_of, read_rows
-
-    if (counts is None) == (proportions is None):
-        raise LLPBenchError("give one of --counts and --proportions: the columns of the table of bags that hold them.")
-    frame = read_rows(file, dict.fromkeys(names, "text"))
-    columns = {name: column_of(frame, name, file) for name in _names(counts or proportions)}
-    table = pd.DataFrame(columns)
-    keys = bag_keys(frame, names, file)
-    table.index = pd.Index(keys.iloc[:, 0]) if len(names) == 1 else pd.MultiIndex.from_frame(keys)
-    return {"proportions" if counts is None else "counts": table}
 
 
 def _names(text: str | None, between: str = ",") -> list[str]:

@@ -27,6 +27,7 @@ This module is numpy only. Inside a population the same named tuples hold torch 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -94,20 +95,44 @@ class Bags(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Ragged:
+    """Which rows each bag has, one bag behind the other: an `index` without padding, for bags of one row beside bags of
+    a hundred thousand. It can be counted and gone through bag by bag."""
+
+    rows: IntArray
+    """[rows] positions"""
+    sizes: IntArray
+    """[bags] of each"""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[IntArray]:
+        return iter(np.split(self.rows, np.cumsum(self.sizes)[:-1]))
+
+
+@dataclass(frozen=True, eq=False)
 class _Counted:
     """Rows in bags, with the counts of each bag."""
 
     rows: Rows
     """leading dimension [rows]"""
-    index: IntArray
-    """[bags, size] positions in `rows`, -1 for padding"""
+    index: Array
+    """[bags, size] positions in `rows`, -1 for padding; of a training set also `Ragged`"""
     counts: FloatArray
     """[bags, classes] float64, as they were given; NaN in every class of a bag of which they are suppressed"""
 
     @cached_property
     def sizes(self) -> IntArray:
         """[bags] number of rows in each bag"""
+        if isinstance(self.index, Ragged):
+            return self.index.sizes
         return np.asarray((self.index >= 0).sum(axis=1), dtype=np.int64)
+
+    @cached_property
+    def bag_by_bag(self) -> IntArray:
+        """[rows] positions of the rows, those of each bag together, in the order of bags"""
+        return np.asarray(self.index.rows if isinstance(self.index, Ragged) else self.index[self.index >= 0])
 
     @cached_property
     def known(self) -> BoolArray:
@@ -139,9 +164,17 @@ class BaggedRows(_Counted):
     def bag_of_row(self) -> IntArray:
         """[rows] the bag each row is in"""
         bag_of_row = np.empty(len(self.rows.numeric), dtype=np.int64)
-        bags, positions = np.nonzero(self.index >= 0)
-        bag_of_row[self.index[bags, positions]] = bags
+        bag_of_row[self.bag_by_bag] = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return bag_of_row
+
+    def padded(self, bags: IntArray, width: int) -> IntArray:
+        """[some bags, width] positions of the rows of `bags`, none larger than `width`, -1 for padding."""
+        if not isinstance(self.index, Ragged):
+            return np.asarray(self.index[bags, :width])
+        starts = np.cumsum(self.sizes) - self.sizes
+        places = np.arange(width)
+        inside = places < self.sizes[bags, None]
+        return np.where(inside, self.bag_by_bag[np.where(inside, starts[bags, None] + places, 0)], -1)
 
     @cached_property
     def whole_counts(self) -> IntArray:
@@ -157,12 +190,20 @@ class BaggedRows(_Counted):
         """The bags whose counts are known, with their rows: for methods to which the others say nothing."""
         if self.known.all():
             return self
-        index = self.index[self.known]
-        kept = np.flatnonzero(self.known[self.bag_of_row])
+        return self.some(self.known)
+
+    def some(self, bags: BoolArray) -> Self:
+        """The bags [bags] that are chosen, with their rows."""
+        kept = np.flatnonzero(bags[self.bag_of_row])
         position = np.full(len(self.bag_of_row) + 1, -1, dtype=np.int64)  # the last entry, reached by -1, stays -1
         position[kept] = np.arange(len(kept))
         rows = Rows(*(part[kept] for part in self.rows))
-        return replace(self, rows=rows, index=position[index], counts=self.counts[self.known])
+        if isinstance(self.index, Ragged):
+            inside = np.repeat(bags, self.sizes)
+            index: Array = Ragged(position[self.bag_by_bag[inside]], self.sizes[bags])
+        else:
+            index = position[self.index[bags]]
+        return replace(self, rows=rows, index=index, counts=self.counts[bags])
 
 
 @dataclass(frozen=True, eq=False)

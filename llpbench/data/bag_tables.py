@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import FloatArray, IntArray, counts_of
+from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged, counts_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 
@@ -30,6 +30,11 @@ class BagLabels:
     def sizes(self) -> IntArray:
         """[bags] rows in each"""
         return np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names)).astype(np.int64)
+
+    @property
+    def keys(self) -> int:
+        """how many columns name a bag"""
+        return len(self.names[0]) if self.names and isinstance(self.names[0], tuple) else 1
 
     def among(self, known: Sequence[Hashable]) -> IntArray:
         """[rows] index into the bags `known`; -1: none of them"""
@@ -77,6 +82,8 @@ class BagTable:
     columns: list[Hashable] | None
     """the classes, where they are named"""
     is_counts: bool
+    sizes: FloatArray | None = None
+    """[bags] rows of each whole bag, where they were published beside"""
 
     @property
     def what(self) -> str:
@@ -91,9 +98,10 @@ class BagTable:
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
             if named is not None and set(named) != set(self.columns):
+                more = " or unmatched='drop' the others" if set(named) < set(self.columns) else ""
                 raise LLPBenchError(
                     f"{self.what} are of the classes {_some(self.columns)}, classes says {_some(named)}. "
-                    "Give the same classes."
+                    f"Give the same classes{more}."
                 )
             return list(self.columns)
         number = 2 if width == 1 else width
@@ -105,50 +113,114 @@ class BagTable:
             )
         return found
 
-    def counts(self, labels: BagLabels, noise: float) -> FloatArray:
+    def only(self, named: Sequence[Hashable] | None) -> BagTable:
+        """Without the columns of classes that are not `named`, where these are all among the columns."""
+        if named is None or self.columns is None or not set(named) < set(self.columns):
+            return self
+        kept = [place for place, column in enumerate(self.columns) if column in set(named)]
+        return replace(self, values=self.values[:, kept], columns=[self.columns[place] for place in kept])
+
+    def counts(self, labels: BagLabels, noise: float, *, sampled: bool = False, suppress: bool = False) -> FloatArray:
         """[bags, classes] the counts of each bag of `labels` that the table has, NaN where suppressed or absent.
 
-        Raises `LLPBenchError` for what cannot be, unless noise may have made it so.
+        `sampled`: the table is of whole bags, of which the rows are but some; their counts are their share of it.
+        Raises `LLPBenchError` for what cannot be, unless noise may have made it so; with `suppress` it is NaN.
         """
         place = {name: index for index, name in enumerate(self.names)}
         at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
         values = np.where((at >= 0)[:, None], self.values[at], np.nan)
         values[np.isnan(values).any(axis=1)] = np.nan
-        sizes = labels.sizes
-        whole: FloatArray = sizes.astype(np.float64) if self.is_counts else np.ones(len(sizes))
+        rows = labels.sizes.astype(np.float64)
+        whole = self._whole(values, rows, np.where(at >= 0, self._sizes[at], np.nan), sampled)
+        unit = whole if self.is_counts else np.ones(len(rows))
         if values.shape[1] == 1:
-            values = np.column_stack([whole - values[:, 0], values[:, 0]])
+            values = np.column_stack([unit - values[:, 0], values[:, 0]])
+        faults = [self._other_sizes(labels, values, whole, sampled)]
         if noise == 0:
-            self._require_possible(labels, values, whole)
-        if self.is_counts:
+            faults.insert(0, self._other_sums(labels, values, unit))
+        for off, told in faults:
+            if off.any() and not suppress:
+                raise LLPBenchError(
+                    told(int(np.flatnonzero(off)[0]), f"so {plural(int(off.sum()), 'bag')} of {len(off):,}")
+                )
+            values[off] = np.nan
+        if self.is_counts and not sampled:
             return values
+        share = values / unit[:, None]
         if noise == 0:
-            values = values / values.sum(axis=1, keepdims=True)
-        return counts_of(values, sizes)
+            share = share / share.sum(axis=1, keepdims=True)
+        return counts_of(share, labels.sizes)
 
-    def _require_possible(self, labels: BagLabels, values: FloatArray, whole: FloatArray) -> None:
+    def suppressed(self, labels: BagLabels) -> int:
+        """How many of the bags `labels` have no entry, or a suppressed one."""
+        known = {name for name, values in zip(self.names, self.values, strict=True) if not np.isnan(values).any()}
+        return sum(name not in known for name in labels.names)
+
+    @property
+    def _sizes(self) -> FloatArray:
+        return np.full(len(self.names), np.nan) if self.sizes is None else self.sizes
+
+    def _whole(self, values: FloatArray, rows: FloatArray, sizes: FloatArray, sampled: bool) -> FloatArray:
+        """[bags] the rows of each whole bag: as published, as counts add up, or as there are."""
+        if self.sizes is not None:
+            return np.asarray(np.where(np.isnan(sizes), rows, sizes))
+        if sampled and self.is_counts:
+            if values.shape[1] == 1:
+                raise LLPBenchError(
+                    "counts of one class do not tell how many rows a whole bag has, of which X holds but some. "
+                    "Give sizes= of the bags, or the counts of both classes."
+                )
+            return np.asarray(np.nan_to_num(values.sum(axis=1)))
+        return rows
+
+    def _other_sums(self, labels: BagLabels, values: FloatArray, unit: FloatArray) -> _Fault:
+        """[bags] whether they cannot be the counts or shares of a bag."""
         total = values.sum(axis=1)
-        beyond = (values < 0).any(axis=1) | (values > whole[:, None] * (1 + 1e-9)).any(axis=1)
-        slack = 1e-6 * whole if self.is_counts else np.full(len(whole), _ROUNDED)
-        off = beyond | (np.abs(total - whole) > slack)
-        if not off.any():
-            return
-        first = int(np.flatnonzero(off)[0])
-        given = ", ".join(f"{value:g}" for value in values[first])
-        meant = f"it has {plural(int(labels.sizes[first]), 'row')}" if self.is_counts else "they must add up to 1"
-        mend = (
-            "Give proportions= where X holds but some of a bag's rows, or noise= where noise was added."
-            if self.is_counts
-            else "Give shares between 0 and 1, or noise= where noise was added."
-        )
-        raise LLPBenchError(
-            f"the {self.what} of bag {labels.names[first]!r} are {given} (in all {total[first]:g}), but {meant}; "
-            f"so {plural(int(off.sum()), 'bag')} of {len(off):,}. {mend}"
-        )
+        beyond = (values < 0).any(axis=1) | (values > unit[:, None] * (1 + 1e-9)).any(axis=1)
+        slack = 1e-6 * unit if self.is_counts else np.full(len(unit), _ROUNDED)
+
+        def told(first: int, so: str) -> str:
+            given = ", ".join(f"{value:g}" for value in values[first])
+            meant, mend = "they must add up to 1", "Give shares between 0 and 1"
+            if self.is_counts:
+                meant, mend = (
+                    f"it has {plural(round(unit[first]), 'row')}",
+                    "Give sampled=True if X holds some rows only",
+                )
+            return (
+                f"the {self.what} of bag {labels.names[first]!r} are {given} (in all {total[first]:g}), but {meant}; "
+                f"{so}. {mend}, noise= where noise was added, or impossible='suppress'."
+            )
+
+        return beyond | (np.abs(total - unit) > slack), told
+
+    def _other_sizes(self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool) -> _Fault:
+        """[bags] whether X has not their rows."""
+        rows = labels.sizes
+        known = ~np.isnan(values).any(axis=1)
+
+        def told(first: int, so: str) -> str:
+            has = (
+                f"bag {labels.names[first]!r} has {whole[first]:,g} by its {self._said}, X has {rows[first]:,} of them"
+            )
+            if sampled or rows[first] > whole[first]:
+                return f"{has}; {so}. A bag has no more rows than that: mend these, or give impossible='suppress'."
+            return f"{has}; {so}. Give sampled=True if X holds some rows only, or impossible='suppress'."
+
+        return known & ((rows > whole + 1e-6 * whole) if sampled else (np.abs(rows - whole) > 1e-6 * whole)), told
+
+    @property
+    def _said(self) -> str:
+        return "counts" if self.sizes is None else "size"
 
 
-def read_bag_table(proportions: Any, counts: Any, labels: BagLabels) -> BagTable:
-    """What `fit` was given: a mapping, a series, a frame (a column a class), or an array in the order of the bags.
+_Fault = tuple[BoolArray, Callable[[int, str], str]]
+"""of each bag whether something is wrong, and the line that says so of the first one"""
+
+
+def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any = None) -> BagTable:
+    """What `fit` was given: a mapping, a series by bag or by bag and class, a frame (a column a class), or an array in
+    the order of the bags; and `sizes` of whole bags, a mapping, series or array.
 
     Raises `LLPBenchError` unless one of both was given, and for what is no number.
     """
@@ -157,17 +229,36 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels) -> BagTable
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
+    if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
+        given = _wide(given, what)
+    if isinstance(given, Mapping) and given and all(isinstance(value, Mapping) for value in given.values()):
+        columns = list(dict.fromkeys(key for value in given.values() for key in value))
+        given = {name: [value.get(column, np.nan) for column in columns] for name, value in given.items()}
+    elif isinstance(given, pd.DataFrame):
+        columns = list(given.columns)
+    names, values = _by_bag(given, what, labels)
+    table = BagTable(names, values, columns, is_counts)
+    if sizes is None:
+        return table
+    known, numbers = _by_bag(sizes, "sizes", labels)
+    if numbers.shape[1] != 1 or not (numbers >= 1).all():
+        raise LLPBenchError("sizes must be the number of rows of each bag, from 1.")
+    place = dict(zip(known, numbers[:, 0], strict=True))
+    lacking = [name for name in names if name not in place]
+    if lacking:
+        raise LLPBenchError(
+            f"{plural(len(lacking), 'bag')} with {what} ({_some(lacking)}) have no size. Give sizes= of all."
+        )
+    return replace(table, sizes=np.array([place[name] for name in names]))
+
+
+def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], FloatArray]:
+    """The bags, and the numbers [bags, columns] of each."""
     names: list[Hashable]
-    values: Any
-    if isinstance(given, pd.DataFrame):
-        names, values, columns = list(given.index), given, list(given.columns)
-    elif isinstance(given, pd.Series):
+    if isinstance(given, pd.DataFrame | pd.Series):
         names, values = list(given.index), given
     elif isinstance(given, Mapping):
         names, values = list(given), list(given.values())
-        if values and all(isinstance(value, Mapping) for value in values):
-            columns = list(dict.fromkeys(key for value in values for key in value))
-            values = [[value.get(column, np.nan) for column in columns] for value in values]
     else:
         names, values = list(labels.names), given
         if len(given) != len(names):
@@ -178,7 +269,22 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels) -> BagTable
     repeated = pd.Index(names, tupleize_cols=False).duplicated()
     if repeated.any():
         raise LLPBenchError(f"{what} has two entries for bag {names[int(repeated.argmax())]!r}. Give one for each bag.")
-    return BagTable(names, _numbers(values, what), columns, is_counts)
+    return names, _numbers(values, what)
+
+
+def _wide(series: pd.Series, what: str) -> pd.DataFrame:
+    """A column a class, of a series by bag and class; a class that is not listed of a bag has nothing of it."""
+    index = series.index
+    nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
+    if nameless:
+        raise LLPBenchError(f"{nameless:,} of {len(series):,} {what} have no bag or no class. Fill it in.")
+    repeated = index.duplicated()
+    if repeated.any():
+        *bag, label = index[int(repeated.argmax())]
+        name = bag[0] if len(bag) == 1 else tuple(bag)
+        raise LLPBenchError(f"{what} has two entries for class {label!r} of bag {name!r}. Give one.")
+    frame: pd.DataFrame = series.unstack(fill_value=0)
+    return frame
 
 
 def ascending(classes: Sequence[Hashable]) -> list[int]:
@@ -201,6 +307,8 @@ def _numbers(values: Any, what: str) -> FloatArray:
             array = np.asarray(pd.DataFrame(list(values)).to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, however: {error}") from error
+    if not array.size:
+        raise LLPBenchError(f"{what} are of no bag. Give those of each.")
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
         raise LLPBenchError(f"{what} hold an infinite number. Give NaN for what is suppressed.")
@@ -233,7 +341,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
                 f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) have no {table.what}, which are "
                 f"of bags such as {_some(table.names, 3)}. Give NaN where they are suppressed, or unmatched='drop'."
             )
-        empty = [name for name in table.names if name not in set(labels.names)]
+        there = set(labels.names)
+        empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
                 f"{plural(len(empty), 'bag')} of the {len(table.names):,} with {table.what} have no rows "
@@ -244,10 +353,6 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     return BagLabels(place[labels.of_row], [name for name, there in zip(labels.names, listed, strict=True) if there])
 
 
-def positions(of_row: IntArray, bags: int) -> IntArray:
-    """[bags, longest] the rows of each bag, -1 behind the shorter ones. Each bag has rows."""
-    sizes = np.bincount(of_row, minlength=bags)
-    order = np.argsort(of_row, kind="stable")
-    index = np.full((bags, sizes.max(initial=0)), -1, dtype=np.int64)
-    index[of_row[order], np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)] = order
-    return index
+def rows_of_bags(of_row: IntArray, bags: int) -> Ragged:
+    """The rows of each bag. Each bag has rows."""
+    return Ragged(np.argsort(of_row, kind="stable"), np.bincount(of_row, minlength=bags).astype(np.int64))

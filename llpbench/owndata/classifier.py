@@ -16,17 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
-from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
-from llpbench.core.criteria import CRITERIA
 from llpbench.core.effects import Explained, FeatureEffect
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.core.metrics import holdout_criteria
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, ascending, matched, positions, read_bag_labels, read_bag_table
+from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.fitting import NetworkTraining, fit_members
+from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
 
 AUTO = "bag-gp-gbdt"
@@ -56,6 +55,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bags_ : the labels of the bags of `fit`
     bag_counts_ : [bags, classes] their counts, NaN where suppressed
     bag_sizes_ : [bags] their rows
+    left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, and of how many bags
+        "impossible" counts were suppressed
     """
 
     def __init__(
@@ -93,8 +94,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proportions: Any = None,
         counts: Any = None,
         classes: Sequence[Hashable] | None = None,
+        sizes: Any = None,
+        sampled: bool = False,
         noise: float = 0.0,
+        noise_kind: str = "gaussian",
         unmatched: str = "raise",
+        impossible: str = "raise",
     ) -> Self:
         """Learn from rows in bags.
 
@@ -103,28 +108,48 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : frame or array [rows, features]: numbers, bools, texts, categories; missing values as they are
         bags : [rows] the label of each row's bag; a frame of several natural keys has tuples for labels
         proportions, counts : one of both, of each bag: a mapping or series by bag (of two classes: of the positive
-            one), a frame by bag with a column a class, or an array in ascending order of the bags. NaN: suppressed,
-            nothing is learned from such rows
+            one), a frame by bag with a column a class, a series by bag and class (of long tables; a class that is not
+            listed has 0), or an array in ascending order of the bags. NaN: suppressed, nothing is learned from such
+            rows
         classes : their names, in the order of the columns where these have no names; of two without names the
             positive one is the last. Default: the names of the columns, else 0, 1, ...
-        noise : standard deviation of what was added to each count, for privacy; counts may then be fractional or
-            negative
-        unmatched : "raise", or "drop" rows without a bag or whose bag has no entry, and entries of bags without rows
+        sizes : how many rows each whole bag has, where that was published: a mapping, series or array as above
+        sampled : X holds but some rows of each bag, whose `counts` or `sizes` are of them all; the rows that are there
+            are taken to have the bag's proportions, as with proportions alone
+        noise, noise_kind : the scale of what was added to each count, for privacy: the standard deviation if
+            "gaussian", b if "laplace", which enters the likelihood by its variance 2 b^2; counts may then be
+            fractional or negative
+        unmatched : "raise", or "drop" rows without a bag or whose bag has no entry, entries of bags without rows, and
+            classes that `classes` does not name
+        impossible : "raise" for bags whose counts cannot be those of their rows, or "suppress" these counts
 
         Raises `LLPBenchError` for what does not fit together, in a line with the numbers.
         """
         frame = as_frame(X)
+        if impossible not in ("raise", "suppress"):
+            raise LLPBenchError(f"impossible must be 'raise' or 'suppress', however: {impossible!r}")
+        deviation = _deviation(noise, noise_kind)
+        if sampled and deviation:
+            raise LLPBenchError("noise= is of counts of the rows in X: with sampled=True it cannot be told.")
         labels = read_bag_labels(bags, len(frame))
-        table = read_bag_table(proportions, counts, labels)
+        table = read_bag_table(proportions, counts, labels, sizes)
+        if unmatched == "drop":
+            table = table.only(classes)
         named = table.classes(classes)
         order = ascending(named)
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
-        found = table.counts(labels, _checked_noise(noise))[:, order]
+        found = table.counts(labels, deviation, sampled=sampled, suppress=impossible == "suppress")[:, order]
+        suppressed = int(np.isnan(found).any(axis=1).sum())
+        self.left_out_ = {
+            "rows": len(frame) - len(inside),
+            "bags": len(table.names) - len(labels.names),
+            "impossible": suppressed - table.suppressed(labels),
+        }
         frame = frame.iloc[inside]
 
         columns = FeatureColumns(frame)
-        train = BaggedRows(columns(frame), positions(labels.of_row[inside], len(labels.names)), found, float(noise))
+        train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
         known = train.where_known()
         if len(known.sizes) < 2:
             raise LLPBenchError(
@@ -150,6 +175,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._known = known
         self._effects: FloatArray | None = None  # of bags, found when they are first asked for
         return self
+
+    @property
+    def text_features_(self) -> list[str]:
+        """The features that were texts in `fit`: what files hold in these columns is to be read as it stands there."""
+        check_is_fitted(self, "_columns")
+        return self._columns.texts
 
     @property
     def _method(self) -> str:
@@ -239,13 +270,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, found = self._given(len(rows.numeric), bags, proportions, counts)
         if (labels.of_row < 0).any():
             raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
-        holdout = Holdout(rows, positions(labels.of_row, len(labels.names)), found, labels=None)
-        if not holdout.known.any():
+        whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
+        if not whole.known.any():
             raise LLPBenchError(
                 f"none of {plural(len(labels.names), 'bag')} has counts that are known: nothing to score."
             )
-        criteria = holdout_criteria(self._predictor(rows), holdout)
-        return {name: value for name, value in criteria.items() if CRITERIA[name].regime == "coarse"}
+        return coarse_criteria(self._predictor(rows), whole)
 
     def effects(self, label: Hashable = None) -> list[FeatureEffect]:
         """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
@@ -335,7 +365,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels, found = self._given(len(rows.numeric), bags, proportions, counts)
         if (labels.of_row < 0).any():
             raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
-        whole = BaggedRows(rows, positions(labels.of_row, len(labels.names)), found)
+        whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
         return self._predictor(rows), whole.where_known(), chosen
 
@@ -366,10 +396,13 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _checked_noise(noise: float) -> float:
+def _deviation(noise: float, kind: str) -> float:
+    """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
     if not (np.isfinite(noise) and noise >= 0):
-        raise LLPBenchError(f"noise is a standard deviation, at least 0, however: {noise}")
-    return float(noise)
+        raise LLPBenchError(f"noise is the scale of what was added to counts, at least 0, however: {noise}")
+    if kind not in ("gaussian", "laplace"):
+        raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
+    return float(noise) if kind == "gaussian" else float(noise) * 2**0.5
 
 
 def _objects(names: Sequence[Hashable]) -> Any:

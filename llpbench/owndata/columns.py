@@ -39,6 +39,12 @@ class FeatureColumns:
         """Codes of each categorical feature, that of what is missing included."""
         return tuple(len(names) + 1 for names in self.categories)
 
+    @property
+    def texts(self) -> list[str]:
+        """The categorical columns but those of true and false, which files write in several ways."""
+        pairs = zip(self.categorical, self.categories, strict=True)
+        return [name for name, categories in pairs if not set(categories) <= {"True", "False"}]
+
     def named(self, effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
         """Effects of features by the names of the columns, in their units and categories."""
         return self.scaler.named(effects, self.numeric, self.categorical)

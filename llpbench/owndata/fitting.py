@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, IntArray, Rows, Schema, Task
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError
@@ -19,6 +19,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
+from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, pick_device
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
@@ -27,6 +28,8 @@ from llpbench.training.specification import make_cell
 
 _FEWEST_HELD_OUT = 5
 """bags, where there are twice as many"""
+LARGEST_IN_STEP = 2048
+"""rows of a bag that a network is shown at once"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +136,10 @@ def _fit_networks(
 ) -> NetworkPredictor:
     """Trained together, each stopped where the proportions of bags that are held out are met best (KL)."""
     held = _held_out(bags, training.validation, seed)
-    train, validation = _some(bags, np.flatnonzero(~held)), _some(bags, np.flatnonzero(held))
-    holdout = Holdout(validation.rows, validation.index, validation.counts, labels=None)
+    train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
+    every = np.arange(len(validation.sizes))
+    index = validation.padded(every, int(validation.sizes.max()))
+    holdout = Holdout(validation.rows, index, validation.counts, labels=None)
     schema = _schema(train, cardinalities, training.protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
     cell = make_cell(name, "own data", bag_size=1, encoder=training.encoder, params=params, protocol=training.protocol)
@@ -181,18 +186,30 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
             f"{plural(len(known), 'bag')} of known counts are too few to hold some out, by which a network stops: "
             "4 at least. Choose a direct method, such as bag-gp-gbdt."
         )
-    number = max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2))
+    number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
+    # bags are padded to be judged: the largest are not held out beside thousands of small ones
+    largest = max(MOST_PADDED // (number * bags.counts.shape[1]), np.sort(bags.sizes[known])[number - 1])
     held = np.zeros(len(bags.sizes), dtype=bool)
-    held[generator(seed, "held-out bags").choice(known, min(number, len(known) - 2), replace=False)] = True
+    small = known[bags.sizes[known] <= largest]
+    held[generator(seed, "held-out bags").choice(small, number, replace=False)] = True
     return held
 
 
-def _some(bags: BaggedRows, chosen: IntArray) -> BaggedRows:
-    """Some bags with their rows."""
-    index = bags.index[chosen, : bags.sizes[chosen].max()]
-    rows = np.unique(index[index >= 0])
-    position = np.full(len(bags.bag_of_row) + 1, -1, dtype=np.int64)  # the last entry, reached by -1, stays -1
-    position[rows] = np.arange(len(rows))
-    return replace(
-        bags, rows=Rows(*(part[rows] for part in bags.rows)), index=position[index], counts=bags.counts[chosen]
-    )
+def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
+    """Bags of more than `LARGEST_IN_STEP` rows as random parts of that size at most, with the whole's proportions.
+
+    A step holds whole bags and what is needed to differentiate by each of their rows; that a part's own proportions are
+    a little different is chance of 1 in 100 and less.
+    """
+    parts = -(-bags.sizes // LARGEST_IN_STEP)
+    if (parts == 1).all():
+        return bags
+    order = np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1])
+    pieces = [
+        piece
+        for rows, number in zip(order, parts, strict=True)
+        for piece in (np.array_split(rng.permutation(rows), number) if number > 1 else [rows])
+    ]
+    sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
+    share = np.repeat(bags.counts / bags.sizes[:, None], parts, axis=0)
+    return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=counts_of(share, sizes))

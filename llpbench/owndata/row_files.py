@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError
 from llpbench.core.text import hint, one_line
 from llpbench.data.frames import as_text
 
 
-def read_rows(path: Path, types: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """The table in a file. `types`: columns that are text or numbers whatever they look like.
+def read_rows(path: Path, types: Mapping[str, str] | None = None, keys: Sequence[str] = ()) -> pd.DataFrame:
+    """The table in a file. `types`: columns that are text or numbers whatever they look like. `keys`: columns of names,
+    in a CSV read as they stand there (01001 is not 1001, NA is Namibia), where an empty cell alone is missing.
 
     Raises `DataError` for a file that is not there or not what its name says, and for columns that cannot be so.
     """
@@ -28,8 +30,10 @@ def read_rows(path: Path, types: Mapping[str, str] | None = None) -> pd.DataFram
             if frame.index.names != [None] or not isinstance(frame.index, pd.RangeIndex):
                 frame = frame.reset_index()
         elif path.suffix == ".csv":
-            texts = {name: str for name, kind in types.items() if kind == "text"}
-            frame = pd.read_csv(path, dtype=texts, low_memory=False)
+            header = [str(name) for name in pd.read_csv(path, nrows=0).columns]
+            texts = {name: str for name, kind in types.items() if kind == "text"} | dict.fromkeys(keys, str)
+            missing = {name: [""] if name in keys else sorted(STR_NA_VALUES) for name in header}
+            frame = pd.read_csv(path, dtype=texts, low_memory=False, keep_default_na=False, na_values=missing)
         else:
             raise DataError(f"file {str(path)!r} is neither .csv nor .parquet.")
     except (OSError, ValueError) as error:  # of pandas and arrow
@@ -73,5 +77,9 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
 
 
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
-    """The columns that say which bag a row is of, as texts: two files may hold them in different types."""
-    return pd.DataFrame({name: as_text(column_of(frame, name, path)) for name in names})
+    """The columns that say which bag a row is of, as texts: two files may hold them in different types. A whole number
+    is that also where gaps in its column made pandas write 7.0."""
+    found = {name: as_text(column_of(frame, name, path)) for name in names}
+    return pd.DataFrame(
+        {name: keys.str.strip().str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True) for name, keys in found.items()}
+    )

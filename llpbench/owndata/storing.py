@@ -149,7 +149,7 @@ class _Writer:
             return {"object": [kind.__module__, kind.__qualname__, self.tree(state)]}
         raise LLPBenchError(
             f"a model of {self._method!r} cannot be saved: it holds a {kind.__name__} of {kind.__module__}. Bags must "
-            "be called by texts or numbers; of methods, bag-gp-gbdt, bag-gp, em-gbdt and count-gbdt can be saved."
+            "be called by texts or numbers; of llpbench's own methods, all but bag-soft-label-gbdt can be saved."
         )
 
     def _keep(self, array: Any) -> int:

@@ -56,8 +56,7 @@ def separation(bags: BaggedRows) -> float | None:
     number, sizes = len(bags.sizes), bags.sizes
     if number < 2:
         return None
-    of_row, places = np.nonzero(bags.index >= 0)
-    rows = bags.index[of_row, places]
+    of_row, rows = np.repeat(np.arange(number), sizes), bags.bag_by_bag
     within = between = 0.0
     for values in bags.rows.numeric[rows].T.astype(np.float64):
         mean = np.bincount(of_row, values, number) / sizes

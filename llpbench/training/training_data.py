@@ -74,7 +74,7 @@ class TrainingData:
         self._bucketed: dict[int, list[list[IntArray]]] = {}
         """by bags a step: the buckets of each member"""
         # bag by bag, so that however unequal bags are, no more is held than their rows
-        self._row = stacked([train.index[train.index >= 0] for train in trains], device)
+        self._row = stacked([train.bag_by_bag for train in trains], device)
         self._first = stacked([np.cumsum(train.sizes) - train.sizes for train in trains], device)
         self._size = stacked(self._sizes, device)
         given = [np.where(train.known[:, None], train.counts, 0.0) for train in trains]

@@ -60,6 +60,76 @@ def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: L
         assert np.allclose(found.groupby("district")["probability_yes"].sum(), table["yes"], atol=1e-6)
 
 
+def fitted_proba(llpbench: LLPBench, *flags: str) -> Any:
+    """Probabilities of all rows by the linear method, fitted with `flags`."""
+    linear = ["--method", "bag-mean-linear", "--leave-out", "id"]
+    result = llpbench("fit", "rows.csv", "--bag-column", "district", "--out", "model", *linear, *flags)
+    assert result.code == 0, result.err
+    assert llpbench("predict", "model", "rows.csv", "--out", "new.csv").code == 0
+    return pd.read_csv("new.csv").filter(like="probability").to_numpy()
+
+
+def test_every_form_of_a_table_of_bags_is_the_same(folder: Path, llpbench: LLPBench) -> None:
+    table = pd.read_csv(folder / "bags.csv")
+    size = table["no"] + table["yes"]
+    expected = fitted_proba(llpbench, "--bags", "bags.csv", "--counts", "no,yes")
+    long = table.melt("district", var_name="party", value_name="votes").query("votes > 0")
+    long.to_csv("long.csv", index=False)
+    share = table.assign(no=table["no"] / size, yes=table["yes"] / size, size=size)
+    share.to_csv("share.csv", index=False)
+    (share.assign(size=3 * size, no=3 * table["no"], yes=3 * table["yes"])).to_csv("thrice.csv", index=False)
+    for flags in (
+        ["--bags", "long.csv", "--counts", "votes", "--class-column", "party"],
+        ["--bags", "share.csv", "--proportions", "no,yes", "--size-column", "size"],
+        ["--bags", "share.csv", "--proportions", "yes"],
+        ["--bags", "thrice.csv", "--counts", "no,yes", "--sampled"],
+        ["--bags", "thrice.csv", "--counts", "yes", "--size-column", "size", "--classes", "no,yes", "--sampled"],
+    ):
+        assert np.allclose(fitted_proba(llpbench, *flags), expected)
+
+
+def test_marks_of_suppression_are_no_numbers_and_no_errors(folder: Path, llpbench: LLPBench) -> None:
+    table = pd.read_csv(folder / "bags.csv").astype({"no": object, "yes": object})
+    table.loc[[1, 2, 3], "yes"] = ["*", "<5", None]
+    table.to_csv("marked.csv", index=False)
+    given = ["--bags", "marked.csv", "--counts", "no,yes"]
+    found = fitted_proba(llpbench, *given, "--suppressed", "*, <5")
+    table.loc[[1, 2, 3], "yes"] = None
+    table.to_csv("marked.csv", index=False)
+    assert np.array_equal(fitted_proba(llpbench, *given), found)
+
+
+def test_keys_and_texts_are_read_as_they_stand(folder: Path, llpbench: LLPBench) -> None:
+    """01 is not 1, NA is Namibia, 3.0 is 3; and a text that looks like a number is the one that fit saw."""
+    names = {0: "NA", 1: "01", 2: "1", 3: "3.0"}
+    rows = pd.read_csv(folder / "rows.csv")
+    rows = rows.assign(zip=[f"0{number % 3}" if number % 5 else "none" for number in range(300)])
+    rows.assign(district=rows["district"].map(names).fillna("x")).to_csv("rows.csv", index=False)
+    table = pd.read_csv(folder / "bags.csv")
+    table = table.assign(district=table["district"].map({**names, 3: "3"}).fillna("x"))
+    table.groupby("district").sum().reset_index().to_csv("bags.csv", index=False)
+    assert llpbench(*FIT, *QUICK).code == 0
+    model = LLPClassifier.load("model")
+    assert model.bags_.tolist() == ["01", "1", "3", "NA", "x"]
+    pd.read_csv("rows.csv", dtype={"zip": str}).query("zip != 'none'").to_csv("some.csv", index=False)
+    assert llpbench("predict", "model", "some.csv", "--out", "new.csv").code == 0
+    assert llpbench("predict", "model", "rows.csv", "--out", "all.csv").code == 0
+    kept = pd.read_csv("all.csv")[(rows["zip"] != "none").to_numpy()]
+    assert np.array_equal(pd.read_csv("new.csv")["probability_yes"], kept["probability_yes"])
+
+
+def test_what_is_left_out_is_said(folder: Path, llpbench: LLPBench) -> None:
+    rows, table = pd.read_csv(folder / "rows.csv"), pd.read_csv(folder / "bags.csv")
+    lost = int((rows["district"] == 4).sum())
+    table.loc[table["district"] == 4, "district"] = 77
+    table.loc[0, "yes"] += 1
+    table.to_csv("bags.csv", index=False)
+    result = llpbench(*FIT, *QUICK, "--drop-unmatched", "--suppress-impossible")
+    assert result.code == 0, result.err
+    assert f"left out: {lost} rows without a known bag, 1 bag without rows" in result.out
+    assert "suppressed: 1 bag whose counts cannot be those of their rows" in result.out
+
+
 def broken_rows(folder: Path) -> None:
     rows = pd.read_csv(folder / "rows.csv")
     rows.loc[0, "district"] = 77
@@ -99,7 +169,7 @@ def test_bad_input_is_one_clear_line(
     [
         (["rows.csv", "rows.csv", "--out", "new.csv"], "holds no model"),
         (["of-an-array", "rows.csv", "--out", "new.csv"], "was fitted to an array"),
-        (["model", "bags.csv", "--out", "new.csv"], "has no column 'age'"),
+        (["model", "bags.csv", "--out", "new.csv"], "has no column 'town'"),
         (["model", "rows.csv", "--out", "new.xlsx"], "must end in .csv or .parquet"),
         (["model", "rows.csv", "--out", "new.csv", "--whole-bags"], "needs --bag-column"),
         (["model", "rows.csv", "--out", "new.csv", "--bags", "bags.csv"], "are those of --whole-bags"),

@@ -317,7 +317,7 @@ TABLE = counted(BAGS, VOTES)
             "counts of 1 bag of 6 are known",
         ),
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
-        ({}, {"noise": -1.0}, "noise is a standard deviation"),
+        ({}, {"noise": -1.0}, "noise is the scale of what was added"),
         ({}, {"unmatched": "keep"}, "'raise' or 'drop'"),
         ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, however: it is of shape \(60,\)"),
         ({}, {"X": FRAME.assign(age=np.inf)}, "column 'age' holds an infinite value"),

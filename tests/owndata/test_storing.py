@@ -22,6 +22,8 @@ FAST: dict[str, dict[str, Any]] = {
     "bag-gp": {"draws": 0, "most_pairs": 50},
     "em-gbdt": {"start": "soft-labels", "rounds": 1, "trees": 50},
     "count-gbdt": {"trees": 100},
+    "bag-mean-linear": {},
+    "bag-soft-label-linear": {"model": "logistic"},
     "dllp": {"hidden": 64},
     "llp-gan": {},
 }
@@ -33,7 +35,10 @@ def fitted(method: str, classes: int = 2, **settings: Any) -> LLPClassifier:
     return model.fit(frame, bags, counts=counted(bags, votes))
 
 
-@pytest.mark.parametrize(("method", "classes"), [*((name, 2) for name in FAST), ("bag-gp", 3), ("count-gbdt", 3)])
+@pytest.mark.parametrize(
+    ("method", "classes"),
+    [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3), ("count-gbdt", 3)],
+)
 def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_path: Path) -> None:
     model = fitted(method, classes)
     model.save(tmp_path / "model")

@@ -1,0 +1,63 @@
+"""Ecological inference: how groups voted, from a census table of precincts and the precincts' vote shares.
+
+There is no row a person. A cell of the census table (a precinct, sex, age group, education, and how many people) stands
+for as many rows that are alike, and what is asked for is the share of each group that voted yes.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench import LLPClassifier
+
+CELLS = ["sex", "age", "education"]
+
+
+def write_tables(folder: Path, rows: int | None = None, precincts: int = 250) -> None:
+    """census.csv and votes.csv, what is known; truth.csv to judge by. "Yes" are Adult's incomes above 50,000."""
+    adult = pd.read_parquet(str(files("llpbench.datasets") / "embedded" / "adult.parquet")).head(rows)
+    voted = adult["class"] == ">50K"
+    rng = np.random.default_rng(0)
+    # like live with like, though not only
+    place = adult["education-num"].rank() / len(adult) + 0.5 * adult["age"].rank() / len(adult)
+    precinct = pd.qcut((place + rng.normal(0, 0.3, len(adult))).rank(), precincts, labels=False)
+    years = pd.cut(adult["age"], [0, 29, 44, 59, 120], labels=["to 29", "30 to 44", "45 to 59", "from 60"])
+    people = pd.DataFrame({"precinct": precinct, "sex": adult["sex"], "age": years, "education": adult["education"]})
+    folder.mkdir(parents=True, exist_ok=True)
+    census = people.groupby(["precinct", *CELLS], observed=True).size().rename("people").reset_index()
+    census.to_csv(folder / "census.csv", index=False)
+    votes = pd.DataFrame({"voters": precinct.value_counts().sort_index(), "yes": voted.groupby(precinct).mean()})
+    votes["no"] = 1 - votes["yes"]
+    votes.round(4).rename_axis("precinct").to_csv(folder / "votes.csv")
+    voted.groupby(people["education"]).mean().to_csv(folder / "truth.csv")
+
+
+def main(folder: Path, rows: int | None = None, precincts: int = 250, **settings: Any) -> dict[str, float]:
+    """Mean error, in points, of the share of yes of each level of education, and that of the overall share for all."""
+    write_tables(folder, rows, precincts)
+    census, votes = pd.read_csv(folder / "census.csv"), pd.read_csv(folder / "votes.csv").set_index("precinct")
+    people = census.loc[census.index.repeat(census.pop("people"))].reset_index(drop=True)
+    cells = people[CELLS]
+    people[CELLS].assign(precinct=people["precinct"]).to_csv(folder / "people.csv", index=False)
+    model = LLPClassifier(**settings)
+    model.fit(cells, people["precinct"], proportions=votes[["no", "yes"]], sizes=votes["voters"])
+    yes = model.disaggregate(cells, people["precinct"])[:, list(model.classes_).index("yes")]
+    found = pd.Series(yes).groupby(people["education"]).mean()
+    truth = pd.read_csv(folder / "truth.csv").set_index("education")["class"]
+    size = people["education"].value_counts()
+    overall = float((truth * size).sum() / size.sum())
+
+    def error(guess: Any) -> float:
+        return float(100 * (size * (guess - truth).abs()).sum() / size.sum())
+
+    return {"error of the model": error(found), "error of the overall share": error(overall)}
+
+
+if __name__ == "__main__":
+    print(main(Path(sys.argv[1] if len(sys.argv) > 1 else "precincts")))

@@ -1,0 +1,28 @@
+"""Coarse-grained criteria of predictions on bags of any sizes, without labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from llpbench.core.bags import BaggedRows, FloatArray, Holdout
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.metrics import holdout_criteria
+
+MOST_PADDED = 2**24
+"""bags x longest x classes that are looked at together: padded, so bags of about one size"""
+
+
+def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
+    """Every coarse-grained criterion by name, of predictions [rows, classes]: means over the bags of known counts."""
+    known = np.flatnonzero(bags.known)
+    order = known[np.argsort(-bags.sizes[known], kind="stable")]
+    sums: dict[str, float] = {}
+    while len(order):
+        longest = int(bags.sizes[order[0]])
+        alike = int((2 * bags.sizes[order] >= longest).sum())
+        some, order = np.split(order, [min(alike, max(MOST_PADDED // (longest * proba.shape[1]), 1))])
+        counts = bags.proportions[some] * bags.sizes[some, None]
+        holdout = Holdout(bags.rows, bags.padded(some, longest), counts, labels=None)
+        for name, value in holdout_criteria(proba, holdout).items():
+            sums[name] = sums.get(name, 0.0) + value * len(some)
+    return {name: total / len(known) for name, total in sums.items() if CRITERIA[name].regime == "coarse"}

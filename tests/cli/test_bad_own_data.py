@@ -1,0 +1,155 @@
+"""What people give `llpbench fit` and `llpbench predict` by mistake: one clear line each, and exit code 2."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench import LLPBench
+from districts import counted, people
+
+from llpbench import LLPClassifier
+
+FIT = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
+Harm = Callable[[pd.DataFrame], Any]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with rows.csv, bags.csv, and a model of them."""
+    folder = tmp_path_factory.mktemp("own")
+    frame, bags, votes = people(120, 8)
+    rows = frame.assign(district=bags)
+    table = counted(bags, np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
+    rows.to_csv(folder / "rows.csv", index=False)
+    table.to_csv(folder / "bags.csv", index=False)
+    model = LLPClassifier("count-gbdt", params={"trees": 100})
+    model.fit(frame, bags, counts=table.set_index("district")).save(folder / "fitted")
+    return folder
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(saved, tmp_path / "own")
+    monkeypatch.chdir(tmp_path / "own")
+    return tmp_path / "own"
+
+
+def told_off(result: Any) -> str:
+    """The one line of what was refused."""
+    assert result.code == 2, result.err
+    assert "Traceback" not in result.err
+    (line,) = result.err.strip().splitlines()
+    return str(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "flags", "told"),
+    [
+        ("rows", lambda _: "", [], "'rows.csv' cannot be read as csv: EmptyDataError"),
+        ("rows", lambda _: "a,b\n1,2\n1,2,3\n", [], "cannot be read as csv: ParserError"),
+        ("rows", lambda f: f.iloc[:0], [], "X has 0 rows"),
+        ("rows", lambda f: f[["district"]], [], "X has 120 rows and 0 columns"),
+        ("rows", lambda f: f.to_csv(sep=";"), [], "has no column 'district'"),
+        ("rows", lambda f: f.assign(age="", owns=True), [], "column 'age' holds nothing but missing values"),
+        ("rows", lambda f: f.assign(age=np.inf), [], "column 'age' holds an infinite value"),
+        ("rows", lambda f: f.assign(district=f["district"].where(f.index > 2)), [], "3 of 120 rows have no bag"),
+        ("rows", lambda f: f.assign(district="Ulm"), [], "1 bag of 1 ('Ulm') have no counts"),
+        ("rows", lambda f: f.drop(index=0), [], "but it has"),
+        ("rows", lambda f: f.rename(columns={"owns": "age.1"}), ["--leave-out", "owns"], "has no column 'owns'"),
+        ("rows", None, ["--types", "age=txt"], "a column holds text or number"),
+        ("rows", None, ["--types", "height=number"], "has no column 'height'"),
+        ("bags", lambda _: "", [], "'bags.csv' cannot be read as csv: EmptyDataError"),
+        ("bags", lambda f: f.iloc[:0], [], "counts are of no bag"),
+        ("bags", lambda f: f.assign(district=f.index), [], "which are of bags such as '0', '1', '2'"),
+        ("bags", lambda f: pd.concat([f, f.iloc[:1]]), [], "two entries for bag 'd00'"),
+        ("bags", lambda f: f.drop(index=2), [], "1 bag of 8 ('d02') have no counts"),
+        ("bags", lambda f: f.assign(district=f["district"].replace("d03", "d33")), [], "have no counts"),
+        ("bags", lambda f: f.assign(yes=f["yes"] + 1), [], "so 8 bags of 8. Give sampled=True"),
+        ("bags", lambda f: f.assign(no=f["no"] + f["yes"] + 2, yes=-2), [], "the counts of bag 'd00' are"),
+        ("bags", lambda f: f.assign(yes=f["yes"].astype(object).where(f.index > 0, "*")), [], "--suppressed '*'"),
+        ("bags", lambda f: f.assign(yes=None), [], "the counts of 0 bags of 8 are known, two are needed"),
+        ("bags", lambda f: f.assign(yes=np.inf), [], "counts hold an infinite number"),
+        (
+            "bags",
+            lambda f: f.assign(no=f["no"] + f["yes"], yes=0),
+            [],
+            "every row of all 8 known bags is of class 'no'",
+        ),
+        (
+            "bags",
+            lambda f: f.assign(yes=50),
+            ["--counts", "", "--proportions", "yes"],
+            "must add up",
+        ),
+        ("bags", None, ["--proportions", "yes"], "give one of --counts and --proportions"),
+        ("bags", None, ["--class-column", "party"], "one column of numbers, however: no, yes"),
+        ("bags", None, ["--class-column", "party", "--counts", "yes"], "has no column 'party'"),
+        ("bags", None, ["--classes", "no,maybe"], "of the classes 'no', 'yes', classes says 'no', 'maybe'"),
+        ("bags", None, ["--sampled", "--counts", "yes"], "Give sizes= of the bags"),
+        ("bags", lambda f: f.assign(size=0), ["--size-column", "size"], "sizes must be the number of rows"),
+        ("bags", lambda f: f.assign(size=9), ["--size-column", "size"], "but it has 9 rows"),
+        ("bags", None, ["--noise", "-1"], "noise is the scale of what was added"),
+        ("bags", None, ["--noise", "much"], "'much' is not a valid float"),
+        ("bags", None, ["--noise-kind", "cauchy"], "'cauchy' is not one of 'gaussian', 'laplace'"),
+        ("bags", None, ["--method", "bag-mean"], "Did you mean bag-mean-linear"),
+        ("bags", None, ["--method", "supervised"], "needs the label of every row"),
+        ("bags", None, ["--set", "trees=many", "--method", "count-gbdt"], "trees"),
+        ("bags", None, ["--ensemble", "0"], "0 is not in the range x>=1"),
+        ("bags", None, ["--bags", "bags.xlsx"], "there is no file 'bags.xlsx'"),
+        ("bags", None, ["--bags", "fitted"], "there is no file 'fitted'"),
+        ("bags", None, ["--plugin", "mine.py"], "mine.py"),
+    ],
+)
+def test_what_cannot_be_fitted(
+    name: str, harm: Harm | None, flags: list[str], told: str, folder: Path, llpbench: LLPBench
+) -> None:
+    file = folder / f"{name}.csv"
+    if harm:
+        made = harm(pd.read_csv(file))
+        file.write_text(made if isinstance(made, str) else made.to_csv(index=False))
+    line = told_off(llpbench("fit", "rows.csv", *FIT, "--method", "bag-mean-linear", *flags))
+    assert told in line
+    assert not (folder / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("harm", "flags", "told"),
+    [
+        (lambda f: f.drop(columns="age"), [], "has no column 'age'"),
+        (lambda f: f.assign(age="old"), [], "'age' held numbers in fit, and now holds 'old'"),
+        (lambda f: f.iloc[:0], [], "X has 0 rows"),
+        (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
+        (None, ["--counts", "no,yes"], "are of a table: give --bags, too"),
+        (None, ["--whole-bags"], "--whole-bags needs --bag-column"),
+        (lambda f: f.drop(index=0), ["--whole-bags", "--bag-column", "district"], "in fit; so 1 bag"),
+        (lambda f: f.assign(district="Ulm"), ["--whole-bags", "--bag-column", "district"], "('Ulm') were not in fit"),
+        (None, ["--out", "there/new.csv"], "cannot be written"),
+        (None, ["--out", "new.json"], "must end in .csv or .parquet"),
+    ],
+)
+def test_what_cannot_be_predicted(
+    harm: Harm | None, flags: list[str], told: str, folder: Path, llpbench: LLPBench
+) -> None:
+    if harm:
+        harm(pd.read_csv(folder / "rows.csv")).to_csv(folder / "rows.csv", index=False)
+    assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv", *flags))
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (lambda f: shutil.rmtree(f), "holds no model: it has no manifest.json"),
+        (lambda f: (f / "manifest.json").write_text("{}"), "is damaged, or is none of a model"),
+        (lambda f: (f / "model.json").write_text("{}"), "is not the one that was saved"),
+        (lambda f: (f / "arrays.npz").unlink(), "cannot be read: FileNotFoundError"),
+    ],
+)
+def test_what_is_no_model(harm: Callable[[Path], Any], told: str, folder: Path, llpbench: LLPBench) -> None:
+    harm(folder / "fitted")
+    assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv"))

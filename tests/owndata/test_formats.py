@@ -1,0 +1,105 @@
+"""What owners of bag data have, in whatever form: long tables, samples of bags, suppressed and impossible counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+
+from llpbench import LLPClassifier
+from llpbench.core.errors import LLPBenchError
+
+FRAME, BAGS, VOTES = people(200, 10)
+TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
+LONG = TABLE.rename_axis(index="district", columns="party").stack()
+SIZES = TABLE.sum(axis=1)
+
+
+def fitted(**given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(given.pop("X", FRAME), given.pop("bags", BAGS), **given)
+
+
+def test_long_tables_are_those_with_a_column_a_class() -> None:
+    wide = fitted(counts=TABLE).predict_proba(FRAME)
+    listed = LONG[LONG > 0].sample(frac=1.0, random_state=0)  # what a bag has none of is not listed
+    for given in ({"counts": listed}, {"proportions": listed / SIZES.reindex(listed.index, level=0)}):
+        model = fitted(**given)
+        assert list(model.classes_) == ["no", "yes"]
+        assert np.allclose(model.predict_proba(FRAME), wide)
+
+
+def test_long_tables_of_natural_keys() -> None:
+    keys = pd.DataFrame({"state": "s", "place": BAGS})
+    long = pd.concat({"s": LONG})
+    assert np.array_equal(
+        fitted(bags=keys, counts=long).predict_proba(FRAME), fitted(counts=TABLE).predict_proba(FRAME)
+    )
+
+
+def test_a_sample_of_each_bag_has_the_proportions_of_the_whole() -> None:
+    some = np.arange(len(FRAME)) % 3 > 0
+    sample: dict[str, Any] = {"X": FRAME[some], "bags": BAGS[some], "sampled": True}
+    share = TABLE.div(SIZES, axis=0)
+    plain = fitted(X=FRAME[some], bags=BAGS[some], proportions=share)
+    one = {"counts": TABLE["yes"], "sizes": SIZES, "classes": ["no", "yes"]}
+    for given in ({"counts": TABLE}, {"proportions": share, "sizes": SIZES}, one):
+        model = fitted(**sample, **given)
+        assert np.allclose(model.bag_counts_, plain.bag_counts_)
+    with pytest.raises(LLPBenchError, match=r"has \d+ by its size, X has \d+ of them; so 10 bags of 10. Give sampled="):
+        fitted(**sample | {"sampled": False}, proportions=share, sizes=SIZES)
+    with pytest.raises(LLPBenchError, match=r"has \d+ by its counts, X has \d+ of them; so 10 bags .* no more rows"):
+        fitted(**sample, counts=TABLE // 3)
+    with pytest.raises(LLPBenchError, match="Give sizes= of the bags"):
+        fitted(**sample, counts=TABLE["yes"])
+
+
+def test_what_cannot_be_is_suppressed_where_wanted() -> None:
+    table = TABLE.astype(float)
+    table.loc["d03", "yes"] += 1
+    table.loc["d05"] = np.nan
+    with pytest.raises(LLPBenchError, match=r"counts of bag 'd03' .* so 1 bag of 10"):
+        fitted(counts=table)
+    model = fitted(counts=table, impossible="suppress")
+    assert model.left_out_ == {"rows": 0, "bags": 0, "impossible": 1}
+    table.loc["d03"] = np.nan
+    assert np.array_equal(model.predict_proba(FRAME), fitted(counts=table).predict_proba(FRAME))
+
+
+def test_what_is_dropped_is_counted() -> None:
+    more = pd.concat([LONG, pd.Series({("d03", "void"): 4, ("d99", "yes"): 7})])
+    lost = BAGS[0] == BAGS
+    bags = np.where(lost, np.where(np.arange(200) == 0, "nowhere", "d77"), BAGS)
+    model = fitted(bags=bags, counts=more, classes=["no", "yes"], unmatched="drop")
+    assert model.left_out_ == {"rows": int(lost.sum()), "bags": 2, "impossible": 0}
+    assert list(model.classes_) == ["no", "yes"]
+
+
+def test_laplace_noise_enters_by_its_variance() -> None:
+    noisy = TABLE + np.random.default_rng(0).laplace(0, 2, TABLE.shape)
+    settings = {"trees": 100}
+    one = LLPClassifier("count-gbdt", params=settings).fit(FRAME, BAGS, counts=noisy, noise=2, noise_kind="laplace")
+    two = LLPClassifier("count-gbdt", params=settings).fit(FRAME, BAGS, counts=noisy, noise=2 * 2**0.5)
+    assert np.array_equal(one.predict_proba(FRAME), two.predict_proba(FRAME))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"counts": pd.concat([LONG, LONG[:1]])}, "two entries for class 'no' of bag 'd00'"),
+        ({"counts": LONG.rename({"no": None}, level=1)}, r"10 of 20 counts have no bag or no class"),
+        ({"counts": LONG, "classes": ["no"]}, r"of the classes 'no', 'yes', classes says 'no'.*unmatched='drop'"),
+        ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) have no size"),
+        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows of each bag, from 1"),
+        ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
+        ({"counts": TABLE, "noise": 1.0, "sampled": True}, "with sampled=True it cannot be told"),
+        ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', however: 'cauchy'"),
+        ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', however: 'drop'"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(LLPBenchError, match=told) as error:
+        fitted(**given)
+    assert "\n" not in str(error.value)
