@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
-from scipy.special import ndtri, softmax
 
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.registry import register_dataset
@@ -52,7 +51,7 @@ B = SyntheticTable("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """All that a setting is made of."""
+    """All that a table is made of."""
 
     numeric: FloatArray
     """[rows, 69] NaN where missing"""
@@ -70,33 +69,35 @@ class Drawn:
         return counts
 
 
-def draw(setting: SyntheticTable) -> Drawn:
+def draw(of: SyntheticTable) -> Drawn:
     """The same rows at every call."""
-    rng = generator(0, "synthetic", setting.name)
-    sizes = _sizes(setting.rows, rng)
+    from scipy.special import softmax
+
+    rng = generator(0, "synthetic", of.name)
+    sizes = _sizes(of.rows, rng)
     bag_of_row = np.repeat(np.arange(len(sizes)), sizes)
     centres = 0.7 * _normal(rng, len(sizes), LATENT)
-    place = centres[bag_of_row] + _normal(rng, setting.rows, LATENT)
+    place = centres[bag_of_row] + _normal(rng, of.rows, LATENT)
 
     views = place @ (_normal(rng, LATENT, NUMERIC) * (_uniform(rng, LATENT, NUMERIC) < 0.4))
-    numeric = views + 1.5 * _normal(rng, setting.rows, NUMERIC)
+    numeric = views + 1.5 * _normal(rng, of.rows, NUMERIC)
     numeric[:, :20] = np.exp(0.5 * numeric[:, :20])
     numeric[:, 20:35] = np.floor(np.maximum(numeric[:, 20:35], 0.0))
     gaps = np.where(np.arange(NUMERIC) % 4 == 3, 0.3 * _uniform(rng, NUMERIC), 0.0)
-    numeric[_uniform(rng, setting.rows, NUMERIC) < gaps] = np.nan
+    numeric[_uniform(rng, of.rows, NUMERIC) < gaps] = np.nan
 
-    categorical = np.empty((setting.rows, CATEGORICAL), dtype=np.int64)
+    categorical = np.empty((of.rows, CATEGORICAL), dtype=np.int64)
     for column, width in enumerate(WIDTHS):
-        noisy = place[:, column % LATENT] + _normal(rng, setting.rows)
+        noisy = place[:, column % LATENT] + _normal(rng, of.rows)
         borders = np.quantile(noisy, np.sort(_uniform(rng, width - 1)))
         categorical[:, column] = np.searchsorted(borders, noisy)
-    categorical[_uniform(rng, setting.rows, CATEGORICAL) < 0.02] = -1
+    categorical[_uniform(rng, of.rows, CATEGORICAL) < 0.02] = -1
 
-    classes = len(setting.classes)
+    classes = len(of.classes)
     products = np.column_stack([place, place[:, :3] * place[:, 3:], np.abs(place[:, :2])])
     logits = products @ _normal(rng, products.shape[1], classes)
-    logits += (setting.bag_effect * _normal(rng, len(sizes), classes))[bag_of_row] + np.log(setting.prior)
-    below = np.cumsum(softmax(logits, axis=1), axis=1)[:, :-1] < _uniform(rng, setting.rows)[:, None]
+    logits += (of.bag_effect * _normal(rng, len(sizes), classes))[bag_of_row] + np.log(of.prior)
+    below = np.cumsum(softmax(logits, axis=1), axis=1)[:, :-1] < _uniform(rng, of.rows)[:, None]
     return Drawn(numeric, categorical, bag_of_row, below.sum(axis=1))
 
 
@@ -115,33 +116,35 @@ def _uniform(rng: Generator, *shape: int) -> FloatArray:
 
 
 def _normal(rng: Generator, *shape: int) -> FloatArray:
+    from scipy.special import ndtri
+
     return np.asarray(ndtri(_uniform(rng, *shape)))
 
 
 @cache
-def tables(setting: SyntheticTable) -> tuple[DataFrame, DataFrame]:
+def tables(of: SyntheticTable) -> tuple[DataFrame, DataFrame]:
     """Rows with the bag that each is of, and bags with their counts."""
     import pandas as pd
 
-    drawn = draw(setting)
+    drawn = draw(of)
     names = [f"bag{number:04}" for number in range(drawn.bag_of_row.max() + 1)]
     rows = pd.DataFrame(drawn.numeric, columns=[f"n{column:02}" for column in range(NUMERIC)])
     for column, width in enumerate(WIDTHS):
         texts = [f"v{value:03}" for value in range(width)]
         rows[f"c{column:02}"] = pd.Categorical.from_codes(drawn.categorical[:, column], texts)
     rows["bag"] = pd.Categorical.from_codes(drawn.bag_of_row, names)
-    bags = pd.DataFrame(drawn.counts(len(setting.classes)), columns=list(setting.classes))
+    bags = pd.DataFrame(drawn.counts(len(of.classes)), columns=list(of.classes))
     return rows, bags.assign(bag=names)
 
 
-def rows_of(setting: SyntheticTable) -> DataFrame:
+def rows_of(of: SyntheticTable) -> DataFrame:
     """The first of `tables`."""
-    return tables(setting)[0]
+    return tables(of)[0]
 
 
-def bags_of(setting: SyntheticTable) -> DataFrame:
+def bags_of(of: SyntheticTable) -> DataFrame:
     """The second of `tables`."""
-    return tables(setting)[1]
+    return tables(of)[1]
 
 
 @register_dataset(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from llpbench.core import studies
-from llpbench.core.cell import Cell
+from llpbench.core.cell import GIVEN, Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
@@ -408,11 +408,11 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
 def _baggings(pattern: str) -> list[str]:
     """Names of baggings, options included, in their canonical form: they are part of a cell's specification.
 
-    `all` and globs leave out those that need an option.
+    `all` and globs leave out those that need an option, or counts that only datasets without labels have.
     """
     chosen: dict[str, None] = {}
     for part in filter(None, (part.strip() for part in pattern.split(","))):
         names = [part] if ":" in part or part in BAGGINGS.names() else BAGGINGS.select(part)
-        ready = [name for name in names if len(names) == 1 or not needed_options(name)]
+        ready = [name for name in names if len(names) == 1 or not (needed_options(name) or name == GIVEN)]
         chosen.update(dict.fromkeys(format_bagging(*parse_bagging(name)) for name in ready))
     return list(chosen) or BAGGINGS.select(pattern)

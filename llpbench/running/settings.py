@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "pretraining": "none",
         "bag-sizes": 256,
         "seeds": 3,
-        "epochs": 10,
+        "epochs": 5,
         "patience": 3,
     },
     "paper": {

@@ -36,7 +36,7 @@ def test_nothing_said_is_the_quick_preset() -> None:
     )
     assert settings.bag_sizes == (256,)
     assert settings.seeds == (0, 1, 2)
-    assert settings.protocol == Protocol(epochs=10, patience=3)
+    assert settings.protocol == Protocol(epochs=5, patience=3)
     assert settings.out == Path("results")
 
 
