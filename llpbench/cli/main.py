@@ -86,32 +86,19 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
-    from llpbench.report import make_report, write_report
-    from llpbench.report.tuned import write_configurations
-    from llpbench.results.merging import disputes
-    from llpbench.results.staleness import stale_runs, stale_searches
-    from llpbench.running import runner
+    from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
     chosen = [] if settings.study is None else _select_studies(settings.study)
-    summary = runner.run(settings, make_display())
-    if settings.shard is not None:
+    done = carry_out(settings, make_display())
+    if done.report is None:
         _show_how_to_merge(settings)
-        return FAILED if summary.incomplete else 0
-    found, records = summary.contents, list(summary.contents.counting.values())
-    warnings = [*found.warnings, *disputes(found.disputed.values())]
-    tunings = list(found.tunings.values())
-    stale = stale_runs(records) | stale_searches(tunings)
-    made = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
-    write_configurations(tunings, settings.out)
-    # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
-    write_report(made, settings.out, plots=settings.out / PLOTS if chosen else None)
-    if chosen:
-        _show_studies(chosen, records)
+    elif chosen:
+        _show_studies(chosen, done.results.records)
         click.echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(made.leaderboards, settings.out)
-    return FAILED if summary.incomplete else 0
+        _show_leaderboards(done.report.leaderboards, settings.out)
+    return FAILED if done.summary.incomplete else 0
 
 
 @cli.command()
