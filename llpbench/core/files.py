@@ -7,9 +7,6 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-PREDICTIONS = "predictions"
-"""folder of predictions inside an output folder"""
-
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace the file at `path`; on any failure the old one stays as it was. Raises `OSError`."""

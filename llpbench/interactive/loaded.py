@@ -138,7 +138,7 @@ class Results:
         """
         from pandas import read_parquet
 
-        from llpbench.core.files import PREDICTIONS
+        from llpbench.running.settings import PREDICTIONS
 
         for folder in self.folders:
             if (file := folder / PREDICTIONS / f"{run}.parquet").is_file():

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import PREDICTIONS
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import duration, plural
@@ -34,7 +33,7 @@ from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
-from llpbench.running.settings import PRETRAINED, Settings
+from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""

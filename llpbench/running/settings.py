@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import PREDICTIONS
 from llpbench.core.text import hint
 from llpbench.core.tunings import SAMPLERS, TUNING_SEED
 from llpbench.running import flags as reading
@@ -56,6 +55,8 @@ SHARDS = "shards"
 """folder of the journals of a plan's parts inside an output folder"""
 SEARCHES = "tuning"
 """folder of searches for hyperparameters inside an output folder"""
+PREDICTIONS = "predictions"
+"""folder of what runs have predicted inside an output folder"""
 PLOTS = "plots"
 """folder of plots inside an output folder, unless another is named"""
 
