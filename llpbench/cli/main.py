@@ -16,7 +16,7 @@ from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
-from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
+from llpbench.cli.options import checked_argument, journal_option, load_plugins, out_option, plugin_option, run_options
 from llpbench.cli.own_data import fit, predict
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
@@ -162,19 +162,22 @@ def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.argument("method", metavar="METHOD|FILE.py")
+@checked_argument
 @plugin_option
-def check(method: str, plugin: tuple[str, ...]) -> int:
-    """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
+def check(what: str, plugin: tuple[str, ...]) -> int:
+    """Check in seconds that a method, encoder, bagging or dataset keeps to its contract: by name, or all of a file.
+
+    All but datasets are tried on toy data. Checks that fail for one and the same reason are shown as one.
+    """
     load_plugins(plugin)
     from llpbench.cli.console_tables import show, verdicts_table
     from llpbench.conformance import find, run_checks, summary
 
     failed = False
-    for name in find(method):
-        verdicts = list(run_checks(name))
+    for entry in find(what):
+        verdicts = list(run_checks(entry))
         show(verdicts_table(verdicts))
-        click.echo(summary(name, verdicts))
+        click.echo(summary(entry.name, verdicts))
         failed |= any(verdict.result == "failed" for verdict in verdicts)
     return FAILED if failed else 0
 
@@ -268,6 +271,18 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     render(found.leaderboards, Console(), own=found.own)
     for remark in found.remarks:
         click.echo(remark)
+    return 0
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print what makes a shell complete commands, options and names: eval "$(llpbench completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None
+    click.echo(made(cli, {}, "llpbench", "_LLPBENCH_COMPLETE").source())
     return 0
 
 
