@@ -157,7 +157,8 @@ def _cell(cell: Cell) -> str:
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
     """Each check, and what it found; those that fail alike are one row, where the first of them stands."""
-    table, rows = _table(["check", "result", "detail"], ()), dict[tuple[str, ...], list[Verdict]]()
+    table = _table(["check", "result", "detail"], ())
+    rows: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
         alike = (verdict.detail,) if verdict.result == "failed" else (verdict.result, verdict.check.name)
         rows.setdefault(alike, []).append(verdict)
