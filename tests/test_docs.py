@@ -107,7 +107,9 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
 
 
 def test_python_that_is_run_nowhere_stands_nowhere() -> None:
-    assert [page.name for page in DOCS if python_of(page)] == ["python.md"]
+    """`test_examples.py` has the pages on own data."""
+    own = {"own-data.md", "choosing.md"}
+    assert [page.name for page in DOCS if python_of(page) and page.name not in own] == ["python.md"]
 
 
 def python_of(page: Path) -> list[Block]:

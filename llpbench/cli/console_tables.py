@@ -156,11 +156,11 @@ def _cell(cell: Cell) -> str:
 
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
-    """Each check, and what it found; those that fail alike are one row, where the first of them stands."""
+    """Each check, and what it found; those that fail alike, or do not apply, are one row, where the first of them stands."""
     table = _table(["check", "result", "detail"], ())
     rows: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
-        alike = (verdict.detail,) if verdict.result == "failed" else (verdict.result, verdict.check.name)
+        alike = (verdict.result, verdict.check.name if verdict.result == "ok" else verdict.detail)
         rows.setdefault(alike, []).append(verdict)
     for first, *others in rows.values():
         more = f" (so do: {', '.join(other.check.name for other in others)})" if others else ""

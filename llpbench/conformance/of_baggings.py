@@ -15,18 +15,20 @@ from llpbench.conformance.subject import FaultError, InapplicableError, demand
 from llpbench.core.bags import IntArray
 from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.tables import Assignment, Table
+from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.core.text import fault
 from llpbench.data.baggings import (
     OWN_SIZES,
     UNSIZED,
     format_bagging,
+    grouped,
     is_sized,
     needed_options,
     options_of,
     parse_bagging,
 )
 from llpbench.data.splits import assign_bags
+from llpbench.data.tasks import count_labels
 from llpbench.data.toy import awkward_tables, toy_table
 
 ROWS, MANY_ROWS = 3000, 30_000
@@ -49,7 +51,29 @@ class BaggingSubject:
 
     @cached_property
     def table(self) -> Table:
-        return toy_table(ROWS)
+        return self.fresh()
+
+    @cached_property
+    def labelled(self) -> bool:
+        """Whether it takes tables with labels; the others have counts of bags."""
+        _, options = parse_bagging(self.text)
+        sized = (SIZES[0],) if is_sized(self.name) else ()
+        try:
+            self.entry.load()(toy_table(ROWS), np.arange(SIZES[0]), *sized, np.random.default_rng(0), **options)
+        except LLPBenchError:
+            return False
+        except Exception:
+            return True  # a check will tell
+        return True
+
+    def fresh(self, rows: int = ROWS) -> Table:
+        """A toy table, of such data as it takes."""
+        table = toy_table(rows)
+        if self.labelled:
+            return table
+        bags = np.random.default_rng(0).permutation(np.arange(rows) // SIZES[1])
+        counts = count_labels(table.row_labels, grouped(np.arange(rows), bags), len(table.classes))
+        return replace(table, labels=None, published=PublishedBags(bags, counts, 0.0))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -101,10 +125,10 @@ def seeded(subject: BaggingSubject) -> str:
 
 def harmless(subject: BaggingSubject) -> str:
     """It changes nothing of the table."""
-    before = toy_table(ROWS).fingerprint
-    subject.bags(subject.table, subject.sizes[0])
-    now = replace(subject.table).fingerprint
-    demand(now == before, "it has written into the table: sort or standardise a copy")
+    table = subject.fresh()
+    before = table.fingerprint
+    subject.bags(table, subject.sizes[0])
+    demand(replace(table).fingerprint == before, "it has written into the table: sort or standardise a copy")
     return "the table is as it was"
 
 
@@ -112,6 +136,8 @@ def awkward(subject: BaggingSubject) -> str:
     """Missing, constant and lone kinds of values do no harm."""
     if needed_options(subject.name):
         raise InapplicableError("it sorts by the features that it is told, and by no others")
+    if not subject.labelled:
+        raise InapplicableError("it takes the bags that were published")
     for what, (table, _) in awkward_tables().items():
         try:
             subject.bags(_longer(table), subject.sizes[0])
@@ -150,17 +176,18 @@ def looks_at(subject: BaggingSubject) -> str:
 
     first = bags(table)
     shuffled = {
-        "labels": replace(table, labels=rng.permutation(table.labels)),
+        **({} if table.labels is None else {"labels": replace(table, labels=rng.permutation(table.labels))}),
         "numbers": replace(table, numeric=rng.permutation(table.numeric)),
         "categories": replace(table, categorical=rng.permutation(table.categorical)),
     }
     names = [name for name, changed in shuffled.items() if not np.array_equal(first, bags(changed))]
-    return f"bags depend on {' and '.join(names)}" if names else "bags depend on nothing but chance"
+    otherwise = "bags depend on nothing but chance" if subject.labelled else "bags are those that were published"
+    return f"bags depend on {' and '.join(names)}" if names else otherwise
 
 
 def cost(subject: BaggingSubject) -> str:
     """It is quick."""
-    table = toy_table(MANY_ROWS)
+    table = subject.fresh(MANY_ROWS)
     start = time.perf_counter()
     subject.bags(table, 256 if is_sized(subject.name) else UNSIZED)
     seconds = time.perf_counter() - start

@@ -12,7 +12,6 @@ from llpbench.conformance.subject import FaultError, InapplicableError, demand
 from llpbench.core.entries import Entry
 from llpbench.core.tables import Table
 from llpbench.data.loading import absence, load_table, locate
-from llpbench.data.sources import Parquet
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import assign_bags, largest_bag_size
 
@@ -40,16 +39,22 @@ class DatasetSubject:
         """Checked against its declaration."""
         if locate(self.spec) is None:
             fetch = f"llpbench data fetch {self.name}"
-            own = self.spec.source is None or isinstance(self.spec.source, Parquet)
-            raise InapplicableError(absence(self.spec) if own else f"not on this machine: {fetch}")
+            raise InapplicableError(f"not on this machine: {fetch}" if self.spec.remote else absence(self.spec))
         return load_table(self.name, download=False)
+
+    @property
+    def labelled(self) -> Table:
+        """The same, where somebody knows the labels."""
+        if self.table.labels is None:
+            raise InapplicableError("nobody knows the labels of its rows")
+        return self.table
 
 
 def declaration(subject: DatasetSubject) -> str:
     """What it declares is complete and consistent."""
     spec = subject.spec
     demand(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
-    shared = spec.source is not None and not isinstance(spec.source, Parquet)
+    shared = spec.remote is not None
     absent = [fact for fact in _FACTS if getattr(spec, fact) in (None, (), {})]
     demand(not (shared and absent), f"what others download must state its facts: no {', '.join(absent)}")
     demand(not shared or spec.licence != "not stated", "what others download must state its licence")
@@ -70,7 +75,7 @@ def unchanged(subject: DatasetSubject) -> str:
     place = locate(subject.spec)
     assert place is not None
     if place.path.suffix != ".parquet":
-        raise InapplicableError("its source is read from an archive")
+        raise InapplicableError("its source is no parquet file")
     first = subject.spec.frame(read_parquet(place.path), "a first time")
     again: DataFrame = subject.spec.prepare(first.copy())
     demand(first.equals(again[first.columns]), "its function changes what it has returned before: look for the target")
@@ -79,8 +84,8 @@ def unchanged(subject: DatasetSubject) -> str:
 
 def classes(subject: DatasetSubject) -> str:
     """Every class is in every part of a split."""
-    table = subject.table
-    counts = np.bincount(table.labels, minlength=len(table.classes))
+    table = subject.labelled
+    counts = np.bincount(table.row_labels, minlength=len(table.classes))
     demand(len(table.classes) >= 2, f"there is one class alone: {table.classes}")
     rarest = int(counts.argmin())
     demand(counts[rarest] >= 10, f"class {table.classes[rarest]!r} has {counts[rarest]} rows: 10 at least fill a split")
@@ -91,20 +96,20 @@ def classes(subject: DatasetSubject) -> str:
 
 def features(subject: DatasetSubject) -> str:
     """No feature is constant, or tells the label by itself."""
-    table = subject.table
+    table = subject.labelled
     for place, name in enumerate(table.categorical_names):
         codes = table.categorical[:, place]
         values = np.unique(codes)
         demand(len(values) > 1, f"feature {name!r} is constant: leave it out")
         if len(values) <= len(table) / 10:  # of names and identifiers each row has its own
-            most = sum(np.bincount(table.labels[codes == value]).max() for value in values) / len(table)
+            most = sum(np.bincount(table.row_labels[codes == value]).max() for value in values) / len(table)
             _not_the_label(name, most)
     for place, name in enumerate(table.numeric_names):
         numbers = table.numeric[:, place]
         known = ~np.isnan(numbers)
         demand(len(np.unique(numbers[known])) > 1, f"feature {name!r} is constant: leave it out")
         order = np.argsort(numbers[known], kind="stable")
-        labels = table.labels[known][order]
+        labels = table.row_labels[known][order]
         runs = 1 + int((np.diff(labels) != 0).sum())
         demand(runs > len(table.classes), f"feature {name!r} tells the label by itself: is it made from the target?")
     return f"{len(table.numeric_names) + len(table.categorical_names)} looked at"
@@ -113,6 +118,8 @@ def features(subject: DatasetSubject) -> str:
 def bags(subject: DatasetSubject) -> str:
     """Its rows fill bags, those of its natural keys too."""
     table = subject.table
+    if table.labels is None:
+        return f"{len(assign_bags(table, 'given', 0, 0).train):,} as they were published"
     size = min(SIZE, largest_bag_size(len(table)))
     found = [f"{len(assign_bags(table, 'ordered', size, 0).train):,} of {size}"]
     for key in subject.spec.natural_keys:
