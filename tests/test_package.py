@@ -167,12 +167,12 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
     sdist = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
     subprocess.run([sys.executable, "-c", sdist, tmp_path], cwd=source, check=True, timeout=60, capture_output=True)
     (packed,) = tmp_path.glob("*.tar.gz")
-    pip, alone = (sys.executable, "-m", "pip"), ("--quiet", "--no-deps", "--no-index")
+    pip, offline = (sys.executable, "-m", "pip"), ("--quiet", "--no-deps", "--no-index")
     # the wheel is made of the source distribution, so that both are tried with one build
-    wheel = [*pip, "wheel", *alone, "--no-build-isolation", "--wheel-dir", str(tmp_path), str(packed)]
+    wheel = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(tmp_path), str(packed)]
     subprocess.run(wheel, check=True, timeout=240)
     (built,) = tmp_path.glob("*.whl")
-    install = [*pip, "install", *alone, "--no-compile", "--target", str(tmp_path / "site"), str(built)]
+    install = [*pip, "install", *offline, "--no-compile", "--target", str(tmp_path / "site"), str(built)]
     subprocess.run(install, check=True, timeout=120)
     with tarfile.open(packed) as archive:
         top = packed.name.removesuffix(".tar.gz")

@@ -156,7 +156,7 @@ def _cell(cell: Cell) -> str:
 
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
-    """Each check, and what it found; those that fail alike, or do not apply, are one row, where the first of them stands."""
+    """Each check, and what it found; what fails alike is one row, where the first stands."""
     table = _table(["check", "result", "detail"], ())
     rows: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
