@@ -1,16 +1,88 @@
-"""llpbench: the benchmark suite for learning from label proportions on tables."""
+"""llpbench: the benchmark suite for learning from label proportions on tables.
+
+The front door: whatever an author or a notebook needs comes from here, in one line::
+
+    from llpbench import Bags, Method, Model, Now, losses, register_method
+
+Names are looked up when they are asked for (`_PLACES`), so importing this package loads neither torch nor pandas.
+"""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from llpbench.owndata.classifier import LLPClassifier
-
-__all__ = ["LLPClassifier", "__version__"]
+if TYPE_CHECKING:  # the same names for type checkers; a test compares
+    from llpbench.blocks import losses as losses
+    from llpbench.core.bags import BaggedRows as BaggedRows
+    from llpbench.core.bags import Bags as Bags
+    from llpbench.core.bags import FloatArray as FloatArray
+    from llpbench.core.bags import IntArray as IntArray
+    from llpbench.core.bags import Rows as Rows
+    from llpbench.core.bags import Schema as Schema
+    from llpbench.core.errors import LLPBenchError as LLPBenchError
+    from llpbench.core.method import DirectMethod as DirectMethod
+    from llpbench.core.method import DirectParams as DirectParams
+    from llpbench.core.method import Member as Member
+    from llpbench.core.method import Method as Method
+    from llpbench.core.method import MethodParams as MethodParams
+    from llpbench.core.method import Now as Now
+    from llpbench.core.method import Pairs as Pairs
+    from llpbench.core.method import Phase as Phase
+    from llpbench.core.method import Predictor as Predictor
+    from llpbench.core.method import Reports as Reports
+    from llpbench.core.method import Stage as Stage
+    from llpbench.core.model import MLP as MLP
+    from llpbench.core.model import Encoder as Encoder
+    from llpbench.core.model import Encoding as Encoding
+    from llpbench.core.model import Model as Model
+    from llpbench.core.model import Network as Network
+    from llpbench.core.model import Random as Random
+    from llpbench.core.ranges import AtLeast as AtLeast
+    from llpbench.core.ranges import Choice as Choice
+    from llpbench.core.ranges import LogUniform as LogUniform
+    from llpbench.core.ranges import Uniform as Uniform
+    from llpbench.core.ranges import When as When
+    from llpbench.core.registry import register_bagging as register_bagging
+    from llpbench.core.registry import register_dataset as register_dataset
+    from llpbench.core.registry import register_encoder as register_encoder
+    from llpbench.core.registry import register_method as register_method
+    from llpbench.core.tables import Table as Table
+    from llpbench.data.baggings import grouped as grouped
+    from llpbench.data.baggings import shuffled as shuffled
+    from llpbench.data.frames import as_text as as_text
+    from llpbench.data.sources import OpenML as OpenML
+    from llpbench.data.sources import Parquet as Parquet
+    from llpbench.interactive.loaded import Results as Results
+    from llpbench.interactive.loaded import load_results as load_results
+    from llpbench.interactive.sweep import run as run
+    from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
 
 __version__ = "0.1.0"
+
+_PLACES: dict[str, tuple[str, ...]] = {
+    "blocks": ("losses",),
+    "core.bags": ("BaggedRows", "Bags", "FloatArray", "IntArray", "Rows", "Schema"),
+    "core.errors": ("LLPBenchError",),
+    "core.method": (
+        *("DirectMethod", "DirectParams", "Member", "Method", "MethodParams", "Now", "Pairs", "Phase", "Predictor"),
+        *("Reports", "Stage"),
+    ),
+    "core.model": ("MLP", "Encoder", "Encoding", "Model", "Network", "Random"),
+    "core.ranges": ("AtLeast", "Choice", "LogUniform", "Uniform", "When"),
+    "core.registry": ("register_bagging", "register_dataset", "register_encoder", "register_method"),
+    "core.tables": ("Table",),
+    "data.baggings": ("grouped", "shuffled"),
+    "data.frames": ("as_text",),
+    "data.sources": ("OpenML", "Parquet"),
+    "interactive.loaded": ("Results", "load_results"),
+    "interactive.sweep": ("run",),
+    "owndata.classifier": ("LLPClassifier",),
+}
+"""where each public name stands"""
+
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 _here = Path(__file__).resolve().parent
 if not (_here / "methods").is_dir():  # a checkout, first on the path: there contributions lie beside this package
@@ -18,9 +90,16 @@ if not (_here / "methods").is_dir():  # a checkout, first on the path: there con
 
 
 def __getattr__(name: str) -> Any:
-    """What takes seconds to import comes when it is asked for."""
-    if name == "LLPClassifier":
-        from llpbench.owndata.classifier import LLPClassifier
+    """A public name, imported when it is first asked for, which may take seconds (torch)."""
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = f"{__name__}.{_PLACE_OF[name]}"
+    value = getattr(importlib.import_module(place), name, None)
+    if value is None:  # a module, such as `losses`
+        value = importlib.import_module(f"{place}.{name}")
+    globals()[name] = value
+    return value
 
-        return LLPClassifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACE_OF})

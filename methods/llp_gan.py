@@ -10,7 +10,8 @@ h(x) the discriminator's features:
 They take turns on the same bags. Different from the published code, and why:
 
 - Tables have no convolutions: both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021):
-  see `_gan.py`. It is the LLP-GAN of the comparisons on tables. Numbers are ranks among the training rows, in [-1, 1].
+  see `blocks/gan.py`. It is the LLP-GAN of the comparisons on tables. Numbers are ranks among the training rows, in
+  [-1, 1].
 - Its class-conditional generator and auxiliary classifier learn from labels of rows, which are not given here: this
   generator is unconditional.
 - Losses are averaged over the rows of several bags, a fake for each real row; L_bag is the KL of `dllp`, the published

@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modules
 
+import llpbench
+
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
 
@@ -127,10 +129,32 @@ class TestConstraints:
         assert unpinned == set()
 
     def test_pins_are_what_the_project_asks_for(self) -> None:
-        for text in [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["test"]]:
+        extras = PROJECT["project"]["optional-dependencies"]
+        for text in [*PROJECT["project"]["dependencies"], *extras["test"], *extras["docs"]]:
             wanted = Requirement(text)
             (pin,) = pins()[canonicalize_name(wanted.name)].specifier
             assert wanted.specifier.contains(pin.version), text
+
+
+def test_changelog_and_citation_are_of_this_version() -> None:
+    import yaml
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (cited["cff-version"], cited["version"]) == ("1.2.0", llpbench.__version__)
+    assert {"message", "title", "authors"} <= cited.keys()
+    released = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert released[:2] == ["Unreleased", llpbench.__version__]
+
+
+def test_hooks_before_a_commit_are_checks_of_ci() -> None:
+    import yaml
+
+    (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    commands = [hook["entry"] for hook in repo["hooks"]]
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert repo["repo"] == "local", "nothing is fetched"
+    assert [command for command in commands if f'/{command.split()[0]}"' in script] == commands[:3]
+    assert (ROOT / commands[3].split()[1]).is_file()
 
 
 @pytest.mark.slow
@@ -140,18 +164,25 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
         target = source / file.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.read_bytes())
-    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*wheel, "--wheel-dir", tmp_path, source], check=True, timeout=240)
-    (built,) = tmp_path.glob("*.whl")
     sdist = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
     subprocess.run([sys.executable, "-c", sdist, tmp_path], cwd=source, check=True, timeout=60, capture_output=True)
     (packed,) = tmp_path.glob("*.tar.gz")
+    pip, offline = (sys.executable, "-m", "pip"), ("--quiet", "--no-deps", "--no-index")
+    # the wheel is made of the source distribution, so that both are tried with one build
+    wheel = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(tmp_path), str(packed)]
+    subprocess.run(wheel, check=True, timeout=240)
+    (built,) = tmp_path.glob("*.whl")
+    install = [*pip, "install", *offline, "--no-compile", "--target", str(tmp_path / "site"), str(built)]
+    subprocess.run(install, check=True, timeout=120)
     with tarfile.open(packed) as archive:
         top = packed.name.removesuffix(".tar.gz")
-        assert {f"{top}/datasets/embedded/{file.name}" for file in embedded()} <= set(archive.getnames())
+        expected = {f"{top}/datasets/embedded/{file.name}" for file in embedded()}
+        expected |= {
+            f"{top}/{name}" for name in ("CHANGELOG.md", "CITATION.cff", "docs/index.md", "examples/sweep.ipynb")
+        }
+        assert expected <= set(archive.getnames())
     with zipfile.ZipFile(built) as wheel_file:
         names = set(wheel_file.namelist())
-        wheel_file.extractall(tmp_path / "site")
     expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
     expected |= {"llpbench/py.typed", *(f"llpbench/datasets/embedded/{f.name}" for f in embedded())}
     report = folder("llpbench.report")

@@ -1,4 +1,4 @@
-"""The code in README and CONTRIBUTING is run, so that it cannot rot.
+"""The code in README, CONTRIBUTING and the documentation is run, so that it cannot rot (but see `test_docs.py`).
 
 A block whose first line is a comment with a file name (`# my_method.py`) is written to a file, which commands further
 down may use. Other Python blocks are run. Of the shell blocks every `llpbench` command is tried: `run` only plans.
@@ -40,11 +40,22 @@ class Block(NamedTuple):
         return named[1] if named else None
 
 
-BLOCKS = [Block(*found) for found in _BLOCK.findall(README + CONTRIBUTING)]
+def blocks_of(text: str) -> list[Block]:
+    """The fenced blocks of a page."""
+    return [Block(*found) for found in _BLOCK.findall(text)]
 
 
-def commands() -> Iterator[list[str]]:
-    """Every `llpbench` command of the shell blocks, as its arguments."""
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+BLOCKS = [block for page in PAGES for block in blocks_of(page.read_text(encoding="utf-8"))]
+
+
+def commands() -> list[list[str]]:
+    """Every `llpbench` command of the shell blocks, as its arguments, each once."""
+    return [[*words] for words in dict.fromkeys(map(tuple, _commands()))]
+
+
+def _commands() -> Iterator[list[str]]:
     for block in BLOCKS:
         if block.language != "bash":
             continue
@@ -71,7 +82,9 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "block", [b for b in BLOCKS if b.language == "python" and not b.file], ids=lambda b: b.code[:40]
+    "block",
+    [b for b in blocks_of(README + CONTRIBUTING) if b.language == "python" and not b.file],
+    ids=lambda b: b.code[:40],
 )
 def test_python_blocks_run(block: Block, folder: Path) -> None:
     run(folder, "-c", block.code)
@@ -110,7 +123,7 @@ def test_toml_blocks_are_toml(block: Block) -> None:
     assert tomllib.loads(block.code)
 
 
-@pytest.mark.parametrize("arguments", list(commands()), ids=" ".join)
+@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
 def test_commands_are_understood(
     arguments: list[str], folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,11 +156,17 @@ def _cell(cell: Cell) -> str:
 
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
-    """Each check of a method, and what it found."""
+    """Each check, and what it found; what fails alike is one row, where the first stands."""
     table = _table(["check", "result", "detail"], ())
+    rows: dict[tuple[str, ...], list[Verdict]] = {}
     for verdict in verdicts:
-        result = Text(verdict.result, style=_STYLES[verdict.result])
-        table.add_row(Text(verdict.check.title), result, Text(verdict.detail))
+        alike = (verdict.result, verdict.check.name if verdict.result == "ok" else verdict.detail)
+        rows.setdefault(alike, []).append(verdict)
+    for first, *others in rows.values():
+        more = f" (so do: {', '.join(other.check.name for other in others)})" if others else ""
+        table.add_row(
+            Text(f"{first.check.title}{more}"), Text(first.result, style=_STYLES[first.result]), Text(first.detail)
+        )
     return table
 
 

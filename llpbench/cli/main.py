@@ -16,7 +16,7 @@ from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
-from llpbench.cli.options import journal_option, load_plugins, out_option, plugin_option, run_options
+from llpbench.cli.options import checked_argument, journal_option, load_plugins, out_option, plugin_option, run_options
 from llpbench.cli.own_data import fit, predict
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
@@ -86,32 +86,19 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
-    from llpbench.report import make_report, write_report
-    from llpbench.report.tuned import write_configurations
-    from llpbench.results.merging import disputes
-    from llpbench.results.staleness import stale_runs, stale_searches
-    from llpbench.running import runner
+    from llpbench.interactive.sweep import carry_out
     from llpbench.running.display import make_display
 
     chosen = [] if settings.study is None else _select_studies(settings.study)
-    summary = runner.run(settings, make_display())
-    if settings.shard is not None:
+    done = carry_out(settings, make_display())
+    if done.report is None:
         _show_how_to_merge(settings)
-        return FAILED if summary.incomplete else 0
-    found, records = summary.contents, list(summary.contents.counting.values())
-    warnings = [*found.warnings, *disputes(found.disputed.values())]
-    tunings = list(found.tunings.values())
-    stale = stale_runs(records) | stale_searches(tunings)
-    made = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
-    write_configurations(tunings, settings.out)
-    # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
-    write_report(made, settings.out, plots=settings.out / PLOTS if chosen else None)
-    if chosen:
-        _show_studies(chosen, records)
+    elif chosen:
+        _show_studies(chosen, done.results.records)
         click.echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(made.leaderboards, settings.out)
-    return FAILED if summary.incomplete else 0
+        _show_leaderboards(done.report.leaderboards, settings.out)
+    return FAILED if done.summary.incomplete else 0
 
 
 @cli.command()
@@ -175,19 +162,22 @@ def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.argument("method", metavar="METHOD|FILE.py")
+@checked_argument
 @plugin_option
-def check(method: str, plugin: tuple[str, ...]) -> int:
-    """Check on toy data, in seconds, that a method keeps to its contract: by name, or all of a file."""
+def check(what: str, plugin: tuple[str, ...]) -> int:
+    """Check in seconds that a method, encoder, bagging or dataset keeps to its contract: by name, or all of a file.
+
+    All but datasets are tried on toy data. Checks that fail for one and the same reason are shown as one.
+    """
     load_plugins(plugin)
     from llpbench.cli.console_tables import show, verdicts_table
     from llpbench.conformance import find, run_checks, summary
 
     failed = False
-    for name in find(method):
-        verdicts = list(run_checks(name))
+    for entry in find(what):
+        verdicts = list(run_checks(entry))
         show(verdicts_table(verdicts))
-        click.echo(summary(name, verdicts))
+        click.echo(summary(entry.name, verdicts))
         failed |= any(verdict.result == "failed" for verdict in verdicts)
     return FAILED if failed else 0
 
@@ -281,6 +271,18 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     render(found.leaderboards, Console(), own=found.own)
     for remark in found.remarks:
         click.echo(remark)
+    return 0
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print what makes a shell complete commands, options and names: eval "$(llpbench completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None
+    click.echo(made(cli, {}, "llpbench", "_LLPBENCH_COMPLETE").source())
     return 0
 
 

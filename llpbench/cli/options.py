@@ -12,6 +12,24 @@ from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS, default
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+_KINDS = {"methods": "method", "datasets": "dataset", "baggings": "bagging", "encoders": "encoder"}
+"""what is registered under the names that an option takes"""
+
+
+def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What a shell offers for the last name of a comma list: the names of some kinds that begin so."""
+
+    def complete(context: click.Context, option: click.Parameter, written: str) -> list[str]:
+        del context, option
+        from llpbench.core.registry import REGISTRIES
+
+        before, comma, last = written.rpartition(",")
+        names = [name for kind in kinds for name in REGISTRIES[kind].names()]
+        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+    return complete
+
+
 def run_options(command: Command) -> Command:
     """The flags that `settings.OPTIONS` declares, with --preset and --config."""
     for name, option in reversed(OPTIONS.items()):
@@ -22,13 +40,22 @@ def run_options(command: Command) -> Command:
         if option.form == "switch":
             decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
         else:
-            decorate = click.option(f"--{name}", metavar=option.metavar, multiple=option.form == "many", help=text)
+            decorate = click.option(
+                f"--{name}",
+                metavar=option.metavar,
+                multiple=option.form == "many",
+                help=text,
+                shell_complete=_completed(_KINDS[name]) if name in _KINDS else None,
+            )
         command = decorate(command)
     command = click.option("--config", metavar="FILE", help="A TOML file with the same names as the flags.")(command)
     text = f"{' or '.join(PRESETS)}: what holds unless flags or the file say otherwise. [default: {DEFAULT_PRESET}]"
     return click.option("--preset", metavar="NAME", help=text)(command)
 
 
+checked_argument = click.argument(
+    "what", metavar="NAME|FILE.py", type=click.Path(), shell_complete=_completed(*_KINDS.values())
+)
 plugin_option = click.option("--plugin", multiple=True, metavar="FILE", help=OPTIONS["plugin"].help)
 data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-dir"].help)
 journal_option = click.option(

@@ -1,41 +1,60 @@
-"""What every method must hold to, checked on toy data in seconds: `llpbench check`, and this repository's tests."""
+"""What every method, encoder, bagging and dataset must hold to, checked in seconds: `llpbench check`, and the tests."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 
 from llpbench.conformance.checks import CHECKS, Check, Result, Verdict
+from llpbench.conformance.of_baggings import BAGGING_CHECKS, BaggingSubject
+from llpbench.conformance.of_datasets import DATASET_CHECKS, DatasetSubject
+from llpbench.conformance.of_encoders import ENCODER_CHECKS, EncoderSubject
 from llpbench.conformance.subject import Subject
+from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import METHODS, load_plugin
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
 
-__all__ = ["CHECKS", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]
+__all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]
+
+_REGISTRIES = (METHODS, ENCODERS, BAGGINGS, DATASETS)
+
+CHECKS_OF: Mapping[str, tuple[Callable[[Entry], Any], tuple[Check, ...]]] = {
+    "method": (Subject, CHECKS),
+    "encoder": (EncoderSubject, ENCODER_CHECKS),
+    "bagging": (BaggingSubject, BAGGING_CHECKS),
+    "dataset": (DatasetSubject, DATASET_CHECKS),
+}
+"""by kind: what is made of an entry to check it, and the checks"""
 
 
-def find(target: str) -> list[str]:
-    """Methods by name or pattern, or those of a Python file. Raises if there are none."""
+def find(target: str) -> list[Entry]:
+    """All that is called `target`, methods by pattern, or what a Python file registers. Raises if there is nothing."""
     if not target.endswith(".py"):
-        return METHODS.select(target)
+        named = [registry.entry(target) for registry in _REGISTRIES if target in registry.names()]
+        return named or [METHODS.entry(name) for name in METHODS.select(target)]
     found = _registered_by(target)
     if not found:
         load_plugin(target)
         found = _registered_by(target)
     if not found:
-        raise LLPBenchError(f"{target!r} registers no method. Decorate a class with @register_method(...).")
+        raise LLPBenchError(
+            f"{target!r} registers nothing. Decorate a class or function with @register_method(...), register_encoder, "
+            "register_bagging or register_dataset."
+        )
     return found
 
 
-def run_checks(name: str) -> Iterator[Verdict]:
-    """The verdict of every check on a method, one after the other, on one thread."""
-    subject, before = Subject(METHODS.entry(name)), torch.get_num_threads()
+def run_checks(entry: Entry) -> Iterator[Verdict]:
+    """The verdict of every check on what is registered, one after the other, on one thread."""
+    subject_of, checks = CHECKS_OF[entry.kind]
+    subject, before = subject_of(entry), torch.get_num_threads()
     torch.set_num_threads(1)  # toy tensors gain nothing from more
     try:
-        for check in CHECKS:
+        for check in checks:
             yield check(subject)
     finally:
         torch.set_num_threads(before)
@@ -52,7 +71,9 @@ def summary(name: str, verdicts: Iterable[Verdict]) -> str:
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
-def _registered_by(file: str) -> list[str]:
+def _registered_by(file: str) -> list[Entry]:
     path = Path(file).resolve()
-    modules = {entry.name: importlib.util.find_spec(entry.module) for entry in METHODS.entries()}
-    return [name for name, found in modules.items() if found and found.origin and Path(found.origin).resolve() == path]
+    entries = [entry for registry in _REGISTRIES for entry in registry.entries()]
+    modules = {entry.module: importlib.util.find_spec(entry.module) for entry in entries if not entry.alone}
+    origins = {name: Path(found.origin).resolve() for name, found in modules.items() if found and found.origin}
+    return [entry for entry in entries if origins.get(entry.module) == path]

@@ -56,14 +56,14 @@ Result = Literal["ok", "failed", "does not apply"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that every method must hold to."""
+    """One thing that everything of a kind must hold to."""
 
     name: str
     title: str
-    function: Callable[[Subject], str]
+    function: Callable[[Any], str]
 
-    def __call__(self, subject: Subject) -> Verdict:
-        """Whatever goes wrong in a method is a verdict, never an exception."""
+    def __call__(self, subject: Any) -> Verdict:
+        """Whatever goes wrong in what is checked is a verdict, never an exception."""
         try:
             return Verdict(self, "ok", self.function(subject))
         except InapplicableError as reason:
@@ -289,23 +289,28 @@ def cost(subject: Subject) -> str:
     return ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
 
 
-CHECKS: tuple[Check, ...] = tuple(
-    Check(function.__name__, (function.__doc__ or "").rstrip("."), function)
-    for function in (
-        declaration,
-        trains,
-        seeded,
-        label_free,
-        search_label_free,
-        three_classes,
-        padding,
-        missing_values,
-        not_a_number,
-        together,
-        saved,
-        learns,
-        cost,
+def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
+    """Checks from functions, whose names and docstrings they take."""
+    return tuple(
+        Check(function.__name__, (function.__doc__ or "").rstrip("."), function)  # type: ignore[attr-defined]
+        for function in functions
     )
+
+
+CHECKS = checks_of(
+    declaration,
+    trains,
+    seeded,
+    label_free,
+    search_label_free,
+    three_classes,
+    padding,
+    missing_values,
+    not_a_number,
+    together,
+    saved,
+    learns,
+    cost,
 )
 
 

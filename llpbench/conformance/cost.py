@@ -57,8 +57,8 @@ def _cost_of_fit(subject: Subject, task: Task) -> tuple[float, float]:
         tracemalloc.stop()
 
 
-class _DLLP(Method):
-    """What others are compared with: nothing but the proportion loss."""
+class ProportionsAlone(Method):
+    """What others are compared with, as DLLP: nothing but the proportion loss."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         del now
@@ -69,7 +69,7 @@ class _DLLP(Method):
 def dllp_cost() -> tuple[float, float]:
     """As `cost_of`, of DLLP."""
     facts = {"kind": "neural", "role": "", "classes": "multi", "reference": "Ardehaly & Culotta 2017"}
-    return cost_of(Subject(Entry("method", "dllp", "", facts, __file__, __name__, _DLLP)))
+    return cost_of(Subject(Entry("method", "dllp", "", facts, __file__, __name__, ProportionsAlone)))
 
 
 class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]

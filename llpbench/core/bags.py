@@ -212,6 +212,8 @@ class Holdout(_Counted):
 
     labels: IntArray | None
     """[rows]; None where nobody knows them: then there are coarse-grained criteria alone"""
+    numbers: IntArray | None = None
+    """[rows] the place of each in its dataset, for those who read predictions; None where it is of none"""
 
 
 class Rest(NamedTuple):

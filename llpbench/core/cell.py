@@ -120,6 +120,8 @@ class Environment:
     tuning: str | None = None
     """folder where searches for hyperparameters are kept; None: they are forgotten when they end"""
     plugins: tuple[str, ...] = ()
+    predictions: str | None = None
+    """folder where a parquet file is kept of what each run predicts; None: predictions are judged and forgotten"""
 
 
 @dataclass(frozen=True)

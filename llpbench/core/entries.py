@@ -28,6 +28,9 @@ class Entry:
     """file:line"""
     module: str
     target: Any = None
+    alone: bool = False
+    """whether other processes do not know it: it was typed into a notebook, or stands in a program or a module that no
+    plugin has loaded"""
 
     def load(self) -> Any:
         """The registered class or function; imports its module at first use."""

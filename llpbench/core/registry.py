@@ -75,6 +75,7 @@ class Registry:
                 where=place_of(target),
                 module=target.__module__,
                 target=target,
+                alone=not (_loading or target.__module__.startswith("llpbench.")),
             )
             self._add(entry)
             return target
@@ -187,6 +188,8 @@ register_dataset = DATASETS.register
 register_bagging = BAGGINGS.register
 
 _loaded_plugins: set[str] = set()
+_loading: list[str] = []
+"""plugins that are being imported: what they register, other processes can import, too"""
 
 
 def load_plugin(path: str | Path) -> None:
@@ -206,6 +209,7 @@ def load_plugin(path: str | Path) -> None:
     sys.modules[name] = module
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for files of its own beside it
+    _loading.append(name)
     try:
         spec.loader.exec_module(module)
     except LLPBenchError:
@@ -214,6 +218,8 @@ def load_plugin(path: str | Path) -> None:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
+    finally:
+        _loading.remove(name)
     _loaded_plugins.add(str(path))
 
 
@@ -223,6 +229,7 @@ def load_entry_points() -> None:
         if point.value in _loaded_plugins:
             continue
         _loaded_plugins.add(point.value)
+        _loading.append(point.value)
         try:
             importlib.import_module(point.module)
         except LLPBenchError:
@@ -232,3 +239,5 @@ def load_entry_points() -> None:
                 f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {one_line(error)}. "
                 "Mend or uninstall it."
             ) from error
+        finally:
+            _loading.remove(point.value)

@@ -78,10 +78,10 @@ def is_sized(name: str) -> bool:
 
 def needed_options(name: str) -> list[str]:
     """Options of a bagging that have no default."""
-    return [option for option, default in _options(name).items() if default is inspect.Parameter.empty]
+    return [option for option, default in options_of(name).items() if default is inspect.Parameter.empty]
 
 
-def _options(name: str) -> dict[str, Any]:
+def options_of(name: str) -> dict[str, Any]:
     """Options of a bagging, with their defaults: its keyword-only parameters, and `OWN_SIZES` where it has no size.
 
     Raises `LLPBenchError` for a wrong signature.
@@ -111,7 +111,7 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, *parts = text.strip().split(":")
     entry = BAGGINGS.entry(name.strip())
-    known = _options(entry.name)
+    known = options_of(entry.name)
     options: dict[str, Any] = {}
     for part in parts:
         option, equals, value = (piece.strip() for piece in part.partition("="))

@@ -110,6 +110,7 @@ def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Ho
         labels=None if table.labels is None else table.labels[rows],
         index=_positions(bags, rows, len(table)),
         counts=bag_counts(table, bags),
+        numbers=rows,
     )
 
 

@@ -1,6 +1,6 @@
 """What a run shows while it works: in a terminal a live display with a board that fills, elsewhere a few plain lines.
 
-It goes to standard error; standard output is for the leaderboards.
+It goes to standard error; standard output is for the leaderboards. A notebook's is `notebook.py`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,12 @@ class Display(Protocol):
 
 
 def make_display() -> Display:
-    """The live display in a terminal; plain lines otherwise, or if NO_COLOR asks for no decoration."""
+    """The live display in a terminal, or that of a notebook; plain lines otherwise, or if NO_COLOR asks for them."""
     console = Console(stderr=True, highlight=False)
+    if console.is_jupyter:
+        from llpbench.running.notebook import NotebookDisplay, cell_output
+
+        return NotebookDisplay(cell_output())
     return LiveDisplay(console) if console.is_terminal and not os.environ.get("NO_COLOR") else PlainDisplay(console)
 
 
@@ -128,11 +132,9 @@ class _Running:
     epoch: Epoch | None = None
 
 
-class LiveDisplay:
-    """An overall bar with the time that remains, the running cells with epoch and criterion, what is finished so far.
-
-    Failures stay above it as they come.
-    """
+class Watching:
+    """What a display knows of a run: an overall bar with the time that remains, the running cells with epoch and
+    criterion, what is finished so far. Where that is shown, and when, its subclasses decide."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -142,16 +144,6 @@ class LiveDisplay:
         self._end: float | None = None
         self._running: dict[str, _Running] = {}
         self._board = Preliminary()
-        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
-
-    def __enter__(self) -> LiveDisplay:
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._live.stop()
 
     def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
         self._runs = runs
@@ -224,6 +216,23 @@ class LiveDisplay:
                 Text(duration(time.monotonic() - one.since), style="dim"),
             )
         return table
+
+
+class LiveDisplay(Watching):
+    """In a terminal: drawn anew four times a second; failures stay above it as they come."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._live = Live(console=console, get_renderable=self._render, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> LiveDisplay:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._live.stop()
 
 
 def title(job: Job) -> str:

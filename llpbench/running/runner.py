@@ -33,7 +33,7 @@ from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
-from llpbench.running.settings import PRETRAINED, Settings
+from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """of work: Ray takes about ten to start and to stop"""
@@ -114,6 +114,8 @@ def run(settings: Settings, display: Display) -> RunSummary:
             plan = plan.facing(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
+            if without := _without_predictions(settings, plan, journal.contents):
+                display.say(f"{plural(without, 'run')} done without predictions: --retry done makes them again with.")
             left = _execute(settings, plan, journal, display, deadline)
         return RunSummary(plan, left, _known(settings, journal.contents), settings.seeds)
 
@@ -346,6 +348,15 @@ def _estimator(
 def _kept(plan: Plan, contents: Contents) -> list[Record]:
     """The records of a plan that stay as they are."""
     return [contents.records[each.cell.run_id(seed)] for each in plan.cells for seed in each.kept]
+
+
+def _without_predictions(settings: Settings, plan: Plan, contents: Contents) -> int:
+    """Runs that are done and stay so, though what they predicted is wanted and was not kept."""
+    if not settings.save_predictions:
+        return 0
+    folder = settings.out / PREDICTIONS
+    kept = [record for record in _kept(plan, _known(settings, contents)) if record["status"] == "ok"]
+    return sum(not (folder / f"{record['run']}.parquet").exists() for record in kept)
 
 
 def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) -> str:

@@ -55,6 +55,8 @@ SHARDS = "shards"
 """folder of the journals of a plan's parts inside an output folder"""
 SEARCHES = "tuning"
 """folder of searches for hyperparameters inside an output folder"""
+PREDICTIONS = "predictions"
+"""folder of what runs have predicted inside an output folder"""
 PLOTS = "plots"
 """folder of plots inside an output folder, unless another is named"""
 
@@ -114,6 +116,8 @@ class Settings:
     """the part of the plan that is run, and how many there are (`planning.in_shard`)"""
     data_dir: str | None = None
     plugin: tuple[str, ...] = ()
+    save_predictions: bool = False
+    """what each run predicts is kept in a parquet file of its own (`training/predictions.py`)"""
 
     @property
     def journal(self) -> Path:
@@ -149,6 +153,7 @@ class Settings:
             pretrained=str((self.out / PRETRAINED).absolute()),
             tuning=str((self.out / SEARCHES).absolute()),
             plugins=self.plugin,
+            predictions=str((self.out / PREDICTIONS).absolute()) if self.save_predictions else None,
         )
 
 
@@ -231,6 +236,12 @@ OPTIONS: dict[str, Option] = {
             "cell-timeout", reading.duration, "Give up a cell, as timed-out, after this time: 90m, 12h.", metavar="TIME"
         ),
         Option("shard", reading.shard, "Run the third of 16 parts of the plan: 3/16. Then merge.", metavar="K/N"),
+        Option(
+            "save-predictions",
+            reading.switch,
+            "Keep what each run predicts, in predictions/RUN.parquet of --out.",
+            form="switch",
+        ),
         Option("data-dir", reading.folder, "Folder with NAME.parquet, looked at first.", metavar="DIR"),
         Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
     )

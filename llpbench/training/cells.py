@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from llpbench.core.record import CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
+from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training.compilation import keep_compiled_code, remove_damaged, repays
 from llpbench.training.device import (
@@ -43,6 +45,7 @@ from llpbench.training.judging import judge
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
+from llpbench.training.predictions import keep_predictions, predicted_by
 from llpbench.training.pretrained import Pretrained, Pretrainer
 from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 
@@ -107,14 +110,20 @@ def _compute(
     if isinstance(method, DirectMethod):
         results = [fit_direct(method, seed, task) for seed, task in tasks.items()]
     else:
-        results = []
+        results, keep = [], environment.predictions is not None
         most = environment.members if method.stackable else 1
         most = most and max(most // cell.ensemble, 1)
         if environment.compile is None and machine.device.type == "cpu":
             machine = replace(machine, compiled=repays(cell, tasks))
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
         for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
-            results += train_population(cell, method, group, machine, on_epoch, pretrain)
+            results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
+    if environment.predictions is not None:
+        classes = load_table(cell.dataset, environment.data_dir).classes
+        for result in results:
+            if result.status == "ok":
+                file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
+                keep_predictions(file, result.predicted, tasks[result.seed], classes)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
     shared = {**facts, "hardware": hardware}
     return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
@@ -139,7 +148,6 @@ def _pretrainer(
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
     """The data of one seed of a cell."""
-    from llpbench.data.loading import load_table
     from llpbench.data.splits import assign_bags
 
     table = load_table(cell.dataset, data_dir)
@@ -165,14 +173,16 @@ def train_population(
     machine: Machine,
     on_epoch: OnEpoch,
     pretrain: Pretrain | None = None,
+    *,
+    keep: bool = False,
 ) -> list[SeedResult]:
-    """Train some seeds together and judge each.
+    """Train some seeds together and judge each; `keep` what they predict, too.
 
     Out of memory: the same with half as many at once, down to one. A damaged library among those kept: the same without
     it. Any other error: each alone, so that it costs only the seed that caused it.
     """
     try:
-        return _train_together(cell, method, tasks, machine, on_epoch, pretrain)
+        return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
@@ -188,7 +198,8 @@ def train_population(
     assert cell.protocol is not None
     most = len(tasks) if damaged else (len(tasks) + 1) // 2 if crowded else 1
     parts = populations(tasks, most, cell.protocol.bags_per_step)
-    return [result for part in parts for result in train_population(cell, method, part, machine, on_epoch, pretrain)]
+    train = partial(train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
+    return [result for part in parts for result in train(cell, method, part, machine)]
 
 
 def _train_together(
@@ -198,6 +209,7 @@ def _train_together(
     machine: Machine,
     on_epoch: OnEpoch,
     pretrain: Pretrain | None,
+    keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
     if not method.stages or not method.stages[-1].judged:
@@ -236,6 +248,8 @@ def _train_together(
                 if name in own[0].selected
             }
             result.times["test"] = time.perf_counter() - start
+            if keep:
+                result.predicted = predicted_by(population, numbers)
         results.append(result)
     shared = population.seconds | {"total": time.perf_counter() - clock}
     for result in results:
@@ -284,6 +298,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             "total": end - clock,
         },
         memory_mb=peak_memory_mb(torch.device("cpu")),
+        predicted={name: {"validation": proba[0], "test": proba[1]} for name in validation},
     )
 
 

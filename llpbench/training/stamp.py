@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,9 @@ from llpbench.core.source import cell_sources
 from llpbench.data.specs import dataset_spec
 from llpbench.training.bag_facts import bag_facts
 from llpbench.training.specification import changed
+
+Predicted = Mapping[str, Mapping[str, FloatArray]]
+"""by criterion and part (validation, test): [rows, classes] probabilities"""
 
 _METHOD = ("kind", "role", "reference")
 _DATASET = ("code", "licence", "rows", "numeric", "categorical", "classes")
@@ -34,6 +38,8 @@ class SeedResult:
     members: int = 1
     times: dict[str, float] = field(default_factory=dict)
     memory_mb: float | None = None
+    predicted: Predicted = field(default_factory=dict)
+    """what the journal does not hold (`training/predictions.py`); empty unless somebody wants to keep it"""
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:

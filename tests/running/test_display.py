@@ -17,6 +17,7 @@ from llpbench.core.text import duration
 from llpbench.running import display as progress
 from llpbench.running import runner
 from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display, title
+from llpbench.running.notebook import NotebookDisplay
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 
@@ -136,3 +137,22 @@ def test_an_outcome_is_the_first_failure() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_notebook_is_shown_one_output_that_is_drawn_anew(tiny_bench: Path, tmp_path: Path) -> None:
+    outputs: list[str] = []
+    settings = make_settings(tiny_bench, tmp_path, methods="quick-a,broken", bag_sizes="8")
+    runner.run(settings, NotebookDisplay(outputs.append))
+    assert all(output.startswith("<pre") for output in outputs)
+    during = " ".join(outputs)
+    assert "/4 runs" in during
+    assert "quick-a on tiny ordered 8 (2 seeds)" in during
+    assert "4 runs to do in 2 cells" in outputs[-1], "what was said remains"
+    assert "ValueError: no luck" in outputs[-1]
+    assert "/4 runs" not in outputs[-1], "the bar does not"
+
+
+def test_a_notebook_gets_a_display_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_jupyter=True))
+    monkeypatch.setattr("llpbench.running.notebook.cell_output", lambda: print)
+    assert type(make_display()) is NotebookDisplay

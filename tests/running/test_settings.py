@@ -92,6 +92,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         retry = "failed"
         keep-stale = true
         time-budget = "9m"
+        save-predictions = true
         data-dir = "{tmp_path}"
         plugin = ["mine.py"]
         tune = 20
@@ -126,6 +127,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "retry": "failed",
         "keep-stale": True,
         "time-budget": "540",
+        "save-predictions": True,
         "data-dir": str(tmp_path),
         "plugin": ("mine.py",),
         "tune": "20",

@@ -1,0 +1,215 @@
+"""What every bagging must hold to, on toy tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from llpbench.conformance.checks import checks_of
+from llpbench.conformance.subject import FaultError, InapplicableError, demand
+from llpbench.core.bags import IntArray
+from llpbench.core.entries import Entry
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.tables import Assignment, PublishedBags, Table
+from llpbench.core.text import fault
+from llpbench.data.baggings import (
+    OWN_SIZES,
+    UNSIZED,
+    format_bagging,
+    grouped,
+    is_sized,
+    needed_options,
+    options_of,
+    parse_bagging,
+)
+from llpbench.data.splits import assign_bags
+from llpbench.data.tasks import count_labels
+from llpbench.data.toy import awkward_tables, toy_table
+
+ROWS, MANY_ROWS = 3000, 30_000
+SIZES = (7, 64)
+SLOW = 60.0
+"""seconds for `MANY_ROWS` rows"""
+
+
+class BaggingSubject:
+    """A bagging, with its defaults; options that it needs name a feature of the toy table."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.name = entry.name
+
+    @cached_property
+    def text(self) -> str:
+        """As `--baggings` takes it."""
+        return format_bagging(self.name, dict.fromkeys(needed_options(self.name), ("d",)))
+
+    @cached_property
+    def table(self) -> Table:
+        return self.fresh()
+
+    @cached_property
+    def labelled(self) -> bool:
+        """Whether it takes tables with labels; the others have counts of bags."""
+        _, options = parse_bagging(self.text)
+        sized = (SIZES[0],) if is_sized(self.name) else ()
+        try:
+            self.entry.load()(toy_table(ROWS), np.arange(SIZES[0]), *sized, np.random.default_rng(0), **options)
+        except LLPBenchError:
+            return False
+        except Exception:
+            return True  # a check will tell
+        return True
+
+    def fresh(self, rows: int = ROWS) -> Table:
+        """A toy table, of such data as it takes."""
+        table = toy_table(rows)
+        if self.labelled:
+            return table
+        bags = np.random.default_rng(0).permutation(np.arange(rows) // SIZES[1])
+        counts = count_labels(table.row_labels, grouped(np.arange(rows), bags), len(table.classes))
+        return replace(table, labels=None, published=PublishedBags(bags, counts, 0.0))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return SIZES if is_sized(self.name) else (UNSIZED,)
+
+    def bags(self, table: Table, size: int, seed: int = 0) -> Assignment:
+        """Split and bags, checked by the engine: rows of its own, each once, as many as it was told."""
+        return assign_bags(table, self.text, size, seed)
+
+    def same(self, one: Assignment, other: Assignment) -> bool:
+        return one.manifest == other.manifest
+
+
+def declaration(subject: BaggingSubject) -> str:
+    """What it declares is complete and consistent."""
+    demand(bool(subject.entry.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
+    options = options_of(subject.name)
+    own = [name for name in options if name not in OWN_SIZES]
+    known = {name: value for name, value in options.items() if name in own and name not in needed_options(subject.name)}
+    for name, value in known.items():
+        kinds = (bool, int, float, str, tuple)
+        demand(isinstance(value, kinds), f"option {name!r}: default {value!r} cannot be written as a text")
+    again = parse_bagging(subject.text)
+    demand(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as it was written")
+    sized = "of the size it is told" if is_sized(subject.name) else "of their own sizes"
+    return f"bags {sized}; " + (f"options {', '.join(own)}" if own else "no options")
+
+
+def bags_rows(subject: BaggingSubject) -> str:
+    """It puts rows into bags, each once, as many as it was told."""
+    numbers = []
+    for size in subject.sizes:
+        found = subject.bags(subject.table, size)
+        sizes = (found.train >= 0).sum(axis=1)
+        numbers.append(f"{len(sizes):,} of {sizes.min()}" + (f" to {sizes.max()}" if sizes.max() > sizes.min() else ""))
+    return f"{', '.join(numbers)} training rows"
+
+
+def seeded(subject: BaggingSubject) -> str:
+    """Its generator decides the bags."""
+    for size in subject.sizes:
+        np.random.seed(0)  # noqa: NPY002  (a bagging that draws from it is what is looked for)
+        first = subject.bags(subject.table, size)
+        np.random.seed(1)  # noqa: NPY002
+        same = subject.same(first, subject.bags(subject.table, size))
+        demand(same, "one seed gives different bags: draw random numbers from the generator that it is given alone")
+    return "one seed gives the same bags"
+
+
+def harmless(subject: BaggingSubject) -> str:
+    """It changes nothing of the table."""
+    table = subject.fresh()
+    before = table.fingerprint
+    subject.bags(table, subject.sizes[0])
+    demand(replace(table).fingerprint == before, "it has written into the table: sort or standardise a copy")
+    return "the table is as it was"
+
+
+def awkward(subject: BaggingSubject) -> str:
+    """Missing, constant and lone kinds of values do no harm."""
+    if needed_options(subject.name):
+        raise InapplicableError("it sorts by the features that it is told, and by no others")
+    if not subject.labelled:
+        raise InapplicableError("it takes the bags that were published")
+    for what, (table, _) in awkward_tables().items():
+        try:
+            subject.bags(_longer(table), subject.sizes[0])
+        except Exception as error:
+            raise FaultError(f"{what}: {error if isinstance(error, LLPBenchError) else fault(error)}") from error
+    return "; ".join(awkward_tables())
+
+
+def keyed(subject: BaggingSubject) -> str:
+    """The bag of a row depends on that row alone, if it says so."""
+    if not subject.entry.facts["keyed"]:
+        raise InapplicableError("not declared: rows to come are of no bag")
+    found = subject.bags(subject.table, UNSIZED)
+    assert found.test_bags is not None
+    pairs = [_of_row(found.train), dict(zip(found.split.test.tolist(), found.test_bags.tolist(), strict=True))]
+    whole = assign_bags(subject.table, subject.text, UNSIZED, 1)
+    bags = _of_row(whole.train)
+    for part in pairs:
+        both: dict[int, set[int]] = {}
+        for row, bag in part.items():
+            if row in bags and bag >= 0:
+                both.setdefault(bag, set()).add(bags[row])
+        demand(all(len(each) == 1 for each in both.values()), "rows of one bag are in several bags of another seed")
+    return "two seeds put rows into the same bags"
+
+
+def looks_at(subject: BaggingSubject) -> str:
+    """What it goes by."""
+    table, size, rng = subject.table, subject.sizes[0], np.random.default_rng(0)
+
+    def bags(changed: Table) -> IntArray:
+        _, options = parse_bagging(subject.text)
+        rows, stream = np.arange(ROWS // size * size if size else ROWS), np.random.default_rng(0)
+        sized = (size,) if size else ()
+        return np.asarray(subject.entry.load()(changed, rows, *sized, stream, **options))
+
+    first = bags(table)
+    shuffled = {
+        **({} if table.labels is None else {"labels": replace(table, labels=rng.permutation(table.labels))}),
+        "numbers": replace(table, numeric=rng.permutation(table.numeric)),
+        "categories": replace(table, categorical=rng.permutation(table.categorical)),
+    }
+    names = [name for name, changed in shuffled.items() if not np.array_equal(first, bags(changed))]
+    otherwise = "bags depend on nothing but chance" if subject.labelled else "bags are those that were published"
+    return f"bags depend on {' and '.join(names)}" if names else otherwise
+
+
+def cost(subject: BaggingSubject) -> str:
+    """It is quick."""
+    table = subject.fresh(MANY_ROWS)
+    start = time.perf_counter()
+    subject.bags(table, 256 if is_sized(subject.name) else UNSIZED)
+    seconds = time.perf_counter() - start
+    demand(seconds <= SLOW, f"{seconds:.0f} s for {MANY_ROWS:,} rows, more than {SLOW:.0f}")
+    return f"{seconds:.2g} s for {MANY_ROWS:,} rows"
+
+
+BAGGING_CHECKS = checks_of(declaration, bags_rows, seeded, harmless, awkward, keyed, looks_at, cost)
+
+
+def _longer(table: Table) -> Table:
+    """A table of as many rows as a bagging is tried on, made of those of a small one."""
+    rows = np.resize(np.arange(len(table)), ROWS)
+    parts: dict[str, Any] = {name: getattr(table, name)[rows] for name in ("numeric", "categorical", "labels")}
+    return replace(table, **parts)
+
+
+def _of_row(bags: IntArray) -> dict[int, int]:
+    """The bag of each row."""
+    return dict(_pairs(bags))
+
+
+def _pairs(bags: IntArray) -> Iterator[tuple[int, int]]:
+    for number, bag in enumerate(bags):
+        yield from ((int(row), number) for row in bag[bag >= 0])

@@ -1,0 +1,138 @@
+"""What every dataset must hold to, on the copy that this machine has."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from llpbench.conformance.checks import checks_of
+from llpbench.conformance.subject import FaultError, InapplicableError, demand
+from llpbench.core.entries import Entry
+from llpbench.core.tables import Table
+from llpbench.data.loading import absence, load_table, locate
+from llpbench.data.specs import DatasetSpec, dataset_spec
+from llpbench.data.splits import assign_bags, largest_bag_size
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_FACTS = ("rows", "numeric", "categorical", "columns", "balance")
+SIZE = 256
+"""rows of a bag, where there are enough"""
+
+
+class DatasetSubject:
+    """A dataset; nothing is downloaded for it."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.name = entry.name
+
+    @cached_property
+    def spec(self) -> DatasetSpec:
+        return dataset_spec(self.name)
+
+    @cached_property
+    def table(self) -> Table:
+        """Checked against its declaration."""
+        if locate(self.spec) is None:
+            fetch = f"llpbench data fetch {self.name}"
+            raise InapplicableError(f"not on this machine: {fetch}" if self.spec.remote else absence(self.spec))
+        return load_table(self.name, download=False)
+
+    @property
+    def labelled(self) -> Table:
+        """The same, where somebody knows the labels."""
+        if self.table.labels is None:
+            raise InapplicableError("nobody knows the labels of its rows")
+        return self.table
+
+
+def declaration(subject: DatasetSubject) -> str:
+    """What it declares is complete and consistent."""
+    spec = subject.spec
+    demand(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
+    shared = spec.remote is not None
+    absent = [fact for fact in _FACTS if getattr(spec, fact) in (None, (), {})]
+    demand(not (shared and absent), f"what others download must state its facts: no {', '.join(absent)}")
+    demand(not shared or spec.licence != "not stated", "what others download must state its licence")
+    return f"licence: {spec.licence}" + (f"; not declared, so not checked: {', '.join(absent)}" if absent else "")
+
+
+def loads(subject: DatasetSubject) -> str:
+    """It is what it declares."""
+    table = subject.table
+    return f"{len(table):,} rows, {len(table.numeric_names)} + {len(table.categorical_names)} features"
+
+
+def unchanged(subject: DatasetSubject) -> str:
+    """What was prepared once is given back unchanged."""
+    from llpbench.data.frames import read_parquet
+
+    assert subject.table is not None
+    place = locate(subject.spec)
+    assert place is not None
+    if place.path.suffix != ".parquet":
+        raise InapplicableError("its source is no parquet file")
+    first = subject.spec.frame(read_parquet(place.path), "a first time")
+    again: DataFrame = subject.spec.prepare(first.copy())
+    demand(first.equals(again[first.columns]), "its function changes what it has returned before: look for the target")
+    return "prepared twice, the same"
+
+
+def classes(subject: DatasetSubject) -> str:
+    """Every class is in every part of a split."""
+    table = subject.labelled
+    counts = np.bincount(table.row_labels, minlength=len(table.classes))
+    demand(len(table.classes) >= 2, f"there is one class alone: {table.classes}")
+    rarest = int(counts.argmin())
+    demand(counts[rarest] >= 10, f"class {table.classes[rarest]!r} has {counts[rarest]} rows: 10 at least fill a split")
+    return ", ".join(
+        f"{name} {count / len(table):.1%}" for name, count in list(zip(table.classes, counts, strict=True))[:6]
+    )
+
+
+def features(subject: DatasetSubject) -> str:
+    """No feature is constant, or tells the label by itself."""
+    table = subject.labelled
+    for place, name in enumerate(table.categorical_names):
+        codes = table.categorical[:, place]
+        values = np.unique(codes)
+        demand(len(values) > 1, f"feature {name!r} is constant: leave it out")
+        if len(values) <= len(table) / 10:  # of names and identifiers each row has its own
+            most = sum(np.bincount(table.row_labels[codes == value]).max() for value in values) / len(table)
+            _not_the_label(name, most)
+    for place, name in enumerate(table.numeric_names):
+        numbers = table.numeric[:, place]
+        known = ~np.isnan(numbers)
+        demand(len(np.unique(numbers[known])) > 1, f"feature {name!r} is constant: leave it out")
+        order = np.argsort(numbers[known], kind="stable")
+        labels = table.row_labels[known][order]
+        runs = 1 + int((np.diff(labels) != 0).sum())
+        demand(runs > len(table.classes), f"feature {name!r} tells the label by itself: is it made from the target?")
+    return f"{len(table.numeric_names) + len(table.categorical_names)} looked at"
+
+
+def bags(subject: DatasetSubject) -> str:
+    """Its rows fill bags, those of its natural keys too."""
+    table = subject.table
+    if table.labels is None:
+        return f"{len(assign_bags(table, 'given', 0, 0).train):,} as they were published"
+    size = min(SIZE, largest_bag_size(len(table)))
+    found = [f"{len(assign_bags(table, 'ordered', size, 0).train):,} of {size}"]
+    for key in subject.spec.natural_keys:
+        made = assign_bags(table, f"column:by={key}", 0, 0)
+        sizes = (made.train >= 0).sum(axis=1)
+        demand(len(sizes) > 1, f"natural key {key!r} makes one bag of all rows")
+        found.append(f"{len(sizes):,} by {key}")
+    return "; ".join(found)
+
+
+DATASET_CHECKS = checks_of(declaration, loads, unchanged, classes, features, bags)
+
+
+def _not_the_label(name: str, right: float) -> None:
+    if right >= 1.0:
+        raise FaultError(f"feature {name!r} tells the label by itself: is it made from the target?")

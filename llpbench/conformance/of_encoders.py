@@ -1,0 +1,223 @@
+"""What every encoder must hold to, on toy data."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of
+from llpbench.conformance.cost import ProportionsAlone
+from llpbench.conformance.subject import USUAL, demand, is_a, train
+from llpbench.core.bags import Rows, Schema, Task
+from llpbench.core.cell import Protocol
+from llpbench.core.entries import Entry
+from llpbench.core.method import MethodParams
+from llpbench.core.metrics import holdout_criteria
+from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import awkward_tables, pure_bags, toy_assignment, toy_table, toy_task
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.training.device import Machine
+from llpbench.training.members import Trainee
+from llpbench.training.population import Population
+
+DROPOUT = 0.2
+TOO_DEAR = 200.0
+"""times the time of the MLP"""
+_BAGS, _SIZE = 2, 6
+
+
+class EncoderSubject:
+    """An encoder with its defaults, on toy data."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self.declared: Any = entry.load()
+        self.mask = torch.ones(_BAGS, _SIZE, dtype=torch.bool)
+        self.mask[1, _SIZE // 2 :] = False
+
+    @cached_property
+    def task(self) -> Task:
+        return toy_task()
+
+    @cached_property
+    def built(self) -> Encoder:
+        """For the toy table, always the same."""
+        return self.build(self.task.schema)
+
+    def build(self, schema: Schema, dropout: float = DROPOUT) -> Encoder:
+        torch.manual_seed(0)
+        found: Encoder = self.declared(schema, self.declared.Params(), dropout)
+        return found
+
+    def rows(self, task: Task | None = None) -> Rows:
+        """[bags, size] rows of the toy task."""
+        index = torch.arange(_BAGS * _SIZE).reshape(_BAGS, _SIZE)
+        return Rows(*(torch.from_numpy(part)[index] for part in (task or self.task).train.rows))
+
+    def encode(self, rows: Rows, *, key: int | None = None, encoder: Encoder | None = None) -> Encoding:
+        """`key`: of the random stream of a training step; None to predict."""
+        made = encoder or self.built
+        with torch.no_grad():
+            found: Encoding = made(rows, self.mask, None if key is None else Random(torch.tensor(key)))
+        return found
+
+    def population(self, tasks: dict[int, Task], epochs: int) -> Population:
+        """Untrained members by seed, on the proportion loss."""
+        own = {name: self.entry.facts.get(name, USUAL[name]) for name in USUAL}
+        method = ProportionsAlone(replace(MethodParams(), **{**own, "learning_rate": USUAL["learning_rate"]}))
+        members = [Trainee(seed, method, task) for seed, task in tasks.items()]
+        return Population(members, lambda task: self.build(task.schema), Protocol(epochs, epochs), Machine())
+
+
+def declaration(subject: EncoderSubject) -> str:
+    """What it declares is complete and consistent."""
+    demand(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
+    demand(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
+    for fact in ("learning_rate", "hidden"):
+        stated = isinstance(subject.entry.facts.get(fact), int | float)
+        demand(stated, f"methods take its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
+    sizes = getattr(subject.declared, "Params", None)
+    whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    demand(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
+    assert sizes is not None
+    return f"{len(fields(sizes))} sizes; {sum(weight.numel() for weight in subject.built.parameters()):,} parameters"
+
+
+def encodes(subject: EncoderSubject) -> str:
+    """It gives row vectors and a token for each feature."""
+    found, built = subject.encode(subject.rows()), subject.built
+    expected = {
+        "z": (_BAGS, _SIZE, built.dim),
+        "tokens": (_BAGS, _SIZE, subject.task.schema.features, built.token_dim),
+    }
+    for name, shape in expected.items():
+        value: Tensor = getattr(found, name)
+        demand(value.shape == shape, f"{name} must be of shape {shape}, however: {tuple(value.shape)}")
+        demand(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
+    return f"z {expected['z'][-1]}, tokens {expected['tokens'][-1]} wide"
+
+
+def seeded(subject: EncoderSubject) -> str:
+    """Prediction is free of chance, training draws from its stream alone."""
+    rows = subject.rows()
+    before = {name: value.clone() for name, value in subject.built.state_dict().items()}
+    once, again = subject.encode(rows).z, subject.encode(rows).z
+    demand(torch.equal(once, again), "two predictions differ: without a random stream nothing may be drawn")
+    first, same, other = (subject.encode(rows, key=key).z for key in (1, 1, 2))
+    demand(
+        torch.equal(first, same), "one stream gives different encodings: draw from the stream that it is given alone"
+    )
+    for name, value in subject.built.state_dict().items():
+        demand(torch.equal(value, before[name]), f"{name!r} changes as rows pass: an encoder keeps nothing of them")
+    return "dropout draws from its stream" if not torch.equal(first, other) else "it draws nothing"
+
+
+def padding(subject: EncoderSubject) -> str:
+    """Padding carries nothing."""
+    rows, rng = subject.rows(), np.random.default_rng(0)
+    numeric = torch.from_numpy(10 * rng.normal(size=rows.numeric.shape)).float()
+    dirty = rows._replace(numeric=torch.where(subject.mask[..., None], rows.numeric, numeric))
+    one, other = (subject.encode(each) for each in (rows, dirty))
+    for name, first, second in zip(Encoding._fields, one, other, strict=True):
+        same = torch.allclose(first[subject.mask], second[subject.mask], atol=1e-5)
+        demand(same, f"{name} of rows depends on padding: go through the mask")
+    return "garbage there changes nothing"
+
+
+def row_interaction(subject: EncoderSubject) -> str:
+    """Rows see one another only if it says so."""
+    rows = subject.rows()
+    changed = rows.numeric.clone()
+    changed[0, 0] += 1.0
+    difference = (subject.encode(rows._replace(numeric=changed)).z - subject.encode(rows).z).abs().amax(dim=-1)
+    demand(float(difference[0, 0]) > 0, "a row's vector does not depend on its numbers")
+    seen = float(difference[0, 1:].max()) > CLOSE
+    said = subject.declared.row_interaction
+    demand(said or not seen, "a row's vector depends on other rows of its bag: declare row_interaction = True")
+    demand(seen or not said, "rows do not see one another: declare row_interaction = False")
+    return "they do" if seen else "they do not"
+
+
+def contextual(subject: EncoderSubject) -> str:
+    """Tokens know of one another only if it says so."""
+    rows = subject.rows()
+    changed = rows.numeric.clone()
+    changed[..., 0] += 1.0
+    difference = (subject.encode(rows._replace(numeric=changed)).tokens - subject.encode(rows).tokens).abs()
+    moved = [float(difference[subject.mask][:, place].max()) > CLOSE for place in range(difference.shape[2])]
+    seen, said = sum(moved) > 1, subject.declared.contextual
+    demand(said or not seen, "a feature's token depends on another feature: declare contextual = True")
+    demand(seen or not said, "tokens do not know of one another: declare contextual = False")
+    return "they do" if seen else "they do not"
+
+
+def awkward(subject: EncoderSubject) -> str:
+    """Missing, constant and unseen values do no harm, nor lone kinds of features."""
+    for what, (table, assignment) in awkward_tables().items():
+        task = build_task(table, assignment)
+        z = subject.encode(subject.rows(task), encoder=subject.build(task.schema)).z
+        demand(bool(torch.isfinite(z[subject.mask]).all()), f"{what}: z is not finite")
+    rows = subject.rows()
+    shown = subject.encode(rows._replace(missing=torch.zeros_like(rows.missing))).z
+    hidden = subject.encode(rows._replace(missing=torch.ones_like(rows.missing))).z
+    demand(not torch.allclose(shown, hidden), "a missing number is the same to it as 0: look at rows.missing")
+    return "; ".join(awkward_tables())
+
+
+def together(subject: EncoderSubject) -> str:
+    """Members trained together get what each gets alone."""
+    tasks = {seed: toy_task(seed) for seed in (0, 1)}
+    outcomes = train(subject.population(tasks, 2))
+    (alone,) = train(subject.population({0: tasks[0]}, 2))
+    both = [each.selected["l1"].weights for each in (alone, outcomes[0])]
+    difference = float((both[0] - both[1]).abs().max())
+    demand(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among two")
+    return f"weights within {difference:.1g}" if difference else "bit-identical weights"
+
+
+def learns(subject: EncoderSubject) -> str:
+    """With the proportion loss it learns pure bags."""
+    task = build_task(*pure_bags(2))
+    population = subject.population({0: task}, LEARNING_EPOCHS)
+    (outcome,) = train(population)
+    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)[0]
+    auc = holdout_criteria(proba, task.test)["auc"]
+    demand(auc >= LEARNED, f"AUC {auc:.3f} on well-separated classes in pure bags, below {LEARNED}")
+    return f"AUC {auc:.3f}"
+
+
+def cost(subject: EncoderSubject) -> str:
+    """Its time stays within 200 times the MLP's."""
+    task = build_task(toy_table(1200), toy_assignment(1200, 256))
+    rows = Rows(*(torch.from_numpy(part)[:512].reshape(2, 256, -1) for part in task.train.rows))
+    mask = torch.ones(2, 256, dtype=torch.bool)
+    torch.manual_seed(0)
+    seconds = [
+        _step(each, rows, mask) for each in (subject.build(task.schema), MLPEncoder(task.schema, MLPParams(), 0.1))
+    ]
+    ratio = seconds[0] / seconds[1]
+    demand(ratio <= TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {TOO_DEAR:.0f}x")
+    return f"{ratio:.2g}x the time of a step of mlp"
+
+
+ENCODER_CHECKS = checks_of(
+    declaration, encodes, seeded, padding, row_interaction, contextual, awkward, together, learns, cost
+)
+
+
+def _step(encoder: Encoder, rows: Rows, mask: Tensor) -> float:
+    """Seconds of a forward and a backward pass, the best of three."""
+    found = []
+    for _ in range(3):
+        start = time.perf_counter()
+        encoder(rows, mask, Random(torch.tensor(0))).z.sum().backward()
+        found.append(time.perf_counter() - start)
+    return min(found)

@@ -1,0 +1,1 @@
+"""For people in Python and in notebooks: `llpbench.run` and `llpbench.load_results`."""

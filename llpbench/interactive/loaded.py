@@ -1,0 +1,218 @@
+"""Results to look at: journals as a table, as leaderboards and as plots."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import hint, plural
+from llpbench.interactive.tidy import tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from llpbench.report import Leaderboards
+    from llpbench.report.boards import Board
+    from llpbench.report.report_table import ReportTable
+
+Source = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot, which a notebook shows by itself."""
+
+    title: str
+    caption: str
+    figure: Figure
+    """matplotlib's, to change what one likes"""
+
+    def save(self, path: Source) -> None:
+        """Write it as PNG, SVG or PDF, by the suffix of `path`."""
+        from llpbench.report.plots.saving import save_figure
+
+        save_figure(lambda: self.figure, Path(path))
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.figure.savefig(file, format="png", dpi=110)
+        return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of one or several journals. A notebook shows the leaderboard of the most of them."""
+
+    records: Sequence[Record]
+    """as the journal holds them (`llpbench.core.record.Record`)"""
+    tunings: Sequence[TuningRecord] = ()
+    stale: Mapping[str, str] = field(default_factory=dict)
+    """by run or search id: what has changed in the code since"""
+    warnings: tuple[str, ...] = ()
+    """what is wrong with the journals"""
+    folders: tuple[Path, ...] = ()
+    """where they stand"""
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """One row a run and criterion; what the columns mean is `llpbench.interactive.tidy.COLUMNS`."""
+        return tidy(self.records, self.stale)
+
+    @cached_property
+    def leaderboards(self) -> Leaderboards:
+        """Every board, as values: what `leaderboard` and `plot` are made from."""
+        from llpbench.report.tabulate import tabulate
+
+        return tabulate(self.records, stale=self.stale, tunings=self.tunings)
+
+    def leaderboard(
+        self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None
+    ) -> DataFrame:
+        """Every method in every column of one board, as numbers: place, intervals, then mean, std and n by column.
+
+        AUC times 100. Of several boards of the criterion (other baggings, other numbers of epochs) the one with most
+        runs, unless they are named. `frame.attrs` has its title and caption. Raises `LLPBenchError` if there is none.
+        """
+        from pandas import DataFrame
+
+        from llpbench.report.board_tables import overall, whole
+
+        board = self._board(criterion, bagging, epochs)
+        table = whole(board, overall(board, criterion))
+        frame = DataFrame(list(table.values()), columns=table.names)
+        frame.attrs |= {"title": table.title, "caption": table.caption}
+        return frame
+
+    def plot(
+        self,
+        kind: str = "bag-size",
+        *,
+        criterion: str = "auc",
+        bagging: str | None = None,
+        epochs: int | None = None,
+        dataset: str | None = None,
+        bag_size: int | None = None,
+    ) -> Picture:
+        """A plot of the report, by its kind: `bag-size`, `time`, `heat-map`, `robustness`, `learning-curves`, ...
+
+        The board is chosen as `leaderboard` does; of several plots of the kind, the first, or that of `dataset` and
+        `bag_size`. Raises `LLPBenchError` if there is none, and names those that there are.
+        """
+        import matplotlib
+
+        from llpbench.report.plots.gallery import drawings
+        from llpbench.report.plots.style import RC
+
+        boards = self.leaderboards
+        chosen = type(boards)((self._board(criterion, bagging, epochs),), boards.origin, boards.tunings)
+        seen: dict[str, None] = {}
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(RC)
+            for drawing in drawings(chosen):
+                about = drawing.about
+                seen[about.kind] = None
+                if (about.kind, about.dataset, about.bag_size) == (
+                    kind,
+                    about.dataset if dataset is None else dataset,
+                    about.bag_size if bag_size is None else bag_size,
+                ):
+                    return Picture(about.title, about.caption, drawing.figure)
+        there_are = f"There are: {', '.join(seen)}." if seen else "There is too little to draw."
+        raise LLPBenchError(f"these results have no plot {kind!r} of what was asked for. {hint(kind, seen)}{there_are}")
+
+    def predictions(self, run: str) -> DataFrame:
+        """What a run has predicted, where it was told to keep that (`--save-predictions`).
+
+        One row a validation or test row: `row` (its place in the dataset), `split`, `label`, and for each criterion
+        and class a column `CRITERION/CLASS` of probabilities. Raises `LLPBenchError` if they were not kept.
+        """
+        from pandas import read_parquet
+
+        from llpbench.running.settings import PREDICTIONS
+
+        for folder in self.folders:
+            if (file := folder / PREDICTIONS / f"{run}.parquet").is_file():
+                return read_parquet(file)
+        raise LLPBenchError(f"no predictions of {run!r} were kept. Run with save_predictions=True, retry='done'.")
+
+    def _board(self, criterion: str, bagging: str | None, epochs: int | None) -> Board:
+        for board in self.leaderboards.boards:
+            same = board.criterion.name == criterion and bagging in (None, board.bagging)
+            if same and epochs in (None, (board.protocol or {}).get("epochs")):
+                return board
+        found = (
+            f"{board.criterion.name} {board.bagging} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
+            for board in self.leaderboards.boards
+        )
+        raise LLPBenchError(
+            f"these results have no board by {criterion!r} of what was asked for. "
+            f"There are: {', '.join(found) or 'none'}."
+        )
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        failed = sum(record["status"] != "ok" for record in self.records)
+        parts = [plural(len(self.records), "run"), *([f"{failed:,} failed"] if failed else [])]
+        parts += [f"{len(self.stale):,} stale"] if self.stale else []
+        return f"<llpbench results: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from llpbench.report.board_tables import overall
+
+        words = [html.escape(repr(self).strip("<>"))]
+        words += [html.escape(warning) for warning in self.warnings]
+        boards = self.leaderboards.boards
+        table = overall(boards[0], "board") if boards else None
+        return "".join([*(f"<p>{line}</p>" for line in words), "" if table is None else _as_html(table)])
+
+
+def _as_html(table: ReportTable) -> str:
+    """A table as people read it."""
+    head = "".join(f"<th>{html.escape(heading.text)}</th>" for heading in table.headings)
+    rows = (
+        "".join(f"<td>{'<br>'.join(html.escape(line) for line in each.lines)}</td>" for each in row)
+        for row in table.rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    title, caption = html.escape(table.title), html.escape(table.caption)
+    return (
+        f"<table><caption>{title}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<p><small>{caption}</small></p>"
+    )
+
+
+def load_results(*sources: Source | Iterable[Source]) -> Results:
+    """The results of journals: `"published"` (that of the package), the `--out` of runs, or journal files.
+
+    Several are read as one, as `llpbench report --journal A --journal B` does; without any, that in `results/`. Raises
+    `LLPBenchError` for what is no journal.
+    """
+    from llpbench.results.merging import journal_path, merge
+    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.running.settings import default
+
+    named: list[str] = []
+    for source in sources:
+        named += [fspath(source)] if isinstance(source, str | PathLike) else [fspath(each) for each in source]
+    paths = [journal_path(name) for name in named or [str(default("out"))]]
+    merged = merge(paths)
+    records, tunings = list(merged.records.values()), list(merged.tunings.values())
+    return Results(
+        records,
+        tunings,
+        stale_runs(records) | stale_searches(tunings),
+        (*merged.warnings, *merged.disputed),
+        tuple(path.parent for path in paths),
+    )

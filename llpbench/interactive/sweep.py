@@ -1,0 +1,126 @@
+"""`llpbench.run`: the command `llpbench run` for Python and notebooks, with the same options under the same names."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.interactive.loaded import Results
+from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
+
+if TYPE_CHECKING:
+    from llpbench.core.registry import Registry
+    from llpbench.report import Report
+    from llpbench.running.display import Display
+    from llpbench.running.runner import RunSummary
+
+
+def run(*, preset: str | None = None, config: str | PathLike[str] | None = None, **flags: Any) -> Results:
+    """Run what is missing, write the leaderboards into `out`, and return the results that stand there.
+
+    Everything is as in the command `llpbench run`: names (`bag_sizes` for `--bag-sizes`), defaults, presets, and the
+    journal, so that a call that was interrupted or is repeated does what is missing. Values may be Python's own:
+    `bag_sizes=[64, 256]`, `seeds=3`, `set={"dllp": {"learning_rate": [1e-4, 1e-3]}}`, `out=Path("results")`.
+
+    Methods, datasets, baggings and encoders that were typed into a notebook or stand in the calling program are run in
+    this process, one cell after the other; put them into a file, and name it with `plugin`, to run many at a time.
+
+    Raises `LLPBenchError` for what the command refuses. What fails is part of the results, with its reason.
+    """
+    from llpbench.running.display import make_display
+
+    given = {name.replace("_", "-"): _plain(value) for name, value in flags.items() if value is not None}
+    settings = resolve(given, preset=preset, config=None if config is None else Path(config))
+    display = make_display()
+    if typed := _known_here_alone(settings):
+        if settings.executor not in ("auto", "debug"):
+            raise LLPBenchError(
+                f"{typed} is known to this process alone, so executor={settings.executor!r} cannot run it. Put it into "
+                "a file, and name that file with plugin, or leave executor out."
+            )
+        settings = replace(settings, executor="debug")
+        display.say(f"{typed} is known to this process alone: cells run here, one after the other")
+    return carry_out(settings, display).results
+
+
+@dataclass(frozen=True)
+class Done:
+    """What has become of a run."""
+
+    summary: RunSummary
+    results: Results
+    report: Report | None
+    """as it was written into `out`; None for a part of a plan, which is merged first"""
+
+
+def carry_out(settings: Settings, display: Display) -> Done:
+    """Run, and write what the journal then holds: leaderboards, page, what was tuned. Raises as `runner.run` does."""
+    from llpbench.report import make_report, write_report
+    from llpbench.report.tuned import write_configurations
+    from llpbench.results.merging import disputes
+    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.running import runner
+
+    summary = runner.run(settings, display)
+    found, records = summary.contents, list(summary.contents.counting.values())
+    warnings = (*found.warnings, *disputes(found.disputed.values()))
+    tunings = list(found.tunings.values())
+    stale = stale_runs(records) | stale_searches(tunings)
+    results = Results(records, tunings, stale, warnings, (settings.out,))
+    if settings.shard is not None:
+        return Done(summary, results, None)
+    made = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
+    write_configurations(tunings, settings.out)
+    # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
+    write_report(made, settings.out, plots=None if settings.study is None else settings.out / PLOTS)
+    return Done(summary, results, made)
+
+
+def _plain(value: Any) -> Any:
+    """A value as a configuration file would have it: lists for tuples, ranges and arrays, texts for paths."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if hasattr(value, "tolist"):  # numpy's
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | range | set | frozenset):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _known_here_alone(settings: Settings) -> str:
+    """One of what is to run that no other process could import; "" if there is none."""
+    from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
+
+    for plugin in settings.plugin:
+        load_plugin(plugin)
+    wanted: list[tuple[Registry, list[str]]] = [(METHODS, METHODS.select(settings.methods))]
+    wanted += [(DATASETS, DATASETS.select(settings.datasets)), (ENCODERS, ENCODERS.select(settings.encoders))]
+    wanted += [(BAGGINGS, [text.partition(":")[0].strip() for text in settings.baggings.split(",")])]
+    for registry, names in wanted:
+        for entry in (each for each in registry.entries() if each.name in names):
+            if entry.alone:
+                return f"{registry.kind} {entry.name!r}"
+    return ""
+
+
+def _signature() -> inspect.Signature:
+    """Every option by name, with its default where it has one, for `help` and completion."""
+    named = {name.replace("-", "_"): default(name) for name in OPTIONS}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter(name, keyword, default=value)
+        for name, value in {"preset": None, "config": None, **named}.items()
+    ]
+    return inspect.Signature(parameters, return_annotation=Results)
+
+
+run.__signature__ = _signature()  # type: ignore[attr-defined]
+run.__doc__ = f"{run.__doc__}\n    Options:\n" + "\n".join(
+    f"    - `{name.replace('-', '_')}`: {option.help}" for name, option in OPTIONS.items()
+)

@@ -1,0 +1,66 @@
+"""What a run predicts of single rows, kept for those who want more than its figures.
+
+No part of a result: neither a cell's specification nor the journal knows of it, and nothing reads it back.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from llpbench.core.bags import FloatArray, Task
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.training.population import Population
+from llpbench.training.stamp import Predicted
+
+
+def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
+    """What members predict at the epoch that each criterion has selected: the mean of an ensemble, as it is judged."""
+    parts: dict[str, dict[str, list[FloatArray]]] = {}
+    for number in numbers:
+        selected, task = population.outcomes[number].selected, population.members[number].task
+        weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
+        stacked = torch.stack(list(weights.values()))
+        for part, holdout in (("validation", task.validation), ("test", task.test)):
+            made = dict(zip(weights, population.predict(number, stacked, holdout.rows), strict=True))
+            for name, choice in selected.items():
+                parts.setdefault(name, {}).setdefault(part, []).append(made[choice.training, choice.epoch])
+    return {name: {part: np.mean(each, axis=0) for part, each in of.items()} for name, of in parts.items()}
+
+
+def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
+    """Write a parquet file with a row for each validation and test row of a task.
+
+    Its columns: `row` (place in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
+    `LLPBenchError` if it cannot be written.
+    """
+    from pandas import Categorical, DataFrame, concat
+
+    parts = []
+    for part, holdout in (("validation", task.validation), ("test", task.test)):
+        number = len(holdout.rows.numeric)
+        columns = {
+            "row": np.arange(number) if holdout.numbers is None else holdout.numbers,
+            "split": Categorical([part] * number, categories=["validation", "test"]),
+        }
+        if holdout.labels is not None:
+            columns["label"] = Categorical.from_codes(holdout.labels, categories=list(classes))
+        for criterion, of in predicted.items():
+            of_class = zip(classes, of[part].T, strict=True)
+            columns |= {f"{criterion}/{name}": proba.astype(np.float32) for name, proba in of_class}
+        parts.append(DataFrame(columns))
+    content = io.BytesIO()
+    concat(parts, ignore_index=True).to_parquet(content, compression="zstd")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, content.getvalue())
+    except OSError as error:
+        raise LLPBenchError(
+            f"predictions cannot be written to {str(file)!r}: {error.strerror or error}. Make room, or leave "
+            "--save-predictions away."
+        ) from error

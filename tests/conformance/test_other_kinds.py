@@ -1,0 +1,259 @@
+"""Encoders, baggings and datasets keep to their contracts too, and every way to break one is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.random import Generator
+from torch import Tensor
+
+from llpbench.conformance import CHECKS_OF, Verdict, run_checks
+from llpbench.core.bags import IntArray, Rows, Schema
+from llpbench.core.entries import Entry
+from llpbench.core.model import Encoding, Random
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, Registry
+from llpbench.core.tables import Table
+from llpbench.data.baggings import grouped
+from llpbench.data.sources import Parquet
+from llpbench.encoders.mlp import MLPEncoder, MLPParams
+
+BUILT_IN = [
+    (ENCODERS, "mlp"),
+    *((BAGGINGS, name) for name in BAGGINGS.names() if name != "kmeans"),
+    (DATASETS, "adult"),
+]
+
+
+@pytest.mark.parametrize(("registry", "name"), BUILT_IN, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_built_in_keeps_to_its_contract(registry: Registry, name: str) -> None:
+    for verdict in run_checks(registry.entry(name)):
+        assert verdict.detail
+        assert verdict.result != "failed", f"{verdict.check.name}: {verdict.detail}"
+
+
+Catch = Callable[..., str]
+
+
+@pytest.fixture
+def caught(monkeypatch: pytest.MonkeyPatch) -> Catch:
+    """What a check says of something bad: one line."""
+
+    def fault(registry: Registry, check: str, declared: Any, /, **facts: Any) -> str:
+        summary = (declared.__doc__ or "").split("\n")[0]
+        entry = Entry(registry.kind, "bad", summary, {**registry.defaults, **facts}, "bad.py:1", __name__, declared)
+        monkeypatch.setattr(registry, "_entries", {**registry._index(), "bad": entry})
+        subject_of, checks = CHECKS_OF[registry.kind]
+        found: Verdict = {each.name: each for each in checks}[check](subject_of(entry))
+        assert found.result == "failed", found.detail
+        assert "\n" not in found.detail
+        return found.detail
+
+    return fault
+
+
+def cut(rows: IntArray, size: int) -> IntArray:
+    return rows[: len(rows) // size * size].reshape(-1, size)
+
+
+def without_a_word(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+    del table, rng
+    return cut(rows, size)
+
+
+def unseeded(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+    """Draws from numpy's global generator."""
+    del table, rng
+    return cut(np.random.permutation(rows), size)  # noqa: NPY002
+
+
+def twice(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+    """The first bag again and again."""
+    del table, rng
+    return np.tile(rows[:size], (len(rows) // size, 1))
+
+
+def writes(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+    """Sorts the table."""
+    del rng
+    table.numeric.sort(axis=0)
+    return cut(rows, size)
+
+
+def numbers_alone(table: Table, rows: IntArray, size: int, rng: Generator) -> IntArray:
+    """Takes a number for granted."""
+    del rng
+    return cut(rows[np.argsort(table.numeric[rows, 0])], size)
+
+
+def by_place(table: Table, rows: IntArray, rng: Generator) -> IntArray:
+    """A row's bag depends on where it stands among others."""
+    del table, rng
+    return grouped(rows, np.arange(len(rows)) // 50)
+
+
+def without_rng(table: Table, rows: IntArray, size: int) -> IntArray:
+    """Takes too little."""
+    del table
+    return cut(rows, size)
+
+
+@pytest.mark.parametrize(
+    ("check", "bagging", "message"),
+    [
+        ("declaration", without_a_word, "bad needs a docstring"),
+        ("declaration", without_rng, "must take (table, rows, size, rng)"),
+        ("bags_rows", twice, "rows into more than one bag"),
+        ("seeded", unseeded, "draw random numbers from the generator that it is given alone"),
+        ("harmless", writes, "it has written into the table"),
+        ("awkward", numbers_alone, "categories alone: IndexError"),
+        ("keyed", by_place, "rows of one bag are in several bags"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_bad_bagging_is_caught(caught: Catch, check: str, bagging: Any, message: str) -> None:
+    assert message in caught(BAGGINGS, check, bagging, keyed=bagging is by_place)
+
+
+class Small(MLPEncoder):
+    """The MLP."""
+
+    Params = MLPParams
+
+    def __init__(self, schema: Schema, params: MLPParams, dropout: float) -> None:
+        super().__init__(schema, replace(params, token_dim=4, numeric_hidden=4, hidden=16, dim=8), dropout)
+
+
+class Flat(Small):
+    """Forgets the feature axis."""
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        found = super().encode(embeddings, mask, random)
+        return found._replace(tokens=found.z)
+
+
+class Careless(Small):
+    """Takes the mean over padding, too."""
+
+    row_interaction = True
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        found = super().encode(embeddings, mask, random)
+        return found._replace(z=found.z - found.z.mean(dim=1, keepdim=True))
+
+
+class Gossip(Small):
+    """Lets rows see one another without a word."""
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        found = super().encode(embeddings, mask, random)
+        inside = mask.unsqueeze(-1)
+        return found._replace(z=found.z - (found.z * inside).sum(dim=1, keepdim=True) / inside.sum(dim=1, keepdim=True))
+
+
+class Chatty(Small):
+    """Says that its tokens know of one another."""
+
+    contextual = True
+
+
+class Noisy(Small):
+    """Draws without its stream."""
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        found = super().encode(embeddings, mask, random)
+        return found._replace(z=found.z + torch.randn_like(found.z))
+
+
+class Blind(Small):
+    """Does not see what is missing."""
+
+    def embed(self, rows: Rows) -> Tensor:
+        return super().embed(rows._replace(missing=torch.zeros_like(rows.missing)))
+
+
+class Idle(Small):
+    """Says the same of every row but for a hair."""
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        found = super().encode(embeddings, mask, random)
+        return found._replace(z=found.z * 1e-12)
+
+
+@dataclass
+class Thawed:
+    """Sizes that can be changed."""
+
+
+class Changeable(Small):
+    """Has sizes that can be changed."""
+
+    Params = Thawed  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("check", "encoder", "message"),
+    [
+        ("declaration", Changeable, "it needs `Params`, a @dataclass(frozen=True)"),
+        ("encodes", Flat, "tokens must be of shape (2, 6, 5, 4), however: (2, 6, 8)"),
+        ("seeded", Noisy, "two predictions differ"),
+        ("padding", Careless, "z of rows depends on padding"),
+        ("row_interaction", Gossip, "declare row_interaction = True"),
+        ("contextual", Chatty, "declare contextual = False"),
+        ("awkward", Blind, "a missing number is the same to it as 0"),
+        ("learns", Idle, "on well-separated classes in pure bags, below 0.95"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_bad_encoder_is_caught(caught: Catch, check: str, encoder: Any, message: str) -> None:
+    assert message in caught(ENCODERS, check, encoder, learning_rate=1e-3, hidden=16)
+
+
+def test_an_encoder_states_what_methods_take_from_it(caught: Catch) -> None:
+    assert "methods take its hidden" in caught(ENCODERS, "declaration", Small, learning_rate=1e-3)
+
+
+class TestDatasets:
+    @pytest.fixture
+    def bad(self, caught: Catch, tmp_path: Path) -> Catch:
+        rng = np.random.default_rng(0)
+        label = rng.random(200) < 0.5
+        frame = pd.DataFrame(
+            {"a": rng.normal(size=200), "b": np.where(label, "x", "y"), "label": np.where(label, "u", "v")}
+        )
+
+        def fault(check: str, change: Callable[[pd.DataFrame], pd.DataFrame], **facts: Any) -> str:
+            """Of the dataset that `change` makes of a frame with a feature that tells the label."""
+            frame.to_parquet(tmp_path / "bad.parquet")
+            change.__doc__ = "Bad."
+            source = Parquet(str(tmp_path / "bad.parquet"))
+            return caught(DATASETS, check, change, **{"source": source, "target": "label", **facts})
+
+        return fault
+
+    def test_a_feature_that_tells_the_label_is_caught(self, bad: Catch) -> None:
+        told = "tells the label by itself: is it made from the target?"
+        assert bad("features", lambda frame: frame) == f"feature 'b' {told}"
+        ordered = bad(
+            "features", lambda frame: frame.drop(columns="b").assign(c=(frame["label"] == "u") + frame["a"] / 99)
+        )
+        assert ordered == f"feature 'c' {told}"
+
+    def test_a_constant_feature_is_caught(self, bad: Catch) -> None:
+        assert "feature 'b' is constant" in bad("features", lambda frame: frame.assign(b="x"))
+
+    def test_a_change_each_time_is_caught(self, bad: Catch) -> None:
+        assert "changes what it has returned before" in bad("unchanged", lambda frame: frame.assign(a=frame["a"] + 1))
+
+    def test_a_rare_class_is_caught(self, bad: Catch) -> None:
+        rare = bad("classes", lambda frame: frame.assign(label=["w"] * 3 + [*frame["label"][3:]]))
+        assert rare == "class 'w' has 3 rows: 10 at least fill a split"
+
+    def test_wrong_facts_are_caught(self, bad: Catch) -> None:
+        assert "expected 300, found 200" in bad("loads", lambda frame: frame, rows=300)

@@ -1,0 +1,172 @@
+"""`llpbench.run` is the command, for Python; and what it returns is what the journal holds."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench import LLPBench, arguments, timeless
+
+import llpbench
+from llpbench import DirectMethod, LLPBenchError, load_results, register_method
+from llpbench.core import registry
+from llpbench.interactive.tidy import COLUMNS
+from llpbench.results.journal import read
+from llpbench.running.settings import OPTIONS, default
+
+
+def flags(plugin: Path, out: Path, **more: Any) -> dict[str, Any]:
+    usual = {"plugin": plugin, "out": out, "datasets": "tiny", "methods": ["quick-a", "quick-b"], "seeds": range(2)}
+    return {**usual, "bag_sizes": np.array([8, 16]), "executor": "debug", **more}
+
+
+def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbench: LLPBench) -> None:
+    made = run(**flags(plugin, tmp_path / "python"))
+    assert llpbench(*arguments(plugin, tmp_path / "shell")).code == 0
+    journals = [read(tmp_path / name / "journal.jsonl") for name in ("python", "shell")]
+    assert timeless([*journals[0].records.values()]) == timeless([*journals[1].records.values()])
+    files = [{file.name for file in (tmp_path / name).iterdir()} for name in ("python", "shell")]
+    assert files[0] == files[1] >= {"index.html", "fine.md"}
+    assert repr(made) == "<llpbench results: 8 runs>"
+    assert len(load_results(tmp_path / "python", tmp_path / "shell")) == 8
+
+
+def run(**given: Any) -> llpbench.Results:
+    return llpbench.run(**given)
+
+
+def test_its_options_are_the_commands() -> None:
+    told = inspect.signature(llpbench.run).parameters
+    assert told.keys() == {"preset", "config", *(name.replace("-", "_") for name in OPTIONS)}
+    assert told["bag_sizes"].default == default("bag-sizes") == 256
+    assert all(option.help in str(llpbench.run.__doc__) for option in OPTIONS.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"bag_size": 64}, "unknown name --bag-size. Did you mean bag-sizes"),
+        ({"bag_sizes": [0]}, "--bag-sizes must be positive whole numbers"),
+        ({"methods": "dlp"}, "unknown method 'dlp'. Did you mean dllp"),
+        ({"set": {"dllp": 3}}, "--set must be METHOD.PARAM=VALUE"),
+        ({"preset": "slow"}, "unknown preset 'slow'"),
+    ],
+)
+def test_what_the_command_refuses_is_refused(given: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match=message):
+        llpbench.run(**{"out": tmp_path, **given})
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A method that this process alone knows, as if it was typed into a notebook."""
+    monkeypatch.setattr(registry.METHODS, "_entries", dict(registry.METHODS._index()))
+
+    @register_method("typed", reference="Doe 2026")
+    class Typed(DirectMethod):
+        """The prior."""
+
+        def fit(self, train: Any, schema: Any, rng: Any) -> Any:
+            del schema, rng
+            return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
+
+    return "typed"
+
+
+def test_a_method_that_was_typed_is_run_in_this_process(
+    typed: str, plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = flags(plugin, tmp_path, methods=typed, bag_sizes=8)
+    made = llpbench.run(**given | {"executor": "auto"})
+    assert set(made.frame["status"]) == {"ok"}
+    assert "method 'typed' is known to this process alone: cells run here" in capsys.readouterr().err
+    with pytest.raises(LLPBenchError, match="so executor='ray' cannot run it"):
+        llpbench.run(**given | {"executor": "ray"})
+
+
+@pytest.fixture(scope="module")
+def made(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> llpbench.Results:
+    """Runs whose predictions were kept."""
+    out = tmp_path_factory.mktemp("kept")
+    return run(**flags(plugin, out, methods="quick-a", bag_sizes=8, save_predictions=True))
+
+
+@pytest.fixture(scope="module")
+def published() -> llpbench.Results:
+    return load_results("published")
+
+
+class TestPredictions:
+    def test_they_are_of_the_rows_that_judge(self, made: llpbench.Results, plugin: Path) -> None:
+        first = made.frame.iloc[0]
+        kept = made.predictions(first["run"])
+        table = pd.read_parquet(plugin.parent / "tiny.parquet")
+        assert [*kept["split"].value_counts()[["validation", "test"]]] == [40, 40]
+        assert kept["row"].is_unique
+        assert [*kept["label"]] == [*table["label"].iloc[kept["row"]]]
+        test = kept[kept["split"] == "test"]
+        positive, others = (test.loc[test["label"] == label, "auc/yes"].to_numpy() for label in ("yes", "no"))
+        auc = ((positive[:, None] > others).mean() + (positive[:, None] == others).mean() / 2).item()
+        assert auc == pytest.approx(first["test_auc"], abs=1e-6)
+
+    def test_they_change_no_specification_and_nothing_that_is_done(
+        self, made: llpbench.Results, plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8)
+        without = llpbench.run(**given)
+        assert timeless(without.records) == timeless(made.records)
+        with pytest.raises(LLPBenchError, match="save_predictions=True, retry='done'"):
+            without.predictions(str(without.frame["run"].iloc[0]))
+        llpbench.run(**given, save_predictions=True)
+        assert "2 runs done without predictions: --retry done makes them again" in capsys.readouterr().err
+        again = llpbench.run(**given, save_predictions=True, retry="done")
+        assert len(again.predictions(str(again.frame["run"].iloc[0]))) == 80
+
+
+class TestResults:
+    def test_a_row_is_a_run_and_a_criterion(self, published: llpbench.Results) -> None:
+        frame = published.frame
+        assert [*frame] == [name for name in frame if name in COLUMNS]
+        assert {*frame} == COLUMNS.keys()
+        assert len(frame) == sum(len(record["results"]) or 1 for record in published.records)
+        assert not frame.duplicated(["run", "criterion"]).any()
+        one = frame.query("run == @published.records[0]['run'] and criterion == 'mpiou'").iloc[0]
+        assert one["test_auc"] == published.records[0]["results"]["mpiou"]["test"]["auc"]
+        assert one["regime"] == "coarse"
+
+    def test_a_leaderboard_has_a_row_a_contender(self, published: llpbench.Results) -> None:
+        board = published.leaderboard(bagging="ordered", epochs=100)
+        assert {"rank", "method", "mean AUC mean", "adult 256 mean"} <= {*board}
+        assert board.attrs["title"].startswith("Fine")
+        with pytest.raises(LLPBenchError, match=r"no board by 'auc' .* There are: auc ordered \(100 epochs\)"):
+            published.leaderboard(bagging="heaps")
+
+    def test_a_plot_is_a_picture(self, published: llpbench.Results, tmp_path: Path) -> None:
+        picture = published.plot("bag-size")
+        assert picture._repr_png_().startswith(b"\x89PNG")
+        picture.save(tmp_path / "plot.svg")
+        assert (tmp_path / "plot.svg").stat().st_size > 1000
+
+    def test_a_notebook_shows_runs_and_the_first_board(self, published: llpbench.Results) -> None:
+        shown = published._repr_html_()
+        assert f"{len(published):,} runs" in shown
+        assert shown.count("<tr>") == len(published.leaderboards.boards[0].rows) + 1
+
+
+def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) -> None:
+    made = llpbench.run(**flags(plugin, tmp_path, methods="broken", bag_sizes=8))
+    assert [reason.partition(" (")[0] for reason in made.frame["reason"]] == ["ValueError: no luck"] * 2
+    assert made.frame["criterion"].isna().all()
+    assert "2 failed" in repr(made)
+    with pytest.raises(LLPBenchError, match=r"no plot 'bag-sizes'"):
+        made.plot("bag-sizes")
+
+
+def test_what_is_no_journal_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match="there is no journal"):
+        load_results(tmp_path)

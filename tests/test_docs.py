@@ -1,0 +1,146 @@
+"""The documentation: its links lead somewhere, its reference pages fit the code, its Python and its notebook run.
+
+Its commands, and the files that its blocks show, are tried with README's (`test_readme.py`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from test_readme import DOCS, PAGES, ROOT, Block, blocks_of
+
+from llpbench.core import registry
+from llpbench.core.registry import METHODS
+from llpbench.running.settings import PRESETS
+
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        for target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+            if not target.startswith(("http:", "https:", "mailto:")):
+                yield page, target
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub and mkdocs make them of headings: lower case, signs left out, hyphens for spaces."""
+    headings = _HEADING.findall(_FENCED.sub("", page.read_text(encoding="utf-8")))
+    words = (re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings)
+    return {re.sub(r"\s+", "-", word) for word in words}
+
+
+def test_every_internal_link_leads_somewhere() -> None:
+    found = list(links())
+    assert len(found) > 40
+    for page, target in found:
+        name, _, anchor = target.partition("#")
+        aim = (page.parent / name).resolve() if name else page
+        assert aim.exists(), f"{page.name}: {target}"
+        if anchor and aim.suffix == ".md":
+            assert anchor in anchors(aim), f"{page.name}: {target}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = {page for section in site["nav"] for page in _pages(section)}
+    assert {page for page in named if not page.startswith("leaderboards/")} == {page.name for page in DOCS}
+    assert all((ROOT / page).is_file() for page in named if page.startswith("leaderboards/"))
+
+
+def _pages(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for each in entry.values() if isinstance(entry, dict) else entry:  # type: ignore[attr-defined]
+            yield from _pages(each)
+
+
+@pytest.fixture(scope="module")
+def generate() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_reference_pages_are_what_the_code_says(generate: ModuleType) -> None:
+    for name, page in generate.PAGES.items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page(), "run: python docs/generate.py"
+
+
+def test_every_method_has_its_equation_and_its_place(generate: ModuleType) -> None:
+    built_in = {entry.name for entry in METHODS.entries() if entry.module.startswith("llpbench.")}
+    placed = [name for names in generate.FAMILIES.values() for name in names]
+    assert set(placed) == generate.EQUATIONS.keys() == built_in
+    assert len(placed) == len(built_in)
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory; runs are of one process, and leave no method behind."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(PRESETS["quick"], "executor", "debug")
+    monkeypatch.setattr(registry.METHODS, "_entries", dict(registry.METHODS._index()))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", [page for page in DOCS if page.name == "python.md"], ids=lambda page: page.name)
+@pytest.mark.usefixtures("quick")
+def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    blocks = python_of(page)
+    assert blocks
+    for block in blocks:
+        exec(compile(block.code, page.name, "exec"), names)
+
+
+def test_python_that_is_run_nowhere_stands_nowhere() -> None:
+    """`test_examples.py` has the pages on own data."""
+    own = {"own-data.md", "choosing.md"}
+    assert [page.name for page in DOCS if python_of(page) and page.name not in own] == ["python.md"]
+
+
+def python_of(page: Path) -> list[Block]:
+    """The Python of a page but for the files that it shows."""
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    return [block for block in blocks if block.language == "python" and not block.file]
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.name)
+@pytest.mark.usefixtures("quick")
+def test_notebooks_run(notebook: Path) -> None:
+    """Cell by cell, without Jupyter, with fewer sizes, seeds and epochs; what a cell ends with is shown as HTML."""
+    import ast
+
+    made = json.loads(notebook.read_text(encoding="utf-8"))
+    assert made["nbformat"] == 4
+    names: dict[str, object] = {"__name__": "__main__"}
+    PRESETS["quick"]["epochs"], before = 1, PRESETS["quick"]["epochs"]
+    try:
+        for cell in made["cells"]:
+            assert not cell.get("outputs"), "outputs are not committed"
+            if cell["cell_type"] != "code":
+                continue
+            tree = ast.parse(
+                "".join(cell["source"]).replace("[64, 256, 1024]", "[512, 1024]").replace("SEEDS = 3", "SEEDS = 1")
+            )
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, notebook.name, "exec"), names)
+            if isinstance(last, ast.Expr):
+                value = eval(compile(ast.Expression(last.value), notebook.name, "eval"), names)
+                shown = [getattr(value, name)() for name in ("_repr_html_", "_repr_png_") if hasattr(value, name)]
+                assert any(shown) or value is None
+    finally:
+        PRESETS["quick"]["epochs"] = before

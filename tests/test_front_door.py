@@ -1,0 +1,59 @@
+"""The front door: one import line gives what authors and notebooks need, and costs nothing until it is used."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+
+import pytest
+from repository import ROOT
+
+import llpbench
+
+NAMES = {name: place for place, names in llpbench._PLACES.items() for name in names}
+
+
+def test_importing_it_is_quick_and_loads_nothing_heavy() -> None:
+    code = """
+import sys, time
+start = time.perf_counter()
+import llpbench
+print(time.perf_counter() - start, *[name for name in ("torch", "pandas", "numpy", "click") if name in sys.modules])
+"""
+    done = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
+    loaded = [each.stdout.split() for each in done]
+    assert [heavy for _, *heavy in loaded] == [[], [], []]
+    assert min(float(seconds) for seconds, *_ in loaded) <= 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_what_stands_in_its_place(name: str) -> None:
+    place = f"llpbench.{NAMES[name]}"
+    module = importlib.import_module(place)
+    expected = getattr(module, name, None) or importlib.import_module(f"{place}.{name}")
+    assert getattr(llpbench, name) is expected
+    assert name in dir(llpbench)
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse((ROOT / "llpbench" / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    told = {
+        alias.name: str(node.module).removeprefix("llpbench.")
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert told == NAMES
+
+
+def test_no_name_hides_a_room() -> None:
+    rooms = {path.name for path in (ROOT / "llpbench").iterdir() if path.is_dir()} | {"methods", "datasets"}
+    assert not rooms & NAMES.keys()
+
+
+def test_what_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Methods'"):
+        _ = llpbench.Methods  # type: ignore[attr-defined]
