@@ -14,10 +14,12 @@ from scipy.stats import rankdata
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.core.bags import FloatArray, Rows
 
-CONFOUNDED = 0.1
-"""share of the variance of bags' proportions that neither features nor chance explain, from which on it is told"""
-DISAGREEING = 0.3
-"""rank correlation of two members' predictions below which it is told"""
+CONFOUNDED = 0.15
+"""share of the variance of bags' proportions that neither features nor chance explain, beyond which it is told"""
+NEXT_TO_NOTHING = 0.9
+"""share of noise in the effects of features beyond which it is told"""
+DISAGREEING = 0.5
+"""rank correlation of two members' predictions below which it is told; what the three rest on: `docs/choosing.md`"""
 _MOST_ROWS = 20_000
 """that ranks are compared on"""
 
@@ -41,6 +43,8 @@ class Doubts:
 
     unexplained: float
     """share of the variance of bags' proportions that neither features nor chance explain"""
+    noise: float
+    """share of posterior variance in that and the squares of the effects of features: 1 where bags told nothing"""
     agreement: float
     """the lowest rank correlation between the predictions of two members"""
 
@@ -58,12 +62,14 @@ class Doubts:
                 f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
                 "nor by chance: bags have causes of their own, and what holds between bags need not hold between rows"
             )
-        if self.agreement < DISAGREEING:
+        if self.noise > NEXT_TO_NOTHING:
             told.append(
-                f"the methods joined here disagree on how rows rank (rank correlation {self.agreement:.2f}): bags tell "
-                "little of it"
+                f"effects of features are identified from next to nothing: {100 * self.noise:.0f} % of their size is "
+                "posterior noise. Give more bags, or bags that differ more"
             )
-        return "; ".join(told) + ". Check the predictions on rows whose labels you know." if told else ""
+        if self.agreement < DISAGREEING:
+            told.append(f"members disagree on how rows rank (rank correlation {self.agreement:.2f})")
+        return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 
 
 def doubts_of(union: Union, rows: Rows) -> Doubts:
@@ -72,7 +78,17 @@ def doubts_of(union: Union, rows: Rows) -> Doubts:
     some = Rows(*(part[::step] for part in rows))
     members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
     agreement = min(_rank_correlation(one, other) for one, other in combinations(members, 2))
-    return Doubts(union.process.unexplained, agreement)
+    return Doubts(union.process.unexplained, _noise(union.process), agreement)
+
+
+def _noise(process: LogitProcess) -> float:
+    """Posterior variance of all effects, divided by that and their squares: means over rows, all classes together."""
+    squares = variance = 0.0
+    for label in range(len(process.offsets)):
+        for effect in process.effects(label):
+            squares += effect.importance**2
+            variance += float(effect.weights @ effect.std**2)
+    return variance / max(squares + variance, 1e-12)
 
 
 def _rank_correlation(one: FloatArray, other: FloatArray) -> float:

@@ -14,10 +14,11 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts
 @pytest.mark.parametrize(
     ("doubts", "told"),
     [
-        (Doubts(unexplained=0.0, agreement=0.8), []),
-        (Doubts(unexplained=0.294, agreement=0.8), ["29 % of the variance", "between rows. Check"]),
-        (Doubts(unexplained=0.0, agreement=0.104), ["rank correlation 0.10"]),
-        (Doubts(unexplained=0.3, agreement=0.1), ["30 % of the variance", "rank correlation 0.10"]),
+        (Doubts(0.0, 0.5, 0.8), []),
+        (Doubts(0.294, 0.5, 0.8), ["29 % of the variance", "between rows. Check"]),
+        (Doubts(0.0, 0.5, 0.104), ["rank correlation 0.10"]),
+        (Doubts(0.0, 0.93, 0.8), ["93 % of their size"]),
+        (Doubts(0.3, 0.95, 0.1), ["30 % of the variance", "95 % of their size", "rank correlation 0.10"]),
     ],
 )
 def test_a_warning_is_one_line_with_the_numbers(doubts: Doubts, told: list[str]) -> None:
@@ -49,4 +50,15 @@ def test_bags_that_features_explain_are_not() -> None:
     assert model.doubts_ is not None
     assert model.doubts_.warning == ""
     assert model.doubts_.agreement > 0.5
+    assert model.doubts_.noise < 0.7
     assert LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).doubts_ is None
+
+
+def test_bags_that_tell_nothing_are_warned_of() -> None:
+    """Eight bags that differ by chance alone."""
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(8), 25)
+    frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200)})
+    votes = (rng.random(200) < 0.4).astype(int)
+    with pytest.warns(DoubtfulFit, match="effects of features are identified from next to nothing"):
+        LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counted(bags, votes))
