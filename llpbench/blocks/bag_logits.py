@@ -29,6 +29,8 @@ class LogitProcess:
     coefficients: list[list[FloatArray]]
     observed: Sequence[Observed | Precision]
     """by the last linearisation of each"""
+    unexplained: float
+    """share of the variance of bags' proportions that neither features nor chance explain, as the process found it"""
 
     def __call__(self, rows: Rows | None = None) -> FloatArray:
         """[rows, classes] log probabilities, but for what a row's classes share; None: of the training rows"""
@@ -80,7 +82,7 @@ def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
         return _logits_of_all_bags(process, train, classes)
     found = [_LogitFit(process, train, c).run() for c in classes]
     offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
-    return LogitProcess(process.components, offsets, coefficients, observed)
+    return LogitProcess(process.components, offsets, coefficients, observed, process.unexplained)
 
 
 class _LogitFit:
@@ -205,7 +207,7 @@ def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: rang
         for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True)
     ]
     offsets, coefficients, precisions = (list(each) for each in zip(*found, strict=True))
-    return LogitProcess(process.components, offsets, coefficients, precisions)
+    return LogitProcess(process.components, offsets, coefficients, precisions, process.unexplained)
 
 
 def _solve(columns: FloatArray, diagonal: FloatArray, target: FloatArray) -> FloatArray:

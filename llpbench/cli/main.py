@@ -17,7 +17,7 @@ from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.options import checked_argument, journal_option, load_plugins, out_option, plugin_option, run_options
-from llpbench.cli.own_data import fit, predict
+from llpbench.cli.own_data import choose, fit, predict
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -71,6 +71,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(choose)
 cli.add_command(data)
 cli.add_command(effects)
 cli.add_command(fit)

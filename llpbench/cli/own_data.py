@@ -1,18 +1,22 @@
-"""`llpbench fit` and `llpbench predict`: tables of one's own, of which no label is known."""
+"""`llpbench fit`, `predict` and `choose`: tables of one's own, of which no label is known."""
 
 from __future__ import annotations
 
 import functools
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench.cli.options import load_plugins, plugin_option
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
+
+if TYPE_CHECKING:
+    from llpbench.owndata.doubts import Doubts
 
 _PATH = click.Path(path_type=Path)
 
@@ -69,84 +73,115 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
     return decorate
 
 
+_LEARNING_OPTIONS = (
+    click.argument("rows", type=_PATH),
+    click.option("--bags", required=True, type=_PATH, metavar="FILE", help="A table with a row for each bag."),
+    _bag_options(required=True),
+    click.option("--seed", default=0, show_default=True, metavar="N", help="Of what is random."),
+    click.option("--size-column", metavar="NAME", help="The column of BAGS with the number of rows of a whole bag."),
+    click.option(
+        "--classes", metavar="NAMES", help="The classes, in the order of columns; of one column the last counts."
+    ),
+    click.option(
+        "--sampled", is_flag=True, help="ROWS are but some of each bag, whose counts or sizes are of them all."
+    ),
+    click.option("--noise", default=0.0, metavar="SCALE", help="Of what was added to each count, for privacy."),
+    click.option(
+        "--noise-kind",
+        type=click.Choice(["gaussian", "laplace"]),
+        default="gaussian",
+        show_default=True,
+        help="Whether SCALE is a standard deviation, or b of a Laplace distribution.",
+    ),
+    click.option("--leave-out", metavar="NAMES", help="Columns of ROWS that are no features; those of bags never are."),
+    click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: text or number."),
+    click.option(
+        "--drop-unmatched",
+        is_flag=True,
+        help="Leave out rows without a known bag, bags without rows, and classes that --classes does not name.",
+    ),
+    click.option("--suppress-impossible", is_flag=True, help="Take counts that cannot be of their rows as suppressed."),
+    plugin_option,
+)
+"""of what learns from rows in bags"""
+
+
+def _learning(command: Any) -> Any:
+    """`_LEARNING_OPTIONS`; the command gets the name of the file of `rows`, the `seed`, and `given`: what
+    `LLPClassifier.fit` takes."""
+
+    @functools.wraps(command)
+    def called(
+        rows: Path,
+        bags: Path,
+        bag_column: str,
+        columns: dict[str, Any],
+        size_column: str | None,
+        classes: str | None,
+        leave_out: str | None,
+        types: tuple[str, ...],
+        drop_unmatched: bool,
+        suppress_impossible: bool,
+        plugin: tuple[str, ...],
+        sampled: bool,
+        noise: float,
+        noise_kind: str,
+        **others: Any,
+    ) -> Any:
+        from llpbench.owndata.bag_files import BagFile
+        from llpbench.owndata.row_files import bag_keys, column_of, read_rows
+
+        load_plugins(plugin)
+        names = _names(bag_column, "+")
+        frame = read_rows(rows, _pairs(types, "--types"), names)
+        for name in _names(leave_out):
+            column_of(frame, name, rows)
+        given = {
+            "X": frame.drop(columns=[*names, *_names(leave_out)], errors="ignore"),
+            "bags": bag_keys(frame, names, rows),
+            **BagFile(bags, names, **columns, size_column=size_column).read(),
+            "classes": _names(classes) or None,
+            "sampled": sampled,
+            "noise": noise,
+            "noise_kind": noise_kind,
+            "unmatched": "drop" if drop_unmatched else "raise",
+            "impossible": "suppress" if suppress_impossible else "raise",
+        }
+        return command(rows=rows, given=given, **others)
+
+    decorated: Any = called
+    for option in reversed(_LEARNING_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def _warn_of(doubts: Doubts | None) -> None:
+    if doubts is not None and doubts.warning:
+        click.echo(f"llpbench: warning: {doubts.warning}", err=True)
+
+
 @click.command()
-@click.argument("rows", type=_PATH)
-@click.option("--bags", required=True, type=_PATH, metavar="FILE", help="A table with a row for each bag.")
-@_bag_options(required=True)
+@_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Where the model is written.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="One that learns from bags.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A hyperparameter; may be repeated.")
 @click.option("--ensemble", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Members.")
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Of what is random.")
-@click.option("--size-column", metavar="NAME", help="The column of BAGS with the number of rows of a whole bag.")
-@click.option("--classes", metavar="NAMES", help="The classes, in the order of columns; of one column the last counts.")
-@click.option("--sampled", is_flag=True, help="ROWS are but some of each bag, whose counts or sizes are of them all.")
-@click.option("--noise", default=0.0, metavar="SCALE", help="Of what was added to each count, for privacy.")
-@click.option(
-    "--noise-kind",
-    type=click.Choice(["gaussian", "laplace"]),
-    default="gaussian",
-    show_default=True,
-    help="Whether SCALE is a standard deviation, or b of a Laplace distribution.",
-)
-@click.option("--leave-out", metavar="NAMES", help="Columns of ROWS that are no features; those of bags never are.")
-@click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: text or number.")
-@click.option(
-    "--drop-unmatched",
-    is_flag=True,
-    help="Leave out rows without a known bag, bags without rows, and classes that --classes does not name.",
-)
-@click.option("--suppress-impossible", is_flag=True, help="Take counts that cannot be of their rows as suppressed.")
-@plugin_option
 def fit(
-    rows: Path,
-    bags: Path,
-    bag_column: str,
-    columns: dict[str, Any],
-    size_column: str | None,
-    out: Path,
-    method: str,
-    settings: tuple[str, ...],
-    ensemble: int,
-    seed: int,
-    classes: str | None,
-    sampled: bool,
-    noise: float,
-    noise_kind: str,
-    leave_out: str | None,
-    types: tuple[str, ...],
-    drop_unmatched: bool,
-    suppress_impossible: bool,
-    plugin: tuple[str, ...],
+    rows: Path, given: dict[str, Any], out: Path, method: str, settings: tuple[str, ...], ensemble: int, seed: int
 ) -> int:
     """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
-    from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, column_of, read_rows
+    from llpbench.owndata.doubts import DoubtfulFit
 
-    load_plugins(plugin)
-    names = _names(bag_column, "+")
-    frame = read_rows(rows, _pairs(types, "--types"), names)
-    for name in _names(leave_out):
-        column_of(frame, name, rows)
-    features = frame.drop(columns=[*names, *_names(leave_out)], errors="ignore")
+    del rows
     model = LLPClassifier(method, params=_pairs(settings, "--set") or None, ensemble=ensemble, random_state=seed)
-    known = BagFile(bags, names, **columns, size_column=size_column).read()
     clock = time.perf_counter()
-    keys = bag_keys(frame, names, rows)
-    model.fit(
-        features,
-        keys,
-        **known,
-        classes=_names(classes) or None,
-        sampled=sampled,
-        noise=noise,
-        noise_kind=noise_kind,
-        unmatched="drop" if drop_unmatched else "raise",
-        impossible="suppress" if suppress_impossible else "raise",
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DoubtfulFit)  # told below, in a line of its own
+        model.fit(**given)
     seconds = time.perf_counter() - clock
     model.save(out)
+    _warn_of(model.doubts_)
     left = model.left_out_
     if left["rows"] or left["bags"]:
         click.echo(
@@ -156,9 +191,45 @@ def fit(
         click.echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
     click.echo(
         f"{plural(int(model.bag_sizes_.sum()), 'row')} in {plural(len(model.bags_), 'bag')}, "
-        f"{plural(features.shape[1], 'feature')}, classes {', '.join(map(str, model.classes_))}: "
+        f"{plural(model.n_features_in_, 'feature')}, classes {', '.join(map(str, model.classes_))}: "
         f"fitted in {seconds:.1f} s, saved in {out}"
     )
+    return 0
+
+
+@click.command()
+@_learning
+@click.option("--methods", metavar="NAMES", help="Those to compare, such as auto,bag-gp,dllp.  [default: six]")
+@click.option("--folds", default=5, show_default=True, metavar="N", help="Parts that bags are dealt into.")
+@click.option("--repeats", default=2, show_default=True, metavar="N", help="How often they are dealt anew.")
+@click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Where the page goes.")
+def choose(
+    rows: Path, given: dict[str, Any], methods: str | None, folds: int, repeats: int, seed: int, out: Path
+) -> int:
+    """Compare methods on ROWS (.csv or .parquet) in bags, of which whole ones are held out, and advise one.
+
+    Needs no label. Writes a page (index.html), the board and what was found of each bag (CSV), and the plots.
+    """
+    from rich.console import Console
+
+    from llpbench.cli.choice_files import board_table, write_choice
+    from llpbench.owndata import choosing
+    from llpbench.report import render_tables
+
+    if out.exists() and not out.is_dir():
+        raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
+    found = choosing.choose(
+        **given,
+        methods=_names(methods) or choosing.COMPARED,
+        folds=folds,
+        repeats=repeats,
+        random_state=seed,
+        progress=lambda text: click.echo(text, err=True),
+    )
+    render_tables([board_table(found)], Console())
+    click.echo(found.advice)
+    _warn_of(None if found.union is None else found.union.doubts_)
+    click.echo(f"page: {write_choice(found, rows.name, out)}", err=True)
     return 0
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +25,7 @@ from llpbench.core.method import Predictor
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
@@ -57,6 +59,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bag_sizes_ : [bags] their rows
     left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, and of how many bags
         "impossible" counts were suppressed
+    doubts_ : after `fit`, where the method is "auto" (and no ensemble): what the bags tell against the model; else None
     """
 
     def __init__(
@@ -123,7 +126,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes that `classes` does not name
         impossible : "raise" for bags whose counts cannot be those of their rows, or "suppress" these counts
 
-        Raises `LLPBenchError` for what does not fit together, in a line with the numbers.
+        Raises `LLPBenchError` for what does not fit together, in a line with the numbers. Warns (`DoubtfulFit`) where
+        the bags themselves tell that "auto" may be wrong of rows.
         """
         frame = as_frame(X)
         if impossible not in ("raise", "suppress"):
@@ -174,6 +178,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._columns, self._predictor = columns, predictor
         self._known = known
         self._effects: FloatArray | None = None  # of bags, found when they are first asked for
+        self.doubts_: Doubts | None = doubts_of(predictor, known.rows) if isinstance(predictor, Union) else None
+        if self.doubts_ is not None and self.doubts_.warning:
+            warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
         return self
 
     @property
@@ -323,7 +330,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.bags_ = _objects(content["bags"])
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
         model._columns, model._predictor = content["columns"], content["predictor"]
-        model._effects = content["effects"]
+        model._effects, model.doubts_ = content["effects"], None
         return model
 
     def _rows(self, features: Any) -> Rows:

@@ -55,6 +55,14 @@ class NetworkTraining:
     device: str
 
 
+def method_on_bags(name: str) -> Any:
+    """A registered method that learns from bags. Raises `LLPBenchError` for one that needs labels."""
+    declared = METHODS.get(name)
+    if declared.supervision != "bags":
+        raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
+    return declared
+
+
 def fit_members(
     method: str,
     params: Mapping[str, Any],
@@ -66,9 +74,7 @@ def fit_members(
     training: NetworkTraining,
 ) -> Predictor:
     """A registered method fitted to bags, `ensemble` times. Raises `LLPBenchError` for one that needs labels."""
-    declared = METHODS.get(method)
-    if declared.supervision != "bags":
-        raise LLPBenchError(f"method {method!r} needs the label of every row. Choose one that learns from bags.")
+    declared = method_on_bags(method)
     protocol = training.protocol
     for name, value, least in (
         ("ensemble", ensemble, 1),

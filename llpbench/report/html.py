@@ -59,11 +59,11 @@ class PageBoard:
 def to_html(report: Report, *, plots: Sequence[PagePlot] = ()) -> str:
     """The page of a report. It depends on its arguments alone, so equal ones give equal pages."""
     leaderboards = report.leaderboards
-    style, script = _read(STYLE), "\n".join(map(_read, SCRIPTS))
+    style, script = read_part(STYLE), "\n".join(map(read_part, SCRIPTS))
     runs = runs_of(leaderboards)
-    page = _template().render(
+    page = template("page.html").render(
         words=words,
-        policy=_policy(style, script),
+        policy=content_policy(style, script),
         style=style,
         script=script,
         data=to_json(packed(runs)),
@@ -81,13 +81,15 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = ()) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
+    """A file that pages are made of."""
     return (files("llpbench.report") / "page" / name).read_text(encoding="utf-8")
 
 
 @cache
-def _template() -> Template:
-    """Everything that is put into it is escaped and, but for what is `safe`, on one line of printable characters."""
+def template(name: str) -> Template:
+    """A page to be filled in. Everything that is put into it is escaped and, but for what is `safe`, on one line of
+    printable characters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -109,10 +111,10 @@ def _template() -> Template:
         finalize=cleaned,
     )
     environment.filters |= {"data_uri": data_uri, "quoted": quote, "values": values}
-    return environment.get_template("page.html")
+    return environment.get_template(name)
 
 
-def _policy(style: str, script: str) -> str:
+def content_policy(style: str, script: str) -> str:
     """The content security policy: this style, this script, images inside the page, and nothing else."""
     style_hash, script_hash = (b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script))
     return (

@@ -1,4 +1,4 @@
-"""`llpbench fit` and `llpbench predict`, from files to files."""
+"""`llpbench fit`, `predict` and `choose`, from files to files."""
 
 from __future__ import annotations
 
@@ -183,3 +183,53 @@ def test_what_cannot_be_predicted_is_one_clear_line(flags: list[str], told: str,
     assert result.code == 2
     assert told in result.err
     assert len(result.err.strip().splitlines()) == 1
+
+
+CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-linear", "--leave-out", "id"]
+
+
+def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, llpbench: LLPBench) -> None:
+    result = llpbench(*CHOOSE, "--repeats", "1", "--folds", "4")
+    assert result.code == 0, result.err
+    assert "Take bag-mean-linear" in result.out
+    assert "fold 4 of 4" in result.err
+    board = pd.read_csv(folder / "choice" / "board.csv")
+    assert set(board["method"]) == {"bag-mean-linear", "bag-soft-label-linear", "bag-share"}
+    page = (folder / "choice" / "index.html").read_text(encoding="utf-8")
+    assert "Take bag-mean-linear" in page
+    assert page.count('<img src="data:image/svg+xml,') == 2
+    assert "<script" not in page
+    assert {"folds.csv", "bags.csv", "bags.svg"} <= {path.name for path in (folder / "choice").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--folds", "20"], "the counts of 12 bags are known: too few for 20 folds"),
+        (["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
+        (["--out", "rows.csv"], "'rows.csv' is a file"),
+        (["--leave-out", "idd"], "has no column 'idd'"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_cannot_be_compared_is_one_clear_line(flags: list[str], told: str, llpbench: LLPBench) -> None:
+    result = llpbench(*CHOOSE, *flags)
+    assert result.code == 2
+    assert told in result.err
+    assert len(result.err.strip().splitlines()) == 1
+
+
+def test_confounded_bags_are_warned_of_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llpbench: LLPBench
+) -> None:
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(40), 15)
+    votes = rng.random(600) < rng.uniform(0.0, 1.0, 40)[bags]
+    pd.DataFrame({"a": rng.normal(size=600), "district": bags}).to_csv(tmp_path / "rows.csv", index=False)
+    table = counted(pd.Series(bags, name="district"), np.array(["no", "yes"])[votes.astype(int)]).reset_index()
+    table.to_csv(tmp_path / "bags.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    result = llpbench(*FIT, "--set", "trees=200", "--set", "rounds=2")
+    assert result.code == 0
+    assert len(result.err.strip().splitlines()) == 1
+    assert "of the variance of bags' proportions" in result.err

@@ -1,0 +1,162 @@
+"""How good is the advice of `choose`? Its regret in test AUC, which it never sees, against always taking the union.
+
+    python -m benchmarks.choosing --data-dir DATA --out choosing.jsonl
+
+A cell is a dataset and a bagging: 64 bags of 64 rows (or of their own sizes). `choose` compares the methods on
+the training bags; then each is fitted to all of them, and its AUC is that of test rows. Every cell is a line of --out,
+so that a run can be stopped and goes on where it was; the tables are made from that file alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+import torch
+from rich.console import Console
+from rich.table import Table as Grid
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+from llpbench.core.bags import IntArray
+from llpbench.core.tables import Table
+from llpbench.data.loading import load_table
+from llpbench.data.splits import assign_bags
+from llpbench.owndata.choosing import COMPARED, DECIDES, YARDSTICK, choose, compared
+from llpbench.owndata.classifier import AUTO, LLPClassifier
+from llpbench.owndata.doubts import CONFOUNDED
+
+SIZE, BAGS, FOLDS = 64, 64, 4
+CHEAPER: dict[str, dict[str, Any]] = {
+    "bag-gp-gbdt": {"params": {"trees": 200, "rounds": 2}},
+    "count-gbdt": {"params": {"trees": 200}},
+    "dllp": {"epochs": 10, "bags_per_step": 8, "device": "cpu"},
+}
+"""than the defaults, so that all of it takes half an hour of a busy core"""
+DATASETS = ("adult", "bank_marketing", "california", "credit", "electricity")
+BAGGINGS = ("ordered", "random", "kmeans")
+NATURAL = (
+    ("flights_2013", "column:by=date:most=64"),
+    ("flights_2013", "column:by=carrier+dest:most=64"),
+    ("adult", "column:by=native-country+education:most=64"),
+)
+
+
+def bags_of(table: Table, bagging: str) -> tuple[IntArray, IntArray]:
+    """Training bags [bags, longest] of row numbers, and test rows."""
+    own = bagging.startswith("column")
+    if bagging == "kmeans":
+        bagging, own = f"kmeans:clusters={len(table) * 8 // 10 // SIZE}", True
+    found = assign_bags(table, bagging, 0 if own else SIZE, 0)
+    few = np.random.default_rng(0).permutation(len(found.train))[: 2 * BAGS if "+" in bagging else BAGS]
+    return found.train[few], found.split.test[:4000]
+
+
+def frame_of(table: Table) -> pd.DataFrame:
+    """The features of a table."""
+    texts = {
+        name: pd.Categorical.from_codes(table.categorical[:, place], categories)
+        for place, (name, categories) in enumerate(zip(table.categorical_names, table.categories, strict=True))
+    }
+    return pd.DataFrame({**dict(zip(table.numeric_names, table.numeric.T, strict=True)), **texts})
+
+
+def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
+    """A cell: what `choose` has seen, and the test AUC of each method fitted to all bags."""
+    table = load_table(dataset, data_dir)
+    frame, (bags, test) = frame_of(table), bags_of(table, bagging)
+    bag, place = np.nonzero(bags >= 0)
+    rows = bags[bag, place]
+    counts = pd.crosstab(bag, table.labels[rows])
+    methods = {name: LLPClassifier(name, **CHEAPER.get(name, {})) for name in COMPARED}
+    clock = time.perf_counter()
+    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, folds=FOLDS, repeats=1)
+    seconds, auc, members = time.perf_counter() - clock, {}, {}
+    for name, method in methods.items():
+        known = found.union if name == found.reference else method.fit(frame.iloc[rows], bag, counts=counts)
+        assert known is not None
+        proba = known.predict_proba(frame.iloc[test])
+        auc[name] = 100 * roc_auc_score(table.labels[test], proba[:, 1])
+    positive = found.bags[found.bags["class"] == 1]
+    for name, each in positive.groupby("method"):
+        members[name] = float(spearmanr(each["known"], each["predicted"]).statistic)
+    assert found.union is not None
+    assert found.union.doubts_ is not None
+    return {
+        "dataset": dataset,
+        "bagging": bagging,
+        "bags": len(bags),
+        "rows": len(rows),
+        "spread": float(np.std(positive["known"])),
+        "unexplained": found.union.doubts_.unexplained,
+        "noise": found.union.doubts_.noise,
+        "agreement": found.union.doubts_.agreement,
+        "auc": auc,
+        "rank-correlation": members,
+        "folds": found.folds.to_dict("records"),
+        "seconds": seconds,
+    }
+
+
+CRITERIA = ("likelihood", "kl", "l1", "mpiou")
+RULES = ("highest mean", "interval above 0", "the same, unless confounded")
+
+
+def named(cell: dict[str, Any], criterion: str, rule: str) -> str:
+    """The method that a rule names by a criterion: one that leads the union, else the union."""
+    board = compared(pd.DataFrame(cell["folds"]), AUTO, criterion)
+    board = board[board["method"] != YARDSTICK].set_index("method")
+    if rule == RULES[0]:
+        return str(board.index[0])
+    ahead = board[board["low"] > 0]["gain"]
+    if ahead.empty or (rule == RULES[2] and cell["unexplained"] > CONFOUNDED):
+        return AUTO
+    return str(ahead.idxmax())
+
+
+def show(cells: list[dict[str, Any]]) -> None:
+    """Each cell, and each rule over all of them."""
+    grid = Grid("dataset", "bagging", "unexplained", "best by labels", "auto", "named", "highest likelihood")
+    for cell in cells:
+        auc = cell["auc"]
+        names = (max(auc, key=auc.get), AUTO, named(cell, DECIDES, RULES[2]), named(cell, DECIDES, RULES[0]))
+        shown = [f"{name} {auc[name]:.1f}" for name in names]
+        grid.add_row(cell["dataset"], cell["bagging"], f"{cell['unexplained']:.2f}", *shown)
+    rules = Grid("criterion", "rule", "names the best", "names another than auto", "regret", "worst")
+    rows = [("–", "always auto", [AUTO] * len(cells))]
+    rows += [(c, rule, [named(cell, c, rule) for cell in cells]) for c in CRITERIA for rule in RULES]
+    for criterion, rule, found in rows:
+        lost = [max(cell["auc"].values()) - cell["auc"][name] for cell, name in zip(cells, found, strict=True)]
+        numbers = (f"{sum(x == 0 for x in lost)} of {len(lost)}", str(sum(name != AUTO for name in found)))
+        rules.add_row(criterion, rule, *numbers, f"{np.mean(lost):.2f}", f"{max(lost):.1f}")
+    for each in (grid, rules):
+        Console(width=140).print(each)
+
+
+@click.command(help=__doc__)
+@click.option("--data-dir", default=None)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("choosing.jsonl"))
+def main(data_dir: str | None, out: Path) -> None:
+    """Measure what is missing, and print the tables."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    cells = [(dataset, bagging) for bagging in BAGGINGS for dataset in DATASETS]
+    cells += NATURAL
+    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    for dataset, bagging in cells:
+        if (dataset, bagging) not in {(cell["dataset"], cell["bagging"]) for cell in done}:
+            done.append(measure(dataset, bagging, data_dir))
+            with out.open("a") as file:
+                file.write(json.dumps(done[-1]) + "\n")
+    for some in (done[: len(cells) - len(NATURAL)], done):
+        show(some)
+
+
+if __name__ == "__main__":
+    main()

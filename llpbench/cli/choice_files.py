@@ -1,0 +1,144 @@
+"""What `llpbench choose` leaves: a page, tables and plots, from a `MethodChoice`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.text import duration, one_line, plural
+from llpbench.owndata.choosing import DECIDES, MethodChoice
+from llpbench.owndata.doubts import Doubts
+from llpbench.report.choice_page import choice_page
+from llpbench.report.plots.bag_shares import BagShares, held_out_shares, sizes_and_shares
+from llpbench.report.plots.effect_panels import effect_panels
+from llpbench.report.plots.plot import PagePlot
+from llpbench.report.plots.saving import save_figure
+from llpbench.report.report_table import Heading, ReportTable, number, text
+
+_SHOWN = ("l1", "mpiou", "likelihood")
+"""criteria beside the one that decides"""
+
+
+def board_table(found: MethodChoice) -> ReportTable:
+    """The board for people; machines have `board.csv`."""
+    rows = []
+    for row in found.board.to_dict("records"):
+        is_reference = row["method"] == found.reference
+        against = "–" if is_reference else f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
+        chosen = row["method"] == found.best
+        rows.append(
+            (
+                text(str(row["method"]), strong=chosen),
+                number(row[DECIDES], 4),
+                text(against),
+                *(number(row[name], 3) for name in _SHOWN),
+                number(row["seconds"], 1),
+            )
+        )
+    headings = (
+        Heading("method", numeric=False),
+        Heading(DECIDES),
+        Heading(f"against {found.reference}"),
+        *(Heading(name) for name in _SHOWN),
+        Heading("seconds"),
+    )
+    tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
+    caption = (
+        f"Means over {plural(len(found.folds) // len(found.board), 'fold')} of bags that were held out ({tells}). The "
+        "difference is of the first of these, positive where better, with an interval of 95 % for all differences "
+        "together, corrected for folds that share training bags (Nadeau & Bengio 2003)."
+    )
+    return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
+
+
+def write_choice(found: MethodChoice, name: str, out: Path) -> Path:
+    """Write page, tables and plots into a folder; the page's path. Raises `LLPBenchError` if that cannot be done."""
+    page = out / "index.html"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for frame, file in ((found.board, "board.csv"), (found.folds, "folds.csv"), (found.bags, "bags.csv")):
+            replace_file(out / file, frame.to_csv(index=False))
+        plots = _plots(found, out)
+        doubts = _doubts(found)
+        warning = "" if doubts is None else doubts.warning
+        replace_file(page, choice_page(name, found.advice, warning, _facts(found), board_table(found), plots))
+    except OSError as error:
+        raise LLPBenchError(f"{str(out)!r} cannot be written: {one_line(error)}. Choose another --out.") from error
+    return page
+
+
+def _facts(found: MethodChoice) -> dict[str, str]:
+    bags = found.bags[found.bags["method"] == found.reference].drop_duplicates("bag")
+    facts = {
+        "Advised": found.best,
+        "Bags of known counts": f"{len(bags):,}, of {bags['rows'].min():,.0f} to {bags['rows'].max():,.0f} rows",
+        "Time of all fits": duration(float(found.folds["seconds"].sum())),
+    }
+    doubts = _doubts(found)
+    if doubts is not None:
+        facts["Explained neither by features nor chance"] = f"{100 * doubts.unexplained:.0f} % of the variance"
+        facts["Noise in effects of features"] = f"{100 * doubts.noise:.0f} % of their size"
+        facts["Lowest rank correlation of members"] = f"{doubts.agreement:.2f}"
+    return facts
+
+
+def _doubts(found: MethodChoice) -> Doubts | None:
+    return None if found.union is None else found.union.doubts_
+
+
+def _plots(found: MethodChoice, out: Path) -> list[PagePlot]:
+    bags, predicted = _shares(found)
+    drawn: list[tuple[str, str, str, Callable[[], Figure]]] = [
+        (
+            "held-out-shares",
+            "Held-out bags: predicted and known shares",
+            "Each point is a bag (of more than two classes, a bag and a class), predicted while held out; the larger, "
+            "the more rows. On the grey line both agree. Points along a level line: nothing was learned.",
+            lambda: held_out_shares(bags, predicted),
+        ),
+        (
+            "bags",
+            "Sizes and shares of bags",
+            "Each point is a bag. In grey where 95 % of bags would lie if rows fell into bags at random: the more bags "
+            "lie outside, the more they can tell.",
+            lambda: sizes_and_shares(bags),
+        ),
+    ]
+    if found.union is not None and found.union.ensemble == 1:
+        effects = found.union.effects()
+        drawn.append(
+            (
+                "effects",
+                f"Strongest effects on {bags.classes[-1]}, by {found.reference}",
+                "What the model says of a feature's values, averaged over all others, with two posterior standard "
+                "deviations; in grey how much of the prior's variance is left (1: the bags told nothing).",
+                lambda: effect_panels(effects, f"effects on the log odds of {bags.classes[-1]}"),
+            )
+        )
+    plots = []
+    for name, title, caption, draw in drawn:
+        save_figure(draw, out / f"{name}.svg")
+        plots.append(PagePlot(name, title, caption, (out / f"{name}.svg").read_text(encoding="utf-8")))
+    return plots
+
+
+def _shares(found: MethodChoice) -> tuple[BagShares, dict[str, np.ndarray]]:
+    """The bags, and by method what was predicted of them [bags, classes], in the order of the board."""
+    classes = list(dict.fromkeys(found.bags["class"]))
+    by_method = {
+        name: found.bags[found.bags["method"] == name].pivot(index="place", columns="class")
+        for name in found.board["method"]
+    }
+    first = by_method[found.reference]
+    bags = BagShares(
+        rows=first["rows"][classes[0]].to_numpy(dtype=np.int64),
+        known=first["known"][classes].to_numpy(),
+        classes=[str(label) for label in classes],
+    )
+    return bags, {name: each["predicted"][classes].to_numpy() for name, each in by_method.items()}

@@ -1,0 +1,283 @@
+"""Which method for bags of one's own: several compared by repeated cross-validation over whole bags, without labels.
+
+Bags are dealt into folds; a method learns from the others and is judged by how far its mean predictions are from the
+proportions of those held out (KL divergence). Folds share most of their training bags, so that their differences are no
+independent numbers: intervals are those of Nadeau & Bengio (2003), whose variance is larger by the ratio of held-out to
+training bags, and hold for all differences together. Another method than the reference is advised only where its whole
+interval lies above zero, and where bags have no causes of their own: else what meets bags may rank rows wrongly.
+"""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+from sklearn.base import clone
+
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.seeding import generator
+from llpbench.core.text import plural
+from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
+from llpbench.owndata.classifier import AUTO, LLPClassifier
+from llpbench.owndata.columns import as_frame
+from llpbench.owndata.doubts import DoubtfulFit, Doubts
+from llpbench.owndata.fitting import method_on_bags
+from llpbench.owndata.scoring import coarse_criteria
+
+COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
+"""unless somebody says otherwise"""
+YARDSTICK = "bag-share"
+"""stands in every comparison and is never advised: it knows no feature, and gives all rows the mean share"""
+DECIDES = "kl"
+"""the criterion that decides: of four the one whose favourite loses least by labels (`docs/choosing.md`)"""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of paired differences over folds, with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class MethodChoice:
+    """What a comparison has found."""
+
+    board: pd.DataFrame
+    """a row a method, the best first: `method`, the mean over folds of every coarse-grained criterion, `gain` over
+    the reference in the one that decides with its interval (`low`, `high`), and `seconds` of a fit"""
+    folds: pd.DataFrame
+    """a row for each `repeat`, `fold` and `method`: every criterion, and `seconds`"""
+    bags: pd.DataFrame
+    """a row for each `method`, `bag` (with its `place` in their order) and `class`: its `rows`, `known` share, and
+    `predicted` share when it was held out (mean over repeats)"""
+    reference: str
+    """what others are compared with: the union if it is among them, else the first"""
+    best: str
+    """the method that is advised"""
+    advice: str
+    """in a few sentences"""
+    union: LLPClassifier | None
+    """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared"""
+
+
+def choose(
+    X: Any,
+    bags: Any,
+    *,
+    methods: Sequence[str] | Mapping[str, LLPClassifier] = COMPARED,
+    folds: int = 5,
+    repeats: int = 2,
+    random_state: int = 0,
+    progress: Callable[[str], None] | None = None,
+    **given: Any,
+) -> MethodChoice:
+    """Compare methods on bags, of which whole ones are held out.
+
+    Parameters
+    ----------
+    X, bags, given : as in `LLPClassifier.fit`: `counts` or `proportions`, and all else that it takes
+    methods : names of methods that learn from bags, or classifiers (not fitted) by what they are called
+    folds, repeats : into how many parts bags are dealt, and how often
+    random_state : the same gives the same folds, and the same of all but the seconds
+    progress : is told of each fold, in a line
+
+    Raises `LLPBenchError` as `fit` does, and for fewer bags of known counts than folds.
+    """
+    candidates = _candidates(methods, random_state)
+    frame = as_frame(X)
+    read = LLPClassifier(YARDSTICK).fit(frame, bags, **given)  # checks and reads all that is given
+    of_row, found = read_bag_labels(bags, len(frame)).among(read.bags_.tolist()), read.bag_counts_
+    noise = {name: given[name] for name in ("noise", "noise_kind") if name in given}
+    bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
+    parts = list(dealt_folds(found, folds, repeats, random_state))
+    rows, predicted = [], []
+    for done, (repeat, fold, held) in enumerate(parts):
+        for name, candidate in {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}.items():
+            scores, shares = bagged.judged(name, candidate, held)
+            rows.append({"repeat": repeat, "fold": fold, "method": name, **scores})
+            predicted.append(shares.assign(method=name))
+        if progress is not None:
+            progress(f"fold {done + 1} of {len(parts)}")
+    by_fold = pd.DataFrame(rows)
+    union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
+    reference = union or next(iter(candidates))
+    everything = np.ones(len(found), dtype=bool)
+    fitted = None if union is None else bagged.fitted(union, candidates[union], everything)
+    board = compared(by_fold, reference, DECIDES)
+    best, advice = advised(board, reference, None if fitted is None else fitted.doubts_)
+    places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
+    places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
+    return MethodChoice(board, by_fold, places, reference, best, advice, fitted)
+
+
+def compared(folds: pd.DataFrame, reference: str, criterion: str) -> pd.DataFrame:
+    """The board of a comparison (`MethodChoice.board`) from its folds, by a coarse-grained criterion."""
+    sign = 1.0 if CRITERIA[criterion].maximise else -1.0
+    means = folds.drop(columns=["repeat", "fold"]).groupby("method", sort=False).mean()
+    scores = folds.pivot(index=["repeat", "fold"], columns="method", values=criterion)
+    parts = folds["fold"].nunique()
+    others = max(scores.shape[1] - (2 if YARDSTICK in scores else 1), 1)
+    for name in means.index:
+        gains = sign * (scores[name] - scores[reference]).to_numpy()
+        difference = corrected(gains, 1 / (parts - 1), others)
+        means.loc[name, ["gain", "low", "high"]] = difference.mean, difference.low, difference.high
+    return means.sort_values(criterion, ascending=sign < 0, kind="stable").reset_index()
+
+
+def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Difference:
+    """The mean of paired differences over folds with its 95 % interval, by the corrected resampled t.
+
+    Nadeau & Bengio 2003: the variance of the mean of J differences is (1/J + ratio) s^2, `ratio` that of held-out to
+    training bags, since folds share training bags. The level is divided by the number of `comparisons` (Bonferroni).
+    """
+    number, mean = len(differences), float(differences.mean())
+    spread = np.sqrt((1 / number + ratio) * differences.var(ddof=1))
+    half = float(student.ppf(1 - 0.025 / comparisons, number - 1) * spread)
+    return Difference(mean, mean - half, mean + half)
+
+
+def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None) -> tuple[str, str]:
+    """The method to take, and why, in a few sentences.
+
+    Another than the reference only where it is ahead beyond chance, and only where bags have no causes of their own:
+    else what meets held-out bags may rank rows the wrong way round.
+    """
+    rows = {row["method"]: row for row in board.to_dict("records")}
+    yardstick = rows.pop(YARDSTICK)
+    others = {name: row for name, row in rows.items() if name != reference}
+    ahead = sorted((name for name, row in others.items() if row["low"] > 0), key=lambda name: -others[name]["gain"])
+    behind = [name for name, row in others.items() if row["high"] < 0]
+    level = [name for name in others if name not in (*ahead, *behind)]
+    best = reference
+    if ahead and doubts is not None and doubts.confounded:
+        told = [
+            f"Take {reference}: {_listed(ahead)} meets held-out bags better ({_interval(others[ahead[0]])}), but "
+            f"{100 * doubts.unexplained:.0f} % of how bags differ is of their own, so that held-out bags may mislead."
+        ]
+    elif ahead:
+        best = ahead[0]
+        told = [
+            f"Take {best}: beyond chance it meets held-out bags better than {reference} ({_interval(others[best])})."
+        ]
+    else:
+        told = [f"Take {reference}: no method meets held-out bags better by more than chance."]
+    if level and not ahead:
+        told.append(f"It cannot be told apart from {_listed(level)}: a tie, which goes to {reference}.")
+    if behind:
+        told.append(f"Clearly behind it: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
+    if yardstick["high"] >= 0:
+        told.append(
+            f"Nor can {reference} be told apart from {YARDSTICK}, which gives every bag the mean share: held-out bags "
+            "are too few, or too much alike, to tell anything."
+        )
+    told.append("Held-out bags tell how well shares of new bags are met; how well rows rank, only labels tell.")
+    return best, " ".join(told)
+
+
+def _interval(row: Mapping[str, float]) -> str:
+    return f"by {row['gain']:.4f} [{row['low']:.4f}, {row['high']:.4f}] in KL divergence"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+class _Bagged:
+    """Rows in bags of which some are held out."""
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        of_row: IntArray,
+        counts: FloatArray,
+        classes: list[Hashable],
+        noise: Mapping[str, Any],
+    ) -> None:
+        """Rows with the bag of each (-1: none), the counts of bags, and what `fit` is told of their noise."""
+        self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
+
+    def fitted(self, name: str, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
+        """A candidate fitted to the chosen bags: [bags] bool."""
+        rows = np.flatnonzero(np.append(chosen, False)[self._of_row])
+        table = pd.DataFrame(self._counts[chosen], index=np.flatnonzero(chosen), columns=self._classes)
+        model: LLPClassifier = clone(candidate)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+                model.fit(self._frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
+        except LLPBenchError as error:
+            raise LLPBenchError(f"{name}: {error}") from error
+        return model
+
+    def judged(self, name: str, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
+        """Criteria of a candidate on the bags `held`, from which it has not learned, and their shares."""
+        chosen = np.ones(len(self._counts), dtype=bool)
+        chosen[held] = False
+        clock = time.perf_counter()
+        model = self.fitted(name, candidate, chosen)
+        seconds = time.perf_counter() - clock
+        place = np.full(len(chosen) + 1, -1, dtype=np.int64)
+        place[held] = np.arange(len(held))
+        rows = np.flatnonzero(place[self._of_row] >= 0)
+        proba = model.predict_proba(self._frame.iloc[rows])
+        local = place[self._of_row[rows]]
+        nothing = np.zeros((len(rows), 0))
+        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self._counts[held])
+        scores = coarse_criteria(proba, whole)
+        sums = np.stack([np.bincount(local, column, len(held)) for column in proba.T], axis=1)
+        shares = [
+            pd.DataFrame(
+                {
+                    "place": held,
+                    "class": label,
+                    "rows": whole.sizes,
+                    "known": whole.proportions[:, number],
+                    "predicted": sums[:, number] / whole.sizes,
+                }
+            )
+            for number, label in enumerate(self._classes)
+        ]
+        return {**scores, "seconds": seconds}, pd.concat(shares)
+
+
+def dealt_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[tuple[int, int, IntArray]]:
+    """Repeat, fold, and the bags of known counts that it holds out."""
+    for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("random_state", seed, 0)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise LLPBenchError(f"{name} must be a whole number from {least}, however: {value!r}")
+    known = np.flatnonzero(~np.isnan(counts).any(axis=1))
+    if len(known) < max(folds, 4):
+        raise LLPBenchError(
+            f"the counts of {plural(len(known), 'bag')} are known: too few for {folds} folds. Choose fewer folds, and "
+            "have 4 bags at least."
+        )
+    for repeat in range(repeats):
+        shuffled = generator(seed, "folds of bags", repeat).permutation(known)
+        for fold, held in enumerate(np.array_split(shuffled, folds)):
+            yield repeat, fold, np.sort(held)
+
+
+def _candidates(methods: Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:
+    if isinstance(methods, Mapping):
+        found = dict(methods)
+    else:
+        names = [AUTO if name == "auto" else name for name in methods]
+        found = {name: LLPClassifier(name, random_state=seed) for name in names}
+    for each in found.values():
+        method_on_bags(AUTO if each.method == "auto" else each.method)
+    if len(found) < 2:
+        raise LLPBenchError(f"there is nothing to compare: give two methods at least, however: {list(found)}")
+    return found

@@ -1,0 +1,100 @@
+"""What a union of direct methods tells against itself, without any label: the grounds on which `fit` warns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import log_softmax
+from scipy.stats import rankdata
+
+from llpbench.blocks.bag_logits import LogitProcess
+from llpbench.core.bags import FloatArray, Rows
+
+CONFOUNDED = 0.15
+"""share of the variance of bags' proportions that neither features nor chance explain, beyond which it is told"""
+NEXT_TO_NOTHING = 0.9
+"""share of noise in the effects of features beyond which it is told"""
+DISAGREEING = 0.5
+"""rank correlation of two members' predictions below which it is told; what the three rest on: `docs/choosing.md`"""
+_MOST_ROWS = 20_000
+"""that ranks are compared on"""
+
+
+class DoubtfulFit(UserWarning):
+    """A model has been fitted, and there are grounds to doubt it."""
+
+
+@runtime_checkable
+class Union(Protocol):
+    """A predictor with three members: a process on bag means, trees from its posterior, trees on counts."""
+
+    process: LogitProcess
+    refitted: Callable[[Rows], FloatArray]
+    counted: Callable[[Rows], FloatArray]
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """How far a fit can be doubted."""
+
+    unexplained: float
+    """share of the variance of bags' proportions that neither features nor chance explain"""
+    noise: float
+    """share of posterior variance in that and the squares of the effects of features: 1 where bags told nothing"""
+    agreement: float
+    """the lowest rank correlation between the predictions of two members"""
+
+    @property
+    def confounded(self) -> bool:
+        """Whether bags differ for causes of their own."""
+        return self.unexplained > CONFOUNDED
+
+    @property
+    def warning(self) -> str:
+        """One line with the numbers; "" where there is nothing to warn of."""
+        told = []
+        if self.confounded:
+            told.append(
+                f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
+                "nor by chance: bags have causes of their own, and what holds between bags need not hold between rows"
+            )
+        if self.noise > NEXT_TO_NOTHING:
+            told.append(
+                f"effects of features are identified from next to nothing: {100 * self.noise:.0f} % of their size is "
+                "posterior noise. Give more bags, or bags that differ more"
+            )
+        if self.agreement < DISAGREEING:
+            told.append(f"members disagree on how rows rank (rank correlation {self.agreement:.2f})")
+        return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
+
+
+def doubts_of(union: Union, rows: Rows) -> Doubts:
+    """Of a fitted union, its members compared on (at most 20,000 of) its training rows."""
+    step = -(-len(rows.numeric) // _MOST_ROWS)
+    some = Rows(*(part[::step] for part in rows))
+    members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
+    agreement = min(_rank_correlation(one, other) for one, other in combinations(members, 2))
+    return Doubts(union.process.unexplained, _noise(union.process), agreement)
+
+
+def _noise(process: LogitProcess) -> float:
+    """Posterior variance of all effects, divided by that and their squares: means over rows, all classes together."""
+    squares = variance = 0.0
+    for label in range(len(process.offsets)):
+        for effect in process.effects(label):
+            squares += effect.importance**2
+            variance += float(effect.weights @ effect.std**2)
+    return variance / max(squares + variance, 1e-12)
+
+
+def _rank_correlation(one: FloatArray, other: FloatArray) -> float:
+    """Spearman's, mean over classes; 0 where a member says the same of all rows."""
+    found = []
+    for a, b in zip(one.T[1:], other.T[1:], strict=True) if one.shape[1] == 2 else zip(one.T, other.T, strict=True):
+        ranks = rankdata(a), rankdata(b)
+        found.append(float(np.corrcoef(*ranks)[0, 1]) if min(np.ptp(each) for each in ranks) > 0 else 0.0)
+    return float(np.mean(found))

@@ -1,0 +1,104 @@
+"""Bags by their class shares: how large they are, and how their shares were predicted while they were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from llpbench.core.bags import FloatArray, IntArray
+from llpbench.report.plots import layout
+from llpbench.report.plots.style import GREY, method_style
+
+MOST_METHODS = 8
+MOST_CLASSES = 6
+
+_COLOUR = "#0072b2"
+
+
+@dataclass(frozen=True, eq=False)
+class BagShares:
+    """Bags of known counts."""
+
+    rows: IntArray
+    """[bags]"""
+    known: FloatArray
+    """[bags, classes] shares"""
+    classes: Sequence[str]
+    """names, the positive one of two last"""
+
+    @property
+    def shown(self) -> list[int]:
+        """The classes that are drawn: of two the last."""
+        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))[:MOST_CLASSES]
+
+
+def held_out_shares(bags: BagShares, predicted: Mapping[str, FloatArray]) -> Figure:
+    """A panel a method: predicted [bags, classes] against known shares, a point a bag, on the line where both agree.
+
+    The points grow with the rows of a bag.
+    """
+    drawn = list(predicted)[:MOST_METHODS]
+    across = layout.balanced(len(drawn), 4)
+    figure, axes = layout.panels(len(drawn), across=across, height=1.8, below=0.3)
+    known = bags.known[:, bags.shown]
+    low, high = _limits([known, *(predicted[name][:, bags.shown] for name in drawn)])
+    for ax, name in zip(axes, drawn, strict=True):
+        found = predicted[name][:, bags.shown]
+        ax.plot([low, high], [low, high], color=GREY, linewidth=1)
+        size = np.repeat(_areas(bags.rows), known.shape[1])
+        ax.scatter(known.ravel(), found.ravel(), s=size, color=method_style(name).colour, alpha=0.5, linewidth=0)
+        ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
+        ax.set_title(layout.shown(name, 22))
+    for ax in axes[::across]:
+        ax.set_ylabel("predicted")
+    layout.label_below(axes, across, "known share")
+    return figure
+
+
+def sizes_and_shares(bags: BagShares) -> Figure:
+    """A panel a class (of two the positive one alone): the share of each bag against its rows, and how shares spread.
+
+    In grey where 95 % of bags would lie whose rows were drawn at random: what lies outside differs by more than chance.
+    """
+    across = min(3, len(bags.shown))
+    figure, axes = layout.panels(len(bags.shown), across=across, height=2.4, below=0.3)
+    for ax, place in zip(axes, bags.shown, strict=True):
+        _by_size(ax, bags, place)
+        ax.set_title(layout.shown(bags.classes[place], 30))
+    for ax in axes[::across]:
+        ax.set_ylabel("share of the class")
+    layout.label_below(axes, across, "rows of the bag")
+    return figure
+
+
+def _by_size(ax: Axes, bags: BagShares, place: int) -> None:
+    mean = float(np.average(bags.known[:, place], weights=bags.rows))
+    least, most = bags.rows.min() / 1.15, bags.rows.max() * 1.15
+    sizes = np.geomspace(least, most, 100)
+    half = 1.96 * np.sqrt(mean * (1 - mean) / sizes)
+    ax.fill_between(sizes, np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1), color="0.9", linewidth=0)
+    ax.axhline(mean, color=GREY, linewidth=1)
+    ax.scatter(bags.rows, bags.known[:, place], s=10, color=_COLOUR, alpha=0.6, linewidth=0)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda rows, _: f"{rows:,.0f}"))
+    ax.set_xlim(least, most)
+    low, high = _limits([bags.known[:, place]])
+    ax.set_ylim(low, high)
+
+
+def _areas(rows: IntArray) -> FloatArray:
+    """[bags] of points, in square points."""
+    return np.asarray(6 + 24 * np.sqrt(rows / rows.max()))
+
+
+def _limits(shares: Sequence[FloatArray]) -> tuple[float, float]:
+    low, high = min(float(each.min()) for each in shares), max(float(each.max()) for each in shares)
+    margin = 0.06 * (high - low) or 0.05
+    return low - margin, high + margin

@@ -1,0 +1,165 @@
+"""`choose`: held-out bags, honest intervals, and advice that says when it cannot tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+from scipy.stats import ttest_rel
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.choosing import (
+    DECIDES,
+    YARDSTICK,
+    MethodChoice,
+    advised,
+    choose,
+    compared,
+    corrected,
+    dealt_folds,
+)
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.doubts import Doubts
+
+LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
+CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
+
+
+def chosen(**more: Any) -> MethodChoice:
+    frame, bags, votes = people(300, 20)
+    return choose(frame, bags, counts=counted(bags, votes), **{"methods": LINEAR, "repeats": 1, **more})
+
+
+@pytest.fixture(scope="module")
+def found() -> MethodChoice:
+    return chosen(repeats=2)
+
+
+def test_each_fold_holds_out_whole_bags_once_a_repeat(found: MethodChoice) -> None:
+    assert len(found.folds) == 2 * 5 * 3
+    assert found.board["method"].tolist()[0] == "bag-mean-linear"
+    assert set(found.board["method"]) == {*LINEAR, YARDSTICK}
+    bags = found.bags[(found.bags["method"] == YARDSTICK) & (found.bags["class"] == 1)]
+    assert sorted(bags["bag"]) == [f"d{number:02}" for number in range(20)]
+    assert bags["rows"].sum() == 300
+
+
+def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
+    frame, bags, votes = people(300, 20)
+    table = counted(bags, votes)
+    found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1, folds=4)
+    by_fold = found.folds[found.folds["method"] == LINEAR[0]]
+    dealt = dealt_folds(table.to_numpy(dtype=float), 4, 1, 0)
+    for (_, given), (_, _, held) in zip(by_fold.iterrows(), dealt, strict=True):
+        names = table.index[held]
+        out = np.isin(bags, names)
+        model = LLPClassifier(LINEAR[0]).fit(frame[~out], bags[~out], counts=table.drop(names))
+        scores = model.score_bags(frame[out], bags[out], counts=table.loc[names])
+        assert scores == pytest.approx({name: given[name] for name in scores})
+
+
+def test_a_seed_gives_the_same_folds_and_another_others(found: MethodChoice) -> None:
+    first = found.folds[found.folds["repeat"] == 0][DECIDES]
+    assert np.allclose(chosen().folds[DECIDES], first)
+    assert not np.allclose(chosen(random_state=1).folds[DECIDES], first)
+
+
+def test_intervals_know_that_folds_share_training_bags() -> None:
+    rng = np.random.default_rng(0)
+    gains = rng.normal(1.0, 1.0, 10)
+    plain = ttest_rel(gains, np.zeros(10)).confidence_interval()
+    naive, honest = corrected(gains, 0.0), corrected(gains, 0.25)
+    assert (naive.low, naive.high) == pytest.approx((plain.low, plain.high))
+    assert honest.high - honest.low == pytest.approx((naive.high - naive.low) * np.sqrt((0.1 + 0.25) / 0.1))
+    assert corrected(gains, 0.25, comparisons=5).low < honest.low
+
+
+def test_the_corrected_interval_covers_what_cross_validation_estimates() -> None:
+    """Two constants predict means of bags; the true difference of their errors is known."""
+    rng, covered = np.random.default_rng(1), np.zeros(2)
+    for _ in range(300):
+        values = rng.normal(0.0, 1.0, 40)
+        gains = []
+        for _ in range(4):
+            for held in np.array_split(rng.permutation(40), 5):
+                rest = np.delete(values, held).mean()
+                gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
+        truth = 1.0 - 1.0 / 32
+        for place, ratio in enumerate((0.0, 0.25)):
+            each = corrected(np.array(gains), ratio)
+            covered[place] += each.low < truth < each.high
+    assert covered[0] / 300 < 0.85
+    assert covered[1] / 300 > 0.9
+
+
+def board(**gains: tuple[float, float, float]) -> pd.DataFrame:
+    rows = {"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0), **gains}
+    return pd.DataFrame(
+        [{"method": name, "gain": g, "low": low, "high": high} for name, (g, low, high) in rows.items()]
+    )
+
+
+@pytest.mark.parametrize(
+    ("gains", "best", "told"),
+    [
+        ({"one": (0.5, -0.1, 1.1), "two": (-2.0, -3.0, -1.0)}, "auto", "cannot be told apart from one: a tie"),
+        (
+            {"one": (0.5, 0.1, 0.9), "two": (0.4, 0.2, 0.6)},
+            "one",
+            "better than auto (by 0.5000 [0.1000, 0.9000] in KL divergence)",
+        ),
+        ({"two": (-2.0, -3.0, -1.0)}, "auto", "Clearly behind it: two."),
+        ({YARDSTICK: (-0.1, -0.4, 0.2)}, "auto", "too few, or too much alike"),
+    ],
+)
+def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: str) -> None:
+    found = advised(board(**gains), "auto", CALM)
+    assert found[0] == best
+    assert told in found[1]
+
+
+def test_what_meets_confounded_bags_better_is_not_advised() -> None:
+    gains = {"one": (0.5, 0.1, 0.9)}
+    assert advised(board(**gains), "auto", CALM)[0] == "one"
+    best, told = advised(board(**gains), "auto", Doubts(unexplained=0.3, noise=0.5, agreement=0.9))
+    assert best == "auto"
+    assert "one meets held-out bags better (by 0.5000 [0.1000, 0.9000] in KL divergence), but 30 % of" in told
+
+
+def test_a_criterion_that_is_small_where_good_counts_the_other_way_round(found: MethodChoice) -> None:
+    by = {name: compared(found.folds, LINEAR[1], name).set_index("method") for name in ("l1", "likelihood")}
+    for name, sign in (("l1", -1), ("likelihood", 1)):
+        means = found.folds.groupby("method")[name].mean()
+        assert by[name].loc[LINEAR[0], "gain"] == pytest.approx(sign * (means[LINEAR[0]] - means[LINEAR[1]]))
+        assert by[name].iloc[0][name] == (means.min() if sign < 0 else means.max())
+
+
+def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
+    frame, bags, votes = people(300, 20)
+    table = counted(bags, votes).astype(float)
+    table.iloc[3] = np.nan
+    found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1)
+    assert "d03" not in set(found.bags["bag"])
+    assert np.isfinite(found.board[DECIDES]).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"folds": 30}, "the counts of 20 bags are known: too few for 30 folds"),
+        ({"folds": 1}, "folds must be a whole number from 2, however: 1"),
+        ({"repeats": 0}, "repeats must be a whole number from 1, however: 0"),
+        ({"methods": ["auto"]}, "give two methods at least, however: ['bag-gp-gbdt']"),
+        ({"methods": ["auto", "nothing"]}, "nothing"),
+        ({"methods": ["bag-mean-linear", "supervised-gbdt"]}, "needs the label of every row"),
+        ({"classes": ["no", "yes", "maybe"]}, "classes"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: str) -> None:
+    with pytest.raises(LLPBenchError) as error:
+        chosen(**more)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
