@@ -118,7 +118,8 @@ class BagCounts:
         depend on b: an exponential family, whose gradient is n minus the sum of predictions. A large bag gets nearly
         the shift at which its mean is its proportions (`shifts`), one of a few rows, whose proportions are mostly
         chance, hardly any. tau is that of `_SPREADS` with the largest Laplace evidence: the least, which is next to
-        nothing, where features explain how bags differ.
+        nothing, where features explain how bags differ. With noise of variance s^2 in the counts, they are normal with
+        covariance V + s^2 I, V that of independent rows.
         """
         best, classes = -np.inf, self.counts.shape[1]
         chosen = effects = np.zeros(self.counts.shape)
@@ -126,18 +127,32 @@ class BagCounts:
             precision = np.eye(classes) / spread**2
             for _ in range(50):
                 sums, covariance = self._moments(logits, effects)
-                gradient = self.counts - sums - effects / spread**2
-                step = np.linalg.solve(covariance + precision, gradient[:, :, None])[:, :, 0].clip(-2, 2)
+                pull, information = self._seen_through_noise(self.counts - sums, covariance)
+                gradient = pull - effects / spread**2
+                step = np.linalg.solve(information + precision, gradient[:, :, None])[:, :, 0].clip(-2, 2)
                 effects = effects + step
                 if np.abs(step).max() < 1e-4:
                     break
-            _, covariance = self._moments(logits, effects)
-            fit = (self.counts * effects).sum() - logsumexp(logits + effects[self.bag_of_row], axis=1).sum()
-            doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * covariance)[1].sum()
+            sums, covariance = self._moments(logits, effects)
+            information = self._seen_through_noise(self.counts - sums, covariance)[1]
+            if self.noise:
+                total, lacking = covariance + self.noise * np.eye(classes), self.counts - sums
+                away = (lacking * np.linalg.solve(total, lacking[:, :, None])[:, :, 0]).sum()
+                fit = -(away + np.linalg.slogdet(total)[1].sum()) / 2
+            else:
+                fit = (self.counts * effects).sum() - logsumexp(logits + effects[self.bag_of_row], axis=1).sum()
+            doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * information)[1].sum()
             evidence = float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
             if evidence > best:
                 best, chosen = evidence, effects
         return chosen
+
+    def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What counts [bags, classes] say of effects: V (V + s^2 I)^-1 times what they lack, and times V."""
+        if not self.noise:
+            return lacking, covariance
+        weight = np.linalg.solve(covariance + self.noise * np.eye(covariance.shape[-1]), covariance)
+        return (weight.transpose(0, 2, 1) @ lacking[:, :, None])[:, :, 0], covariance @ weight
 
     def _moments(self, logits: FloatArray, effects: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean [bags, classes] and covariance [bags, classes, classes] of the counts, rows independent."""

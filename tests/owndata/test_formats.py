@@ -103,3 +103,16 @@ def test_what_does_not_fit_is_one_clear_line(given: dict[str, Any], told: str) -
     with pytest.raises(LLPBenchError, match=told) as error:
         fitted(**given)
     assert "\n" not in str(error.value)
+
+
+def test_noisy_counts_move_the_rows_of_a_bag_less() -> None:
+    """Bags of few rows whose counts are mostly noise say next to nothing of a bag's own effect."""
+    noisy = TABLE + np.random.default_rng(0).laplace(0, 15, TABLE.shape)
+    moved = []
+    for noise in (1e-6, 15.0):
+        model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=noisy, noise=noise, noise_kind="laplace")
+        moved.append(np.abs(model.predict_proba(FRAME, BAGS) - model.predict_proba(FRAME)).mean())
+    assert moved[1] < moved[0] / 3
+    exact = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    nearly = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE, noise=0.01)
+    assert np.allclose(exact.predict_proba(FRAME, BAGS), nearly.predict_proba(FRAME, BAGS), atol=0.02)
