@@ -114,9 +114,9 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
     if known or whole:
         others["known-bags"] = ("Rows of known bags", [*known, *whole])
     if leaderboards.unlabelled:
-        names_of_bags = board_tables.names_of(leaderboards.unlabelled)
-        tables = [bag_only(board, name) for board, name in zip(leaderboards.unlabelled, names_of_bags, strict=True)]
-        others["bag-only"] = ("Datasets without labels", tables)
+        boards = leaderboards.unlabelled
+        unlabelled = [bag_only(*each) for each in zip(boards, board_tables.names_of(boards), strict=True)]
+        others["bag-only"] = ("Datasets without labels", unlabelled)
     if leaderboards.tunings:
         tables = [
             make(board, leaderboards.tunings, name)
