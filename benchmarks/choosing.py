@@ -70,6 +70,7 @@ def frame_of(table: Table) -> pd.DataFrame:
 def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
     """A cell: what `choose` has seen, and the test AUC of each method fitted to all bags."""
     table = load_table(dataset, data_dir)
+    assert table.labels is not None
     frame, (bags, test) = frame_of(table), bags_of(table, bagging)
     bag, place = np.nonzero(bags >= 0)
     rows = bags[bag, place]
@@ -122,7 +123,7 @@ def named(cell: dict[str, Any], criterion: str, rule: str) -> str:
 
 def show(cells: list[dict[str, Any]]) -> None:
     """Each cell, and each rule over all of them."""
-    grid = Grid("dataset", "bagging", "unexplained", "best by labels", "auto", "named", "highest likelihood")
+    grid = Grid("dataset", "bagging", "unexplained", "best by labels", "auto", "named", f"best mean of {DECIDES}")
     for cell in cells:
         auc = cell["auc"]
         names = (max(auc, key=auc.get), AUTO, named(cell, DECIDES, RULES[2]), named(cell, DECIDES, RULES[0]))
