@@ -70,11 +70,10 @@ def frame_of(table: Table) -> pd.DataFrame:
 def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
     """A cell: what `choose` has seen, and the test AUC of each method fitted to all bags."""
     table = load_table(dataset, data_dir)
-    assert table.labels is not None
     frame, (bags, test) = frame_of(table), bags_of(table, bagging)
     bag, place = np.nonzero(bags >= 0)
     rows = bags[bag, place]
-    counts = pd.crosstab(bag, table.labels[rows])
+    counts = pd.crosstab(bag, table.row_labels[rows])
     methods = {name: LLPClassifier(name, **CHEAPER.get(name, {})) for name in COMPARED}
     clock = time.perf_counter()
     found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, folds=FOLDS, repeats=1)
@@ -83,7 +82,7 @@ def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
         known = found.union if name == found.reference else method.fit(frame.iloc[rows], bag, counts=counts)
         assert known is not None
         proba = known.predict_proba(frame.iloc[test])
-        auc[name] = 100 * roc_auc_score(table.labels[test], proba[:, 1])
+        auc[name] = 100 * roc_auc_score(table.row_labels[test], proba[:, 1])
     positive = found.bags[found.bags["class"] == 1]
     for name, each in positive.groupby("method"):
         members[name] = float(spearmanr(each["known"], each["predicted"]).statistic)

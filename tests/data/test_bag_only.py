@@ -85,7 +85,7 @@ def test_tasks_have_the_published_counts_and_no_label() -> None:
 
 def table_bags(table: Table, bags: np.ndarray) -> np.ndarray:
     assert table.published is not None
-    return table.published.of_row[bags[bags >= 0]]
+    return np.asarray(table.published.of_row[bags[bags >= 0]])
 
 
 def test_the_synthetic_tables_have_the_shape_of_the_private_ones() -> None:
