@@ -15,6 +15,9 @@ from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Row, Score, Summar
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 
 if TYPE_CHECKING:
+    from llpbench.report.standings import Standings
+
+if TYPE_CHECKING:
     from pandas import DataFrame
 
 
@@ -133,7 +136,7 @@ def known_bags(board: Board, name: str) -> ReportTable | None:
 
 def whole_bags(board: Board, name: str) -> ReportTable | None:
     """What rows of whole bags get that add up to the bags' counts; None where no run says it."""
-    found = Standings(board)
+    found = board.standings
     columns = _telling(found, "auc-whole-bags")
     if not columns:
         return None
