@@ -15,10 +15,9 @@ from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Row, Score, Summar
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 
 if TYPE_CHECKING:
-    from llpbench.report.standings import Standings
-
-if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from llpbench.report.standings import Standings
 
 
 def selection_gap(fine: Board, coarse: Board, name: str) -> ReportTable:
