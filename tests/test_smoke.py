@@ -25,7 +25,7 @@ def mixed_bags() -> tuple[Table, Assignment]:
     return table, Assignment(Split(*(part.ravel() for part in parts)), *parts)
 
 
-@pytest.mark.parametrize("name", ["dllp", "llp-vat", "tabllp-bdc"])
+@pytest.mark.parametrize("name", ["dllp", "tabllp-bdc"])
 def test_methods_with_a_proportion_loss_learn_mixed_bags(name: str) -> None:
     protocol = Protocol(epochs=15)
     cell = make_cell(name, "mixed", bag_size=16, encoder="mlp", protocol=protocol, params={"learning_rate": 3e-3})

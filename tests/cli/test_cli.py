@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -246,13 +247,13 @@ def main_with(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
 # Processes
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_exits_130_and_says_how_to_go_on(plugin: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_it_exits_130_and_says_how_to_go_on(plugin: Path, tmp_path: Path) -> None:
     process = start(arguments(plugin, tmp_path, "--set", "quick-a.seconds=0.3", "--set", "quick-b.seconds=0.3"))
     while process.poll() is None and not read(tmp_path / FILE).records:
         time.sleep(0.02)
+    signals = itertools.cycle((signal.SIGINT, signal.SIGTERM))
     while process.poll() is None:  # again and again, to its very end
-        process.send_signal(number)
+        process.send_signal(next(signals))
         time.sleep(0.01)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

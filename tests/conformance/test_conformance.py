@@ -38,8 +38,13 @@ def subject(name: str) -> Subject:
     return Subject(METHODS.entry(name))
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-@pytest.mark.parametrize("name", METHODS.names())
+COSTLY = {("bag-gp-gbdt", "search_label_free"), ("count-gbdt", "search_label_free"), ("llp-gan", "search_label_free")}
+"""left to `llpbench check`: a search knows no method, and those of all others are looked at here"""
+
+CONTRACT = [(name, check) for name in METHODS.names() for check in CHECKS if (name, check.name) not in COSTLY]
+
+
+@pytest.mark.parametrize(("name", "check"), CONTRACT, ids=[f"{name}-{check.name}" for name, check in CONTRACT])
 def test_every_method_keeps_to_the_contract(name: str, check: Check) -> None:
     verdict = check(subject(name))
     assert verdict.detail

@@ -354,7 +354,7 @@ def test_each_player_updates_itself_alone(objective: str) -> None:
 def test_members_together_are_members_alone(objective: str) -> None:
     def trained(seeds: list[int]) -> list[Outcome]:
         method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
-        return population(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=2).train()
+        return population(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=1).train()
 
     together = trained([0, 1, 2])
     for seed in (0, 2):

@@ -257,11 +257,11 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
     assert found.reason == "'quick-b' is for two classes, however: 'tiny' has 3. Leave it out."
 
 
-def test_ten_thousand_lines_are_planned_over(tmp_path: Path) -> None:
+def test_thousands_of_lines_are_planned_over(tmp_path: Path) -> None:
     cells = [
         make_cell_of(method, size, dataset)
         for method in map(str, range(10))
-        for dataset in map(str, range(10))
+        for dataset in map(str, range(2))
         for size in range(1, 11)
     ]
     test = dict.fromkeys("abcdefghi", 0.123456789)
@@ -273,8 +273,8 @@ def test_ten_thousand_lines_are_planned_over(tmp_path: Path) -> None:
     records = read(path).records
     plan = make_plan(cells, tuple(range(11)), records)
     estimate = make_estimator(records.values(), Environment(), pytest.fail, gpu=False, kept=True).total(plan.jobs)
-    assert len(plan.jobs) == 1000
-    assert estimate.seconds == pytest.approx(1000.0)
+    assert len(plan.jobs) == 200
+    assert estimate.seconds == pytest.approx(200.0)
 
 
 # Resources
