@@ -9,12 +9,13 @@ import importlib
 import re
 from pathlib import Path
 
+from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.entries import Entry
 from llpbench.core.ranges import declarations, ranges
 from llpbench.core.registry import METHODS
 from llpbench.interactive.tidy import COLUMNS
-from llpbench.running.settings import OPTIONS, default
+from llpbench.running.settings import OPTIONS, PRESETS, default
 
 EQUATIONS: dict[str, str] = {
     "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σᵢⱼ gᵢⱼ(xᵢ, xⱼ) + …,  g Gaussian;  p̄ₖ = meanᵢ f(xᵢ) + noise",
@@ -106,6 +107,13 @@ def columns() -> str:
         "\n## Options of a run\n\n`--bag-sizes` of the command is `bag_sizes=` in Python and `bag-sizes` in a file.\n"
         "\n| option | default | meaning |\n| --- | --- | --- |",
         *(f"| `{name}` | {_default(name)} | {_cell(option.help)} |" for name, option in OPTIONS.items()),
+        "\n## Presets\n\n`--preset NAME`; what it leaves open is the paper's: "
+        f"{Protocol.epochs} epochs, patience {Protocol.patience}.\n\n| option | {' | '.join(PRESETS)} |\n"
+        f"| --- |{' --- |' * len(PRESETS)}",
+        *(
+            f"| `{name}` | {' | '.join(str(preset.get(name, '')).replace(',', ', ') for preset in PRESETS.values())} |"
+            for name in dict.fromkeys(name for preset in PRESETS.values() for name in preset)
+        ),
         "\n## Criteria\n\nA criterion chooses the epoch.\n\n| criterion | regime | what it is | better |"
         "\n| --- | --- | --- | --- |",
         *(

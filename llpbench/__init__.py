@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.interactive.loaded import Results as Results
     from llpbench.interactive.loaded import load_results as load_results
     from llpbench.interactive.sweep import run as run
+    from llpbench.owndata.choosing import choose as choose
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
 
 __version__ = "0.1.0"
@@ -78,6 +79,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "data.sources": ("OpenML", "Parquet"),
     "interactive.loaded": ("Results", "load_results"),
     "interactive.sweep": ("run",),
+    "owndata.choosing": ("choose",),
     "owndata.classifier": ("LLPClassifier",),
 }
 """where each public name stands"""
