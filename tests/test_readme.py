@@ -113,7 +113,7 @@ def test_plugin_files_register_something_and_their_methods_and_baggings_run(
     assert methods
     assert baggings
     plugins = [part for file in files for part in ("--plugin", file)]
-    quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--executor=debug", "--out=out"]
+    quick = ["--epochs=1", "--seeds=1", "--bag-sizes=1024", "--max-bags=8", "--executor=debug", "--out=out"]
     result = llpbench("run", *plugins, "--methods", methods, "--baggings", f"ordered,{baggings}", *quick)
     assert result.code == 0, result.err
 
