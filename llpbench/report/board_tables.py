@@ -10,14 +10,16 @@ from llpbench.core.text import plural, slug
 from llpbench.report import wording as words
 from llpbench.report.boards import FEW_BAGS, Board, Column, Row, Score
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
-from llpbench.report.standings import AgainstFloor, Gap, Standing, Standings
+from llpbench.report.standings import AgainstFloor, Gap, Standing
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """what the files of a criterion's boards are called"""
 GAP = ("percent", "low", "high", "columns")
 """the parts of a field that says how much of a gap is closed"""
-ELSEWHERE = ("mean rank", "gap closed", "wins")
-"""columns of the overall table that have no room beside all scores"""
+SECONDS = "seconds"
+"""heads the column of training times"""
+ASIDE = ("encoder", "pretraining", "configuration", "mean rank", "gap closed", "wins", "coverage")
+"""columns of a whole board that a page shows on request: the label says the first three, too"""
 OVERALL = "-overall"
 """how the names of tables over all columns end"""
 OWN_SIZES = "own-sizes"
@@ -54,7 +56,7 @@ def board_tables(board: Board, name: str) -> list[ReportTable]:
 
 def overall(board: Board, name: str) -> ReportTable:
     """Where every row stands over all columns."""
-    found = Standings(board)
+    found = board.standings
     numbers = (
         Heading("rank"),
         *row_headings(board),
@@ -97,21 +99,61 @@ def overall(board: Board, name: str) -> ReportTable:
 
 def whole(board: Board, overall: ReportTable) -> ReportTable:
     """Every row in every column of a board, with its place `overall` (the table of that name) before its scores."""
-    kept = [n for n, heading in enumerate(overall.headings) if heading.text not in ELSEWHERE]
+    after = [heading.text for heading in overall.headings].index("against floor") + 1
     return replace(
         overall,
         headings=(
-            *(overall.headings[n] for n in kept),
+            *overall.headings[:after],
+            Heading(SECONDS),
+            *overall.headings[after:],
             *(Heading(column.heading, SCORE) for column in board.columns),
         ),
         rows=tuple(
             (
-                *(place[n] for n in kept),
+                *place[:after],
+                _seconds(standing),
+                *place[after:],
                 *(_score_field(each, (number, i) in board.leaders) for i, each in enumerate(row.scores)),
             )
-            for number, (place, row) in enumerate(zip(overall.rows, board.rows, strict=True))
+            for number, (place, row, standing) in enumerate(
+                zip(overall.rows, board.rows, board.standings.rows, strict=True)
+            )
         ),
     )
+
+
+def summary(board: Board, overall: ReportTable, most: int) -> ReportTable:
+    """Where the first ranked rows stand, the best ceiling and floor beside them, in what a first screen has room for.
+
+    `overall`: the table of that name.
+    """
+    kept = ("rank", "method", "mean AUC", "95 % of rank", "tie", "against floor", SECONDS)
+    table = whole(board, overall)
+    places = [[heading.text for heading in table.headings].index(text) for text in kept]
+    ranked = [place for place, row in enumerate(board.rows) if row.rank is not None]
+    ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling"]
+    floors = [place for place in ranked[most:] if board.rows[place].contender.role == "floor"]
+    chosen = [*ceilings[:1], *ranked[:most], *floors[:1]]
+    method = kept.index("method")
+    lines = [[table.rows[row][place] for place in places] for row in chosen]
+    for line, row in zip(lines, chosen, strict=True):
+        floor = f" ({board.rows[row].mark})" if board.rows[row].mark == "floor" else ""
+        line[method] = text(board.rows[row].contender.label + floor)
+    return replace(
+        table,
+        name=f"{table.name}-summary",
+        caption=caption_of(board, words.datasets_text(len(board.standings.datasets))),
+        headings=tuple(table.headings[place] for place in places),
+        rows=tuple(map(tuple, lines)),
+        notes={},
+    )
+
+
+def _seconds(standing: Standing) -> Field:
+    """Of training, in three digits."""
+    if standing.seconds is None:
+        return Field((words.NOTHING,))
+    return Field((words.seconds_text(standing.seconds),), {"": round(standing.seconds, 6)})
 
 
 def _standing(standing: Standing) -> tuple[Field, ...]:
@@ -181,7 +223,7 @@ def scores(board: Board, bag_size: int, name: str) -> ReportTable:
         caption=caption_of(
             board,
             words.CAPTION,
-            words.datasets_text(len(Standings(board).datasets)),
+            words.datasets_text(len(board.standings.datasets)),
             words.validation_text(board, columns),
         ),
         headings=(

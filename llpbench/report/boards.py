@@ -10,11 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion
 from llpbench.core.record import Record, TuningRecord
+
+if TYPE_CHECKING:
+    from llpbench.report.standings import Standings
 
 Role = Literal["ceiling", "", "floor"]
 
@@ -214,6 +218,13 @@ class Board:
     """one line for each column of which it is known how much its bags differ from one another"""
     common: bool = False
     """whether only the runs are shown that all rows have completed"""
+
+    @cached_property
+    def standings(self) -> Standings:
+        """What it says over all its columns: made once, since pages, plots and terminal ask for the same."""
+        from llpbench.report.standings import Standings
+
+        return Standings(self)
 
     @property
     def hardware(self) -> tuple[str, ...]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from llpbench.core.criteria import METRICS
 from llpbench.report.boards import HEADLINE, Board, Column, Leaderboards, Row, Score
 from llpbench.report.report_table import ReportTable
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 SCHEMA = 1
 """of the JSON files; raised when a reader of them would have to change"""
@@ -58,7 +62,7 @@ def to_csv(leaderboards: Leaderboards) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_long(leaderboards))
+    writer.writerows({name: _field(value) for name, value in row.items()} for row in _long(leaderboards))
     return text.getvalue()
 
 
@@ -67,8 +71,18 @@ def table_csv(table: ReportTable) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.names)
-    writer.writerows(["" if value is None else value for value in row.values()] for row in table.values())
+    writer.writerows([_field(value) for value in row.values()] for row in table.values())
     return text.getvalue()
+
+
+def _field(value: Any) -> Any:
+    """A value as a CSV field: no text is a formula to a spreadsheet, and every number stays a number.
+
+    Formulas begin with `=`, `+`, `-`, `@`, a tab or a return (OWASP, CSV injection); such texts get an apostrophe.
+    """
+    if value is None:
+        return ""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value) else value
 
 
 def table_json(table: ReportTable) -> str:

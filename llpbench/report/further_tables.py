@@ -13,7 +13,6 @@ from llpbench.report import wording as words
 from llpbench.report.board_tables import GAP, OWN_SIZES, caption_of, gap_field, places_of, row_fields, row_headings
 from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Row, Score, Summary, summarise, values_of
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
-from llpbench.report.standings import Standings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def selection_gap(fine: Board, coarse: Board, name: str) -> ReportTable:
     """What selecting epochs by proportions instead of labels costs: fine minus coarse, run by run."""
-    here, there = Standings(fine), {column.key: column for column in Standings(coarse).counting}
+    here, there = fine.standings, {column.key: column for column in coarse.standings.counting}
     columns = [c for c in here.columns if fine.columns[c].key in there]
     rows = []
     for row in fine.rows:
@@ -84,7 +83,7 @@ def _mean_field(runs: Sequence[tuple[str, str, int, int, float | None]]) -> Fiel
 
 def gap_closed(board: Board, name: str) -> ReportTable:
     """How much of the way from the floor to the ceiling each row goes, column by column."""
-    found = Standings(board)
+    found = board.standings
     rows = []
     for row in board.rows:
         gaps = found.gaps_closed(row)
@@ -102,7 +101,7 @@ def gap_closed(board: Board, name: str) -> ReportTable:
 
 def known_bags(board: Board, name: str) -> ReportTable | None:
     """What knowing the bag of a test row adds; None where no run says it."""
-    found = Standings(board)
+    found = board.standings
     metric, loss = "auc-known-bags", "log-loss-known-bags"
     columns = _telling(found, metric)
     if not columns:
@@ -176,7 +175,7 @@ def _above(known: Summary | None, plain: Summary | None) -> Field:
 
 def calibration(board: Board, name: str) -> ReportTable:
     """Whether the probabilities of each row mean what they say."""
-    found = Standings(board)
+    found = board.standings
     columns = [Heading(board.columns[column].title, SCORE) for column in found.columns]
     rows = []
     for row in board.rows:
@@ -203,7 +202,7 @@ def robustness(board: Board, name: str) -> ReportTable | None:
     """How much a method depends on the seed: the paper's ranking by standard deviation; None with too few rows."""
     from llpbench.report import statistics
 
-    found = Standings(board)
+    found = board.standings
     stds = found.spreads
     if stds is None:
         return None
@@ -286,7 +285,7 @@ def _epochs(runs: Sequence[Record]) -> Field:
 
 def statistics_tables(board: Board, name: str) -> list[ReportTable]:
     """Win rates and p values of the ranked rows against one another; what needs more than there is, is left out."""
-    found = Standings(board)
+    found = board.standings
     friedman = found.friedman
     note = (
         words.NO_FRIEDMAN

@@ -10,28 +10,35 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from llpbench.report import wording as words
-from llpbench.report.board_tables import OVERALL, SHORT, names_of, whole
-from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.page_data import MOST_DETAILED, packed, runs_of, to_json
+from llpbench.report.board_tables import ASIDE, OVERALL, SHORT, names_of, summary, whole
+from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.finding import finding
+from llpbench.report.page_data import compressed, packed, runs_of, to_json
 from llpbench.report.pages import Report
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import Field, Heading, ReportTable
-from llpbench.report.standings import Standings
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 STYLE = "page.css"
-SCRIPTS = ("origin.js", "table.js", "page.js")
+SCRIPTS = ("data.js", "table.js", "origin.js", "views.js", "page.js")
 """in the order in which they need one another"""
+
+ALWAYS = ("rank", "method", "mean AUC")
+"""columns of a board that cannot be hidden"""
+
+MOST_SUMMARISED = 6
+"""ranked rows on the first screen"""
 
 FILTERS = (
     "Filters hide rows and columns; they change no number. Ranks, means, bold scores and coverage are those of the "
@@ -54,29 +61,46 @@ class PageBoard:
     caption: str
     apart: frozenset[int]
     """columns that no mean is made of, since none of their runs counts"""
+    counted: tuple[tuple[int, ...], ...]
+    """by column: the seeds that means are made of"""
+    families: tuple[str, ...]
+    """by row"""
 
 
-def to_html(report: Report, *, plots: Sequence[PagePlot] = ()) -> str:
-    """The page of a report. It depends on its arguments alone, so equal ones give equal pages."""
+NO_LINKS: Mapping[str, Any] = MappingProxyType({})
+
+
+def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[str, Any] = NO_LINKS) -> str:
+    """The page of a report. It depends on its arguments alone, so equal ones give equal pages.
+
+    `links`: where files lie beside the page, `journal`, and `methods` by name.
+    """
     leaderboards = report.leaderboards
     style, script = read_part(STYLE), "\n".join(map(read_part, SCRIPTS))
     runs = runs_of(leaderboards)
+    boards = _boards(report)
+    facts = packed(runs)
     page = template("page.html").render(
         words=words,
         policy=content_policy(style, script),
         style=style,
         script=script,
-        data=to_json(packed(runs)),
+        data=compressed({**facts, "links": {"journal": "", "methods": {}, **links}}),
         places={run["run"]: place for place, run in enumerate(runs)},
         warnings=report.warnings,
-        boards=_boards(report),
+        boards=boards,
+        finding=finding(boards[0].board) if boards else "",
+        summary=_summary(report) if boards else None,
+        metrics={each["name"]: each["title"] for each in facts["metrics"]},
+        columns=_columns(boards),
+        aside=ASIDE,
+        links={"journal": "", **links},
         facts=_facts(leaderboards),
         facets=_facets(leaderboards),
         not_the_papers=_not_the_papers(leaderboards),
         filters=FILTERS,
         tables=_further(report),
         plots=plots,
-        few_metrics=len(runs) > MOST_DETAILED,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
 
@@ -128,8 +152,10 @@ def _boards(report: Report) -> list[PageBoard]:
     tables = {table.name: table for table in report.tables}
     found = []
     for board, name in zip(boards, names_of(boards), strict=True):
-        standings = Standings(board)
-        counting = set(standings.columns)
+        standings = board.standings
+        counted = [
+            tuple(seed for c, seed in sorted(standings.runs) if c == place) for place in range(len(board.columns))
+        ]
         few = words.datasets_text(len(standings.datasets))
         texts = (
             words.setting(board),
@@ -142,10 +168,32 @@ def _boards(report: Report) -> list[PageBoard]:
                 board=board,
                 table=whole(board, tables[name + OVERALL]),
                 caption=" ".join(words.sentence(text) for text in texts if text),
-                apart=frozenset(range(len(board.columns))) - counting,
+                apart=frozenset(place for place, seeds in enumerate(counted) if not seeds),
+                counted=tuple(counted),
+                families=tuple(family(row) for row in board.rows),
             )
         )
     return found
+
+
+def _summary(report: Report) -> ReportTable:
+    """Of the first board."""
+    board = report.leaderboards.boards[0]
+    name = names_of(report.leaderboards.boards)[0]
+    return summary(board, next(table for table in report.tables if table.name == name + OVERALL), MOST_SUMMARISED)
+
+
+def _columns(boards: Sequence[PageBoard]) -> list[str]:
+    """Columns that can be shown or not: all of places but those that are always there."""
+    names = [each.text for shown in boards for each in shown.table.headings[: -len(shown.board.columns) or None]]
+    return [name for name in dict.fromkeys(names) if name not in ALWAYS]
+
+
+def family(row: Row) -> str:
+    """What a row's method knows and is made of."""
+    if row.contender.role:
+        return {"ceiling": "trained on all labels", "floor": "floors"}[row.contender.role]
+    return "neural networks" if row.contender.kind == "neural" else "without networks"
 
 
 def _further(report: Report) -> list[ReportTable]:
@@ -191,6 +239,7 @@ def _facets(leaderboards: Leaderboards) -> dict[str, list[str]]:
         return list(dict.fromkeys(values))
 
     return {
+        "family": distinct(family(row) for board in boards for row in board.rows),
         "bagging": distinct(board.bagging for board in boards),
         "protocol": distinct(words.protocol_text(board.protocol) for board in boards),
         "configuration": distinct(row.origin for b in boards for row in b.rows),

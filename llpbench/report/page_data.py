@@ -1,13 +1,16 @@
-"""What the page opens a score with: the facts of every run, packed as columns in which what repeats stands once.
+"""The facts of every run, as the page needs them: packed as columns in which what repeats stands once, and compressed.
 
-No mean, rank or order is made of them there: the tables of the page hold what Python has computed.
+No rank and no statistic of a board is made of them there: its tables hold what Python has computed. Of other metrics
+than the board's the page makes means, and of two rows their differences.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import shlex
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,14 +19,13 @@ from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report.boards import HEADLINE, Leaderboards, board_criteria
 
-DIGITS = 2
+DIGITS = 3
 """of percentages; other metrics have `FINE_DIGITS`"""
 
-FINE_DIGITS = 4
+FINE_DIGITS = 5
 
-MOST_DETAILED = 5_000
-"""runs with every test metric on the page; of more, `FEW` are kept, so that it stays small enough to be passed on"""
-FEW = ("auc", "accuracy")
+MOST_SEEDS = 100
+"""of which a t interval is to be exact"""
 
 
 def runs_of(leaderboards: Leaderboards) -> list[Record]:
@@ -46,9 +48,15 @@ def packed(records: Sequence[Record]) -> dict[str, Any]:
     return {
         "criteria": {each.name: each.title for each in board_criteria()},
         "metrics": [
-            {"title": METRICS[name].title if name in METRICS else name, "unit": "%" if _is_percent(name) else ""}
+            {
+                "name": name,
+                "title": METRICS[name].title if name in METRICS else name,
+                "unit": "%" if _is_percent(name) else "",
+                "maximise": name not in METRICS or METRICS[name].maximise,
+            }
             for name in metrics
         ],
+        "t": _t_quantiles(),
         "cells": {
             "id": list(cells),
             "spec": {key: _interned([record["spec"].get(key) for record in cells.values()]) for key in keys},
@@ -83,6 +91,18 @@ def command(record: Record) -> str | None:
     words = [f"--{name} {shlex.quote(str(value))}" for name, value in flags.items()]
     words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings]
     return " ".join(["llpbench run", *words])
+
+
+def compressed(value: Any) -> str:
+    """JSON, compressed and as base64: a tenth as large; no character of it means anything to HTML."""
+    return b64encode(gzip.compress(_json(value).encode("utf-8", "replace"), mtime=0)).decode()
+
+
+def _t_quantiles() -> list[float]:
+    """97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom; the last is also that of more."""
+    from scipy.stats import t
+
+    return [round(float(t.ppf(0.975, freedom)), 4) for freedom in range(1, MOST_SEEDS)]
 
 
 def to_json(value: Any) -> str:
@@ -126,9 +146,7 @@ def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence
 
 
 def _metrics(records: Sequence[Record]) -> list[str]:
-    """The headline first, then every other test metric of the runs, in the order of `METRICS`; of many runs a few."""
-    if len(records) > MOST_DETAILED:
-        return list(FEW)
+    """The headline first, then every other test metric of the runs, in the order of `METRICS`."""
     found = {name for record in records for chosen in record["results"].values() for name in chosen["test"]}
     known = [name for name in METRICS if name in found and name != HEADLINE]
     return [HEADLINE, *known, *sorted(found.difference(METRICS))]

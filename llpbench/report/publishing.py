@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
@@ -21,8 +23,11 @@ from llpbench.report.pages import Report, pages, study_page
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
+from llpbench.results.journal import FILE
 
 INDEX = "index.html"
+_NAME = re.compile(r"[a-z0-9-]{1,60}")
+"""what a method of this repository can be called"""
 TABLES = "tables"
 FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
 """what every table can be written as, by the ending of its file"""
@@ -86,7 +91,7 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
             warnings.append(f"{left} of many datasets would make this page too large: see the folder of plots.")
     files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
     files["leaderboards.csv"] = to_csv(report.leaderboards)
-    files[INDEX] = to_html(replace(report, warnings=tuple(warnings)), plots=drawn)
+    files[INDEX] = to_html(replace(report, warnings=tuple(warnings)), plots=drawn, links=_links(report, out))
     tables = {f"{table.name}.{name}": FORMATS[name](table) for table in report.tables for name in formats}
     try:
         _write(files, out)
@@ -95,6 +100,16 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
         raise LLPBenchError(
             f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
+
+
+def _links(report: Report, out: Path) -> dict[str, Any]:
+    """Files beside the page that it can point to: the journal in its folder, and the code of methods beside that."""
+    names = {row.contender.method for board in report.leaderboards.boards for row in board.rows}
+    code = {name: f"../methods/{name.replace('-', '_')}.py" for name in sorted(names)}
+    return {
+        "journal": FILE if (out / FILE).is_file() else "",
+        "methods": {name: path for name, path in code.items() if _NAME.fullmatch(name) and (out / path).is_file()},
+    }
 
 
 def _that_fit(plots: Sequence[PagePlot]) -> list[PagePlot]:

@@ -13,6 +13,7 @@ from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llpbench.report.boards import HEADLINE, Board, Column, Role, Row, Summary, summarise
+from llpbench.report.costs import cost_of
 from llpbench.report.ranking import completed, mean_over_datasets, runs_that_count
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class Standing:
     """None for the floor itself, and where a run of either is lacking"""
     gap: Gap | None
     """None where a run of the row, the floor or the ceiling is lacking, and where no column has a gap"""
+    seconds: float | None
+    """of training, mean over datasets of the mean over their columns (`costs`); None where a run is lacking or does not
+    say"""
     wins: float | None
     """percent of comparisons won against the other ranked rows"""
     done: int
@@ -305,6 +309,7 @@ class Standings:
             overall=self.mean(row),
             floor=self.against_floor(row),
             gap=self.gap(row),
+            seconds=None if (cost := cost_of(row, self.runs, self.board.columns)) is None else cost.seconds,
             done=len(completed(row)),
             failed=sum(len(score.failures) for score in row.scores),
             stale=sum(len(score.stale) for score in row.scores),

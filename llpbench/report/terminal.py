@@ -1,4 +1,8 @@
-"""Leaderboards in a terminal of 80 columns or more: columns that do not fit side by side go into further tables."""
+"""Leaderboards in a terminal of 80 columns or more.
+
+Of each board first what it says in a sentence and where every row stands over all columns; then all scores, whose
+columns go into further tables where they do not fit side by side. Where the numbers come from stands at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from llpbench.report.boards import FEW_BAGS, Board, Leaderboards, Row
+from llpbench.report.finding import finding
 from llpbench.report.report_table import ReportTable
-from llpbench.report.standings import Standings
 from llpbench.report.wording import (
     NO_RUNS,
     NOTHING,
@@ -19,8 +23,10 @@ from llpbench.report.wording import (
     clean,
     columns_text,
     datasets_text,
+    interval_text,
     origin_text,
     score_lines,
+    seconds_text,
     setting,
     title,
 )
@@ -28,19 +34,25 @@ from llpbench.report.wording import (
 _GAP = 2
 """characters that the table puts between two columns"""
 
+_STANDING = 57
+"""characters that the numbers of a row's standing take"""
+
 _MOST_NOTES = 20
 """of each kind; the files name them all"""
 
 _OWN = "\n   yours"
 
-_LEGEND = "Test AUC x 100, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead."
+_LEGEND = (
+    "Test AUC x 100, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead. First "
+    "table: rows that share a letter cannot be told apart; seconds of training; intervals of 95 %."
+)
 
 _ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*"})
 """for terminals that cannot show our few other characters"""
 
 
 def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = ()) -> None:
-    """Print every board: methods as rows, (dataset, bag size) as columns, in as many tables as the width asks for.
+    """Print every board: where its rows stand, then methods as rows and (dataset, bag size) as columns.
 
     Rows with any of the cells `own` are marked as one's own.
     """
@@ -53,8 +65,10 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
         return
     for board in leaderboards.boards:
         say(title(board), "bold")
+        say(finding(board))
+        say(datasets_text(len(board.standings.datasets)), "dim")
+        console.print(_overall(board, console, own))
         say(setting(board), "dim")
-        say(datasets_text(len(Standings(board).datasets)), "dim")
         for columns in _chunks(board, console.width):
             console.print(_table(board, columns, console, own))
         say("")
@@ -69,6 +83,45 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
         "dim",
     )
     say(origin_text(leaderboards.origin), "dim")
+
+
+def _overall(board: Board, console: Console, own: Collection[str]) -> Grid:
+    """Where every row stands over all columns; one's own are shown even where they lack the runs that this takes."""
+    table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("method", width=min(_name_width(board, console.width), max(console.width - _STANDING, 12)))
+    for name in ("mean\nAUC", "95 % of\nrank", "tie", "against\nfloor", "seconds"):
+        table.add_column(name, justify="left" if name == "tie" else "right", overflow="fold")
+    for index, (row, standing) in enumerate(zip(board.rows, board.standings.rows, strict=True)):
+        if standing.overall is None and not _is_own(row, own):
+            continue
+        _separate(table, board, index)
+        known = standing.overall
+        spread = "" if known is None or known.std is None else f" ± {known.std:.2f}"
+        fields = (
+            NOTHING if known is None else f"{known.mean:.2f}{spread}",
+            NOTHING if standing.interval is None else "–".join(map(str, standing.interval)),
+            standing.letters or NOTHING,
+            NOTHING
+            if standing.floor is None
+            else interval_text(standing.floor.mean, standing.floor.interval, sign="+"),
+            NOTHING if standing.seconds is None else seconds_text(standing.seconds),
+        )
+        table.add_row(_named(row, console, own), *(_text(field, console) for field in fields))
+    return table
+
+
+def _separate(table: Grid, board: Board, index: int) -> None:
+    """A line between what is trained on all labels and the others."""
+    if index and (board.rows[index].contender.role == "ceiling") != (board.rows[index - 1].contender.role == "ceiling"):
+        table.add_section()
+
+
+def _named(row: Row, console: Console, own: Collection[str]) -> Text:
+    return _text(_name(row) + (_OWN if _is_own(row, own) else ""), console)
+
+
+def _is_own(row: Row, own: Collection[str]) -> bool:
+    return any(score.cell in own for score in row.scores if score.cell)
 
 
 def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:
@@ -95,11 +148,8 @@ def _table(board: Board, columns: range, console: Console, own: Collection[str])
         heading = _text(f"{clean(shown.dataset)}\n{shown.bags}{few}", console)
         table.add_column(heading, justify="right", min_width=_score_width(board), overflow="fold")
     for index, row in enumerate(board.rows):
-        if index and (row.contender.role == "ceiling") != (board.rows[index - 1].contender.role == "ceiling"):
-            table.add_section()
-        scores = [_score(board, index, column, console) for column in columns]
-        mine = any(score.cell in own for score in row.scores if score.cell)
-        table.add_row(_text(_name(row) + (_OWN if mine else ""), console), *scores)
+        _separate(table, board, index)
+        table.add_row(_named(row, console, own), *(_score(board, index, column, console) for column in columns))
     return table
 
 

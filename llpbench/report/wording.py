@@ -71,6 +71,10 @@ AGAINST_FLOOR = (
     "first), with its 95 % t interval over datasets, each by itself, and in how many columns the row is ahead."
 )
 
+SECONDS = (
+    "Seconds: training steps of a run, with warm-up and pretraining, mean over datasets of the mean over their columns."
+)
+
 COVERAGE = "Coverage: runs with a score, of all runs of a complete row."
 
 OVERALL = (
@@ -248,6 +252,12 @@ def interval_text(value: float, interval: tuple[float, float] | None, digits: in
     """`+1.9 [-3.2, 7.0]`."""
     known = "" if interval is None else f" [{interval[0]:.{digits}f}, {interval[1]:.{digits}f}]"
     return f"{value:{sign}.{digits}f}{known}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Three digits, `0.06`, `6.52`, `102` or `3,480`; no power of ten."""
+    digits = 2 if seconds < 10 else 1 if seconds < 100 else 0
+    return f"{seconds:,.{digits}f}"
 
 
 def title(board: Board) -> str:

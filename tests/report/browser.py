@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,13 +76,23 @@ def complaints(browser: Chrome) -> list[str]:
     return [entry["message"] for entry in browser.get_log("browser") if entry["level"] in ("WARNING", "SEVERE")]
 
 
-def open_page(browser: Chrome, page: str, folder: Path, fragment: str = "") -> None:
-    """Show a page from a file of its own, with nothing left of the one before."""
+def open_page(browser: Chrome, page: str, folder: Path, fragment: str = "", *, scripts: bool = True) -> None:
+    """Show a page from a file of its own, with nothing left of the one before, when its scripts are done."""
     browser.get("about:blank")
     requested(browser), complaints(browser)
     file = folder / "page.html"
     file.write_text(page, encoding="utf-8")
     browser.get(f"{file.as_uri()}{fragment}")
+    if scripts:
+        wait_for_page(browser)
+
+
+def wait_for_page(browser: Chrome) -> None:
+    """Until the page's scripts have unpacked its data and shown what its address asks for."""
+    end = time.monotonic() + 20
+    while not browser.execute_script("return document.documentElement.dataset.ready === ''"):
+        assert time.monotonic() < end, f"the page never was ready: {complaints(browser)}"
+        time.sleep(0.01)
 
 
 def resize(browser: Chrome, width: int, height: int = 800) -> None:

@@ -8,24 +8,28 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
+from browser import chrome_fixture, complaints, open_page, prefer, requested, resize, wait_for_page  # noqa: F401
 from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report import Report, make_report
 from llpbench.report import wording as words
+from llpbench.report.board_tables import names_of, overall
 from llpbench.report.boards import Board, Summary
+from llpbench.report.finding import finding
 from llpbench.report.html import to_html
 from llpbench.report.pages import Page
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import SCORE, Heading, ReportTable, score, text
 from llpbench.report.standings import Standings
+from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -68,10 +72,12 @@ def show(chrome: Chrome, tmp_path: Path) -> Iterator[Show]:
     Whatever a test did there, nothing was asked for and nothing went wrong.
     """
 
-    def shown(what: list[Record] | Report | str, fragment: str = "", plots: Sequence[PagePlot] = ()) -> Chrome:
+    def shown(
+        what: list[Record] | Report | str, fragment: str = "", plots: Sequence[PagePlot] = (), scripts: bool = True
+    ) -> Chrome:
         report = make_report(what) if isinstance(what, list) else what
         page = to_html(report, plots=plots) if isinstance(report, Report) else report
-        open_page(chrome, page, tmp_path, fragment)
+        open_page(chrome, page, tmp_path, fragment, scripts=scripts)
         return chrome
 
     resize(chrome, 1400)
@@ -115,7 +121,7 @@ def table(browser: Chrome, selector: str = BOARD) -> list[list[str]]:
     """The texts of a table, headings first, without padding, what is hidden and the mark of the floor."""
     read = """
         const said = (node) => [...node.childNodes]
-            .filter((part) => part.ariaHidden !== 'true' && !part.matches?.('.method > .badge'))
+            .filter((part) => !part.matches?.('.method > :is(.badge, small)'))
             .map((part) => part.textContent).join('');
         const cells = (row) => [...row.cells].filter((cell) => !cell.hidden);
         return [...document.querySelectorAll(arguments[0] + ' tr')].filter((row) => !row.hidden)
@@ -188,7 +194,7 @@ def test_shows_the_board_that_python_makes(show: Show, criterion: str) -> None:
 def test_places_are_those_of_the_published_tables(show: Show) -> None:
     found = _random_records()
     overall = next(each for each in make_report(found).tables if each.name == "fine-ordered-overall")
-    browser = show(found)
+    browser = show(found, "#columns=tie|coverage|95+%25+of+rank")
     for name in ("mean AUC", "95 % of rank", "tie", "coverage"):
         place = [heading.text for heading in overall.headings].index(name)
         assert column(browser, name) == [" | ".join(row[place].lines) for row in overall.rows]
@@ -204,12 +210,17 @@ def test_failed_missing_and_single_runs_are_marked(show: Show, records: list[Rec
     assert column(browser, "adult256")[rows(browser).index(("–", "ridge"))] == "66.00 ± – (1) | 1/2 missing"
 
 
-def test_encoder_and_hardware_stand_at_the_top(show: Show, records: list[Record]) -> None:
-    facts = one(show(make_report(records, warnings=["line 7 was left out <b>"])), "header").text
-    assert "mlp" in facts
-    assert "EPYC (cpu), 1 thread a run, float32" in facts
-    assert "No run here uses the SAINT encoder" in facts
-    assert "line 7 was left out <b>" in facts
+def test_the_finding_stands_first_and_the_origin_last(show: Show, records: list[Record]) -> None:
+    browser = show(make_report(records, warnings=["line 7 was left out <b>"]))
+    text = one(browser, "body").text
+    first = finding(tabulate(records).boards[0])
+    facts = ("Where the numbers come from", "mlp", "EPYC (cpu), 1 thread a run, float32")
+    places = [
+        text.index(part) for part in (first, "exploratory", "against floor", "line 7 was left out <b>", "Leaderboard\n")
+    ]
+    assert places == sorted(places)
+    assert all(fact in one(browser, "#origins").text for fact in facts[1:])
+    assert text.index(facts[0]) > text.index("No run here uses the SAINT encoder") > places[-1]
 
 
 def test_a_page_of_nothing(show: Show) -> None:
@@ -335,6 +346,7 @@ def test_the_address_holds_what_is_shown(show: Show, records: list[Record]) -> N
     before, address = table(browser), browser.current_url
     browser.get("about:blank")
     browser.get(address)
+    wait_for_page(browser)
     assert table(browser) == before
     assert one(browser, "[value=l1]").is_selected()
     assert one(browser, "[aria-sort]").get_attribute("aria-sort") == "descending"
@@ -350,18 +362,25 @@ def test_an_address_of_things_that_are_not_here_is_ignored(show: Show, records: 
 
 
 def test_what_is_shown_comes_as_csv(show: Show, records: list[Record], tmp_path: Path) -> None:
-    browser = show([*records, *runs('a "b", c', 0.5, 0.6)], "#dataset=adult&size=64")
+    """Texts that a spreadsheet would take for formulas begin with an apostrophe, numbers below 0 stay numbers."""
+    more = [*runs('a "b", c', 0.5, 0.6), *runs("=1+1", 0.5, 0.6), *runs("-5", 0.4, 0.4), *runs("@x", 0.3, 0.3)]
+    browser = show([*records, *more], "#dataset=adult&size=64&columns=coverage|against+floor")
     folder = {"behavior": "allow", "downloadPath": str(tmp_path / "down")}
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", folder)
     one(browser, "#download").click()
-    file = tmp_path / "down" / "llpbench-auc.csv"
+    file = tmp_path / "down" / "llpbench-auc-auc.csv"
     _wait(file.exists)
     lines = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-    assert [(line["rank"], line["method"]) for line in lines] == rows(browser)
+    assert [(line["rank"], line["method"].lstrip("'")) for line in lines] == rows(browser)
+    assert {line["method"] for line in lines} >= {"'=1+1", "'@x", "-5", 'a "b", c'}
     nova = next(line for line in lines if line["method"] == "nova")
     assert (nova["adult 64 mean"], nova["adult 64 std"], nova["adult 64 n"]) == ("84", "8.485281", "2")
-    assert (nova["criterion"], nova["coverage done"], nova["coverage expected"]) == ("auc", "5", "6")
+    assert (nova["criterion"], nova["metric"], nova["encoder"]) == ("auc", "auc", "mlp")
+    assert (nova["coverage done"], nova["coverage expected"]) == ("5", "6")
     assert not any(name.startswith(("adult 256", "credit")) for name in nova)
+    fields = "return [-1.5, '+3e-2', '-x', '=a', '\\t=a', null, 'a,b'].map(csvField)"
+    expected = ["-1.5", "+3e-2", "'-x", "'=a", "'\t=a", "", '"a,b"']
+    assert browser.execute_script(fields) == expected
 
 
 # ---- where a score comes from
@@ -486,7 +505,7 @@ def test_without_scripts_all_boards_and_tables_can_be_read(show: Show, chrome: C
     found = _random_records()
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        browser = show(with_tables(found, TABLE))
+        browser = show(with_tables(found, TABLE), scripts=False)
         whole, shown = one(browser, "main").text, browser.find_elements("css selector", ".board table")
         texts = [each.text for each in shown]
     finally:
@@ -577,21 +596,130 @@ def test_half_a_character_can_still_be_written(records: list[Record], tmp_path: 
     (tmp_path / "page.html").write_text(to_html(make_report([*records, *runs("a\ud800b", 0.5)])), encoding="utf-8")
 
 
-def test_thousands_of_runs(show: Show, capsys: pytest.CaptureFixture[str]) -> None:
+# ---- a reader's tools, on 10,000 runs
+
+
+@dataclass(frozen=True)
+class Large:
+    """One page of 10,000 runs: its boards and its text."""
+
+    boards: Sequence[Board]
+    page: str
+
+
+@pytest.fixture(scope="module")
+def large() -> Large:
     found = _many_records()
-    assert len(found) == 3200
-    report = make_report(found)
-    began = time.perf_counter()
-    page = to_html(report)
-    seconds = time.perf_counter() - began
-    size = len(page.encode())
-    assert size <= 2_800_000
-    browser = show(page)
-    sort = """const began = performance.now(); document.querySelectorAll('.board thead button')[8].click();
-        document.body.offsetHeight; return performance.now() - began"""
-    times = [browser.execute_script(sort) for _ in range(3)]
+    assert len(found) == 10_000
+    boards = tabulate(found)
+    tables = tuple(overall(board, name) for board, name in zip(boards.boards, names_of(boards.boards), strict=True))
+    report = Report(boards, (Page("fine", "Fine", tables),))
+    return Large(boards.boards, to_html(report))
+
+
+def test_ten_thousand_runs_fit_and_answer_at_once(show: Show, large: Large, capsys: pytest.CaptureFixture[str]) -> None:
+    size = len(large.page.encode())
+    assert size <= 5_000_000
+    browser = show(large.page)
+    timed = "const began = performance.now(); {}; document.body.offsetHeight; return performance.now() - began"
+    measured = {
+        "sort": "document.querySelectorAll('.board thead button')[8].click()",
+        "search": "controls.elements.search.value = 'method-3'; render()",
+        "metric": "controls.elements.search.value = ''; controls.elements.metric.value = 'brier'; render()",
+        "dots": "document.getElementById('dots').open = true; drawViews()",
+        "pair": "document.getElementById('pair').open = true; drawViews()",
+        "csv": "asCsv()",
+    }
+    times = {name: browser.execute_script(timed.format(code)) for name, code in measured.items()}
+    assert max(times.values()) < 3_000, "milliseconds, on a machine that does much else"
     with capsys.disabled():
-        print(f"\n3,200 runs: {size / 1e6:.2f} MB in {seconds:.1f} s; sorted in {max(times):.0f} ms")
+        print(f"\n10,000 runs: {size / 1e6:.2f} MB; " + ", ".join(f"{name} {ms:.0f} ms" for name, ms in times.items()))
+
+
+def test_another_metric_is_that_of_the_runs(show: Show, large: Large) -> None:
+    browser = show(large.page)
+    choose(browser, "metric", "brier")
+    board = large.boards[0]
+    headings, *lines = table(browser)
+    assert headings[:3] == ["method", "mean Brier score", "seconds"], "nothing that goes by AUC"
+    means = {row.contender.method: board.standings.mean(row, "brier") for row in board.rows}
+    order = sorted((mean.mean, method) for method, mean in means.items() if mean)
+    assert [line[0] for line in lines] == [method for _, method in order], "the smallest first"
+    assert [float(line[1]) for line in lines] == pytest.approx([mean for mean, _ in order], abs=1e-4)
+    row = next(row for row in board.rows if row.contender.method == lines[0][0])
+    summary = row.scores[0].summary("brier")
+    assert summary is not None
+    assert lines[0][3] == f"{summary.mean:.4f} ± {summary.std:.4f} ({summary.n})"
+    choose(browser, "metric", "auc")
+    assert column(browser, "mean AUC") == [
+        words.summary_text(each.overall) for each in board.standings.rows if each.overall
+    ]
+
+
+def test_columns_families_and_an_empty_search(show: Show, large: Large) -> None:
+    browser = show(large.page)
+    browser.find_element("css selector", "[name=column][value=wins]").click()
+    browser.find_element("css selector", "[name=column][value=tie]").click()
+    assert "wins" in table(browser)[0]
+    assert "tie" not in table(browser)[0]
+    choose(browser, "family", "floors")
+    assert {method for _, method in rows(browser)} == {"method-7"}
+    one(browser, "[name=search]").send_keys("nobody")
+    assert rows(browser) == []
+    assert "No method of this board whose name holds “nobody”" in one(browser, "#nothing").text
+    one(browser, "#reset").click()
+    assert len(rows(browser)) == 8
+    assert not one(browser, "#nothing").is_displayed()
+
+
+def test_seeds_are_dots_and_two_methods_stand_side_by_side(show: Show, large: Large) -> None:
+    """And a link brings the same view back."""
+    board = large.boards[0]
+    first, second = (next(row for row in board.rows if row.contender.method == f"method-{n}") for n in (2, 5))
+    fragment = "#open=dots|pair&of=dataset-3&first=method-2+(mlp)&second=method-5+(mlp)&size=64"
+    browser = show(large.page, fragment)
+    dots = "return [...document.querySelectorAll('#dots tbody tr')].map(row => row.querySelectorAll('circle').length)"
+    assert browser.execute_script(dots) == [10] * 8
+    assert "dataset-3: AUC of test rows" in one(browser, "#dots caption").text
+    place = next(n for n, each in enumerate(board.columns) if each.key == ("dataset-3", 64))
+    ours, theirs = (row.scores[place].values["auc"] for row in (first, second))
+    differences = [ours[seed] - theirs[seed] for seed in ours]
+    low, high = interval(differences)
+    line = next(row for row in table(browser, "#pair") if row[0] == "dataset-3")
+    shown = [float(part) for part in re.findall(r"[+-][\d.]+", line[2].replace("−", "-"))]
+    assert shown == pytest.approx([fmean(differences), low, high], abs=0.011)
+    assert len(table(browser, "#pair")) == 1 + 25 + 1
+    assert "over 25 datasets" in one(browser, "#pair-said").text
+    address = browser.current_url
+    choose_in(browser, "#pair-second", "method-6 (mlp)")
+    assert browser.current_url != address
+    assert "second=method-6" in browser.current_url
+
+
+def test_a_view_and_its_table_can_be_copied(show: Show, large: Large) -> None:
+    browser = show(large.page, "#search=method-3&size=64")
+    granted = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    browser.execute_cdp_cmd("Browser.grantPermissions", granted)
+    for button, begins, said in (
+        ("#copy-link", browser.current_url, "The link to this view copied."),
+        ("#copy", "criterion,bagging,protocol,metric,rank,method,encoder", "The table copied."),
+    ):
+        one(browser, button).click()
+        _wait(lambda said=said: one(browser, "#shown").text == said)
+        read = "navigator.clipboard.readText().then(arguments[0], (error) => arguments[0](String(error)))"
+        assert browser.execute_async_script(read).startswith(begins)
+
+
+def test_method_encoder_and_pretraining_stay_in_sight(show: Show, large: Large) -> None:
+    browser = show(large.page)
+    browser.execute_script("document.querySelector('.board:not([hidden]) .scroll').scrollLeft = 2000")
+    cell = one(browser, f"{BOARD} tbody th.method")
+    assert cell.rect["x"] >= 0
+    assert cell.text.split("\n")[1] == "mlp"
+
+
+def choose_in(browser: Chrome, selector: str, value: str) -> None:
+    one(browser, f'{selector} option[value="{value}"]').click()
 
 
 def _heading(board: Board, index: int) -> str:
@@ -630,16 +758,18 @@ def _random_records() -> list[Record]:
 
 
 def _many_records() -> list[Record]:
-    """8 methods, 8 datasets, 5 bag sizes, 10 seeds, with all that a run measures and no number twice."""
+    """8 methods, 25 datasets, 5 bag sizes, 10 seeds, with all that a run measures and no number twice."""
     chance = random.Random(0)
     found = []
-    for number in range(3200):
-        method, rest = divmod(number, 400)
+    for number in range(10_000):
+        method, rest = divmod(number, 1250)
         dataset, rest = divmod(rest, 50)
         size, seed = divmod(rest, 10)
         where = f"{dataset:02}{size}{seed}"
         place: dict[str, Any] = {"seed": seed, "dataset": f"dataset-{dataset}", "bag_size": 2 ** (size + 5)}
-        run = record(f"method-{method}", params={"weight": method / 10, "rate": 0.001}, **place)
+        role = "floor" if method == 7 else ""
+        run = record(f"method-{method}", params={"weight": method / 10, "rate": 0.001}, role=role, **place)
+        run["method"]["changed"] = {}
         for name in run["results"]:
             test: dict[str, float | None] = {metric: chance.random() for metric in METRICS}
             chosen = {"epoch": chance.randrange(300), "validation": chance.random(), "test": test}

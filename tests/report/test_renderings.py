@@ -215,6 +215,16 @@ def test_one_table_in_every_format() -> None:
     assert latex.count("&") - latex.count(r"\&") == 3 * 2
 
 
+def test_no_text_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
+    names = ["=1+1", "+x", "-5", "@y", "-z", "plain"]
+    table = ReportTable("t", "t", "t", (Heading("method"),), tuple((text(name),) for name in names))
+    assert table_csv(table).splitlines()[1:] == ["'=1+1", "'+x", "-5", "'@y", "'-z", "plain"]
+    lower = ReportTable("t", "t", "t", (Heading("gain"),), ((number(-1.5),),))
+    assert table_csv(lower).splitlines()[1:] == ["-1.5"]
+    write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path)
+    assert {line["method"] for line in csv.DictReader((tmp_path / "leaderboards.csv").open())} == {"'=cmd|x"}
+
+
 def test_numbers_that_are_unknown_are_shown_as_such() -> None:
     assert number(None).lines == ("–",)
     assert (number(1234).lines, number(1234).values) == (("1,234",), {"": 1234})
@@ -308,8 +318,13 @@ def test_the_terminal_shows_everything_within_80_columns(records: list[Record]) 
     assert text.count("\nmethod") > 3  # five columns do not fit side by side
 
 
-def test_a_wide_terminal_needs_one_table_a_board(records: list[Record]) -> None:
-    assert printed(tabulate(records), width=200).count("\nmethod") == 3
+def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(records: list[Record]) -> None:
+    text = printed(tabulate(records), width=200)
+    found = "dllp (mlp) has the highest mean AUC, 83.50, 23.5 points above the floor"
+    places = [text.index(part) for part in ("Fine-grained", found, "against", "adult", "Made with llpbench")]
+    assert places == sorted(places)
+    assert text.count("\nmethod") == 6, "of each of three boards one of each"
+    assert "singular" not in text[: text.index("adult")]
 
 
 def test_the_terminal_shows_names_as_they_are() -> None:

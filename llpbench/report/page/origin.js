@@ -1,31 +1,12 @@
-"use strict";
 // The dialog that traces a score to its runs: what they measured, what they were told, and where they ran.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const dialog = /** @type {HTMLDialogElement} */ (document.getElementById("origin"));
-
-const NOTHING = "–";
 
 const NO_COMMAND = "No command of llpbench says this specification: it needs a script of its own.";
 
-/** A new element. Texts from the journal enter the page here and nowhere else, as text. */
-function element(tag, { className = "", text = "", ...attributes } = {}, ...children) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== "") made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-/** The value of a run or cell in a column whose values repeat. */
-function fact(column, index) {
-  return column.values[column.at[index]];
-}
-
 /** Opens the dialog on a score, to which the focus goes back when it is closed. */
 function showOrigin(button) {
-  const runs = button.dataset.runs.split(" ").map(Number);
+  const runs = runsOf(button);
   const cell = data.runs.cell[runs[0]];
   const board = button.closest("section.board");
   const column = headings(button.closest("table"))[button.parentElement.cellIndex];
@@ -35,10 +16,11 @@ function showOrigin(button) {
   const score = button.firstChild.textContent.trim() === NOTHING ? "No score" : button.textContent;
   const explained = board.querySelector(".explained").textContent;
   document.getElementById("origin-body").replaceChildren(
-    element("p", { text: `${score}: AUC of test rows. ${explained}` }),
+    element("p", { text: `${score}: ${data.metrics[chosenMetric()].title} of test rows. ${explained}` }),
     section("Runs", runTable(runs, board.dataset.criterion), ...failures(runs)),
     section("Cost", costTable(runs)),
     section("Run it again", command(cell, runs)),
+    section("Method and journal", ...links(cell, button.closest("tr"))),
     section("Origin", nested(origin(runs, cell))),
     section("Specification", nested(specification(cell))),
   );
@@ -54,6 +36,20 @@ dialog.addEventListener("click", (event) => {
 
 function section(title, ...children) {
   return element("section", {}, element("h3", { text: title }), ...children);
+}
+
+/** Who made the method, and where its code and these runs can be read. */
+function links(cell, row) {
+  const { method, cells } = { method: fact(data.cells.spec.method, cell), cells: data.cells };
+  const declared = fact(cells.method, cell);
+  const code = data.links.methods[method];
+  const about = [`${method}, ${row.dataset.family}`, declared.reference].filter(Boolean).join(": ");
+  const first = element("p", { text: `${about}. ` });
+  if (code) first.append(element("a", { href: encodeURI(code), text: "Its code" }));
+  const second = element("p", { text: "In the journal: lines whose cell is " });
+  second.append(element("code", { text: cells.id[cell] }));
+  if (data.links.journal) second.append(" (", element("a", { href: encodeURI(data.links.journal), text: "journal" }), ")");
+  return [first, second];
 }
 
 /** One line a run: what its criterion chose, and how that did on the test rows. */
@@ -88,11 +84,6 @@ function grid(label, heads, rows) {
   const parts = [element("thead", {}, head), element("tbody", {}, ...rows.map(line))];
   const made = element("table", { className: "runs" }, ...parts);
   return element("div", { className: "scroll", role: "region", "aria-label": label, tabindex: "0" }, made);
-}
-
-function shown(value, digits) {
-  if (value === null || value === undefined) return NOTHING;
-  return digits === undefined ? String(value) : value.toFixed(digits);
 }
 
 function failures(runs) {

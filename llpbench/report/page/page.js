@@ -4,16 +4,24 @@ const controls = /** @type {HTMLFormElement} */ (document.getElementById("contro
 const boards = [...document.querySelectorAll("section.board")];
 
 /** Filters of rows and of columns, by the attribute that they compare. */
-const [ROWS, COLUMNS] = [["encoder", "pretraining"], ["dataset", "size"]];
+const [ROWS, COLUMNS] = [["family", "encoder", "pretraining"], ["dataset", "size"]];
+
+/** What is drawn below the board while it is open, by the id of its element. */
+const VIEWS = { dots: showDots, pair: showPair };
+
+/** The lists of the views, by their names in the address. */
+const LISTS = { of: "dots-dataset", first: "pair-first", second: "pair-second" };
 
 /** By the name of a column, in whichever board has it; null: by rank. @type {Sorting | null} */
 let sorting = null;
 
-/** Shows the chosen board as the controls and the order say; all its numbers stay as they were written. */
+/** Shows the chosen board as the controls and the order say; what Python has written stays as it is. */
 function render() {
   const board = chosenBoard();
   for (const other of boards) other.hidden = other !== board;
   const table = board.querySelector("table");
+  const metric = chosenMetric();
+  measure(board, metric);
   const form = new FormData(controls);
   const [search, configuration] = [String(form.get("search")).trim().toLowerCase(), form.get("configuration")];
   const admits = (names, { dataset }) => names.every((name) => !form.has(name) || form.getAll(name).includes(dataset[name]));
@@ -21,27 +29,59 @@ function render() {
     const found = row.dataset.label.toLowerCase().includes(search);
     row.hidden = !(found && admits(ROWS, row) && (!configuration || configuration === row.dataset.configuration));
   }
-  showColumns(table, (cell) => cell.dataset.dataset === undefined || admits(COLUMNS, cell));
-  order(table, sorting);
+  const optional = new Set(columnChoices().map(({ value }) => value));
+  const chosen = new Set(form.getAll("column"));
+  showColumns(table, (cell) => {
+    if (cell.dataset.dataset !== undefined) return admits(COLUMNS, cell);
+    if (metric && BY_AUC.has(cell.dataset.name)) return false;
+    return !optional.has(cell.dataset.name) || chosen.has(cell.dataset.name);
+  });
+  order(table, sortingOf(metric));
   const first = [...board.querySelectorAll("button.score")].find((button) => button.checkVisibility());
   if (first) makeTabStop(first);
   describe(table);
+  drawViews();
 }
 
-/** Says in words and in the address what is shown. */
+/** The chosen order; without one that of ranks, of another metric than AUC its best mean first. */
+function sortingOf(metric) {
+  const best = data.metrics[metric].maximise ? "descending" : "ascending";
+  return sorting ?? (metric ? { name: "mean AUC", direction: best } : null);
+}
+
+/** Draws the views that are open. */
+function drawViews() {
+  const board = chosenBoard();
+  for (const [id, draw] of Object.entries(VIEWS)) if (document.getElementById(id).open) draw(board, chosenMetric());
+  writeAddress();
+}
+
+/** Says in words what is shown. */
 function describe(table) {
   const set = setControls();
   const [rows, columns] = [writtenRows(table), headings(table).filter((cell) => cell.dataset.dataset !== undefined)];
   const seenOf = (items) => items.filter((item) => !item.hidden).length;
   const [shown, all] = [seenOf(rows) * seenOf(columns), rows.length * columns.length];
   const counts = `${seenOf(rows)} of ${rows.length} rows, ${seenOf(columns)} of ${columns.length} columns`;
-  document.getElementById("shown").textContent =
+  const metric = data.metrics[chosenMetric()];
+  const said = [
     shown < all
       ? `${counts} · filters hide ${all - shown} of ${all} scores; ranks and means are those of the whole board.`
-      : `${counts} · all ${all} scores are shown.`;
-  document.getElementById("active").textContent = set.length ? `(${set.length} set)` : "";
+      : `${counts} · all ${all} scores are shown.`,
+  ];
+  if (chosenMetric()) {
+    const better = metric.maximise ? "best first" : "the smallest, which is best, first";
+    said.push(`Means of ${metric.title} are made here, of the runs that count, ${better}; ranks and tests are of AUC alone.`);
+  }
+  document.getElementById("shown").textContent = said.join(" ");
+  const hides = set.filter(([name]) => !["criterion", "metric", "search"].includes(name));
+  document.getElementById("active").textContent = hides.length ? `(${hides.length} set)` : "";
   document.getElementById("reset").hidden = set.length === 0 && sorting === null;
-  writeAddress(set);
+  const nothing = document.getElementById("nothing");
+  nothing.hidden = shown > 0;
+  const search = controls.elements.search.value.trim();
+  const why = search ? `No method of this board whose name holds “${search}”` : "No score";
+  nothing.textContent = `${why} passes the filters. “Show all” takes them away.`;
 }
 
 /** The board that the controls choose. Protocols that a bagging does not have cannot be chosen. */
@@ -57,24 +97,44 @@ function chosenBoard() {
   return found.find(({ dataset }) => dataset.protocol === protocol.value);
 }
 
+/** The place of the chosen metric in `data.metrics`. */
+function chosenMetric() {
+  return controls.elements.metric.selectedIndex;
+}
+
 /** Names and values of the controls that differ from what the page begins with. */
 function setControls() {
-  const { criterion, bagging, protocol, configuration } = controls.elements;
+  const { criterion, bagging, protocol, configuration, metric } = controls.elements;
   const usual = new Map([["search", ""], ["criterion", criteria()[0].value]]);
-  for (const select of [bagging, protocol, configuration]) usual.set(select.name, select.options[0].value);
-  return [...new FormData(controls)].filter(([name, value]) => usual.get(name) !== value);
+  for (const select of [bagging, protocol, configuration, metric]) usual.set(select.name, select.options[0].value);
+  const set = [...new FormData(controls)].filter(([name, value]) => name !== "column" && usual.get(name) !== value);
+  const columns = columnChoices();
+  if (columns.some((each) => each.checked !== each.defaultChecked)) {
+    set.push(["columns", columns.filter((each) => each.checked).map(({ value }) => value).join("|")]);
+  }
+  return set;
 }
 
 function criteria() {
   return [...controls.querySelectorAll("[name=criterion]")];
 }
 
+function columnChoices() {
+  return [...controls.querySelectorAll("[name=column]")];
+}
+
 // ---- the address --------------------------------------------------------------------------------------------------
 
 /** Writes what is shown into the address, so that it can be passed on and survives a reload. */
-function writeAddress(set) {
-  const state = new URLSearchParams(set);
+function writeAddress() {
+  const state = new URLSearchParams(setControls());
   if (sorting) state.set("sort", `${sorting.direction} ${sorting.name}`);
+  const open = Object.keys(VIEWS).filter((id) => document.getElementById(id).open);
+  if (open.length) state.set("open", open.join("|"));
+  for (const [name, id] of Object.entries(LISTS)) {
+    const list = document.getElementById(id);
+    if (list.value && list.closest("details").open) state.set(name, list.value);
+  }
   const text = state.toString();
   // the anchor of a section stays until something is chosen
   if (text || location.hash.includes("=")) {
@@ -88,26 +148,54 @@ function readAddress() {
   controls.reset();
   for (const input of controls.querySelectorAll("[name]")) {
     const values = state.getAll(input.name);
-    if (input.type === "search") input.value = values[0] ?? "";
+    if (input.name === "column") input.checked = state.has("columns") ? columnsOf(state).includes(input.value) : input.defaultChecked;
+    else if (input.type === "search") input.value = values[0] ?? "";
     else if (input.type === "checkbox" || input.type === "radio") input.checked ||= values.includes(input.value);
     else if ([...input.options].some(({ value }) => value === values[0])) input.value = values[0];
+  }
+  const open = (state.get("open") ?? "").split("|");
+  for (const id of Object.keys(VIEWS)) document.getElementById(id).open = open.includes(id);
+  for (const [name, id] of Object.entries(LISTS)) {
+    const list = document.getElementById(id);
+    list.replaceChildren();
+    list.dataset.wanted = state.get(name) ?? "";
   }
   const [, direction, name] = (state.get("sort") ?? "").match(/^(ascending|descending) (.+)$/s) ?? [];
   sorting = name === undefined ? null : { name, direction };
 }
 
+function columnsOf(state) {
+  return state.get("columns").split("|");
+}
+
 // ---- what is done -------------------------------------------------------------------------------------------------
 
-/** What is shown of the board, as a file that says which board it is. */
-function download() {
+/** What is shown of the board, as CSV that says which board it is. */
+function asCsv() {
   const board = chosenBoard();
   const { criterion, bagging, protocol } = board.dataset;
   const [names, ...rows] = seen(board.querySelector("table"));
-  const lines = rows.map((row) => [criterion, bagging, protocol, ...row]);
-  const text = toCsv([["criterion", "bagging", "protocol", ...names], ...lines]);
-  const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  element("a", { href: address, download: `llpbench-${criterion}.csv` }).click();
+  const { name } = data.metrics[chosenMetric()];
+  const lines = rows.map((row) => [criterion, bagging, protocol, name, ...row]);
+  return toCsv([["criterion", "bagging", "protocol", "metric", ...names], ...lines]);
+}
+
+function download() {
+  const { criterion, metric } = controls.elements;
+  const address = URL.createObjectURL(new Blob([asCsv()], { type: "text/csv" }));
+  element("a", { href: address, download: `llpbench-${criterion.value}-${metric.value}.csv` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** Copies a text and says so, or that the browser does not let it. */
+async function copy(text, what, instead) {
+  const said = document.getElementById("shown");
+  try {
+    await navigator.clipboard.writeText(text);
+    said.textContent = `${what} copied.`;
+  } catch {
+    said.textContent = `This browser does not let the page copy. ${instead}`;
+  }
 }
 
 /** Everything back to what the page begins with, but for the criterion. */
@@ -128,9 +216,15 @@ function listen() {
   });
   controls.addEventListener("submit", (event) => event.preventDefault());
   document.getElementById("download").addEventListener("click", download);
+  document.getElementById("copy").addEventListener("click", () => copy(asCsv(), "The table", "Download it as CSV."));
+  document.getElementById("copy-link").addEventListener("click", () =>
+    copy(location.href, "The link to this view", "The link to this view stands in the address bar."),
+  );
   document.getElementById("reset").addEventListener("click", showAll);
+  for (const id of Object.keys(VIEWS)) document.getElementById(id).addEventListener("toggle", drawViews);
+  document.getElementById("views").addEventListener("change", drawViews);
   window.addEventListener("hashchange", () => {
-    if (location.hash && !location.hash.includes("=")) return; // a link to a section
+    if (location.hash && !location.hash.includes("=")) return openTarget(); // a link to a section
     readAddress();
     render();
   });
@@ -140,8 +234,9 @@ function listen() {
       const cell = event.target.closest("button")?.closest("th");
       if (!cell) return;
       sorting = nextSorting(cell);
-      order(table, sorting);
+      order(table, sortingOf(chosenMetric()));
       describe(table);
+      drawViews();
     });
     table.tBodies[0].addEventListener("click", (event) => {
       const button = event.target.closest("button.score");
@@ -153,17 +248,39 @@ function listen() {
   }
 }
 
-if (boards.length > 0) {
-  readAddress();
-  controls.hidden = false;
-  document.getElementById("download").hidden = false;
-  document.getElementById("filters").open = matchMedia("(min-width: 45rem)").matches;
-  render();
-  listen();
+/** Opens the view that an address names. */
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target?.matches("details")) target.open = true;
 }
-for (const table of document.querySelectorAll("table.plain")) {
-  table.tHead.addEventListener("click", (event) => {
-    const cell = event.target.closest("button")?.closest("th");
-    if (cell) order(table, nextSorting(cell));
-  });
+
+/** Tables that are wider than a sheet of paper are printed smaller, so that nothing of them is cut off. */
+function fitPaper() {
+  document.documentElement.classList.add("printing");
+  const sheet = 1020; // CSS pixels of A4 across, without its margins
+  for (const table of document.querySelectorAll(".scroll > table")) {
+    if (table.offsetParent) table.style.setProperty("--fit", Math.min(1, sheet / table.scrollWidth).toFixed(3));
+  }
 }
+
+function start() {
+  if (boards.length > 0) {
+    readAddress();
+    if (location.hash && !location.hash.includes("=")) openTarget();
+    for (const hidden of [controls, document.querySelector(".toolbar"), document.getElementById("views")]) hidden.hidden = false;
+    document.getElementById("filters").open = matchMedia("(min-width: 45rem)").matches;
+    render();
+    listen();
+  }
+  for (const table of document.querySelectorAll("#tables table.plain")) {
+    table.tHead.addEventListener("click", (event) => {
+      const cell = event.target.closest("button")?.closest("th");
+      if (cell) order(table, nextSorting(cell));
+    });
+  }
+  window.addEventListener("beforeprint", fitPaper);
+  window.addEventListener("afterprint", () => document.documentElement.classList.remove("printing"));
+  document.documentElement.dataset.ready = "";
+}
+
+loaded.then(start);

@@ -66,11 +66,16 @@ function showColumns(table, passes) {
   }
 }
 
+/** What names a row, in every file. */
+const IDENTIFY = ["method", "encoder", "pretraining", "configuration"];
+
 /** What is seen of a table, in its order, as rows of texts and numbers, names first. */
 function seen(table) {
-  const places = headings(table).flatMap((cell, place) => (cell.hidden ? [] : [[cell, place]]));
+  const places = headings(table).flatMap((cell, place) =>
+    cell.hidden && !IDENTIFY.includes(cell.dataset.name) ? [] : [[cell, place]],
+  );
   const names = places.flatMap(([{ dataset }]) =>
-    (dataset.parts ?? "").split(" ").map((part) => `${dataset.name} ${part}`.trim()),
+    (dataset.parts ?? "").split(" ").map((part) => `${dataset.shown ?? dataset.name} ${part}`.trim()),
   );
   const rows = [...table.tBodies[0].rows].filter((row) => !row.hidden);
   const values = ({ dataset, firstChild }) =>
@@ -80,9 +85,14 @@ function seen(table) {
 
 /** Rows as CSV; what is not known is an empty field. */
 function toCsv(rows) {
-  const field = (value) =>
-    /[",\r\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? "");
-  return rows.map((row) => `${row.map(field).join(",")}\n`).join("");
+  return rows.map((row) => `${row.map(csvField).join(",")}\n`).join("");
+}
+
+/** A field; texts that a spreadsheet would take for a formula begin with an apostrophe, numbers stay numbers. */
+function csvField(value) {
+  let text = String(value ?? "");
+  if (/^[=+\-@\t\r]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) text = `'${text}`;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 // ---- keys ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -124,6 +125,47 @@ def _legend_columns(entries: Sequence[Line2D]) -> int:
     fitting = max(1, min(len(entries), int(WIDTH / (0.62 + _CHARACTER * longest))))
     lines = math.ceil(len(entries) / fitting)
     return math.ceil(len(entries) / lines)  # as many as fit, but for a last line that is nearly empty
+
+
+def label_points(ax: Axes, points: Sequence[tuple[float, float, str]], inches: tuple[float, float]) -> None:
+    """Name points beside them: where nothing stands yet, and with a line to those whose names stand further off.
+
+    `points`: x, y and name; limits of the axes must be final. `inches`: about how large the axes are.
+    """
+    size = [72 * side for side in inches]
+    to_axes = ax.transData + ax.transAxes.inverted()
+    at = [tuple(part * side for part, side in zip(to_axes.transform(point[:2]), size, strict=True)) for point in points]
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in at]
+    for (x, y), (*value, name) in sorted(zip(at, points, strict=True), key=lambda pair: (-pair[0][1], pair[0][0])):
+        width = 72 * _CHARACTER * len(name)
+        boxes = [_box(x, y, dx, dy, width) for dy in _ASIDE for dx in (7.0, -7.0 - width, -width / 2)]
+        inside = [box for box in boxes if box[0] >= 0 and box[2] <= size[0] and box[1] >= 0 and box[3] <= size[1]]
+        box = next((box for box in inside if not any(map(partial(_meet, box), taken))), (inside or boxes)[0])
+        taken.append(box)
+        far = abs((box[1] + box[3]) / 2 - y) > 12
+        ax.annotate(
+            name,
+            value,  # type: ignore[arg-type]
+            (box[0] - x, (box[1] + box[3]) / 2 - y),
+            textcoords="offset points",
+            va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
+            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkB": 3} if far else None,
+        )
+
+
+_ASIDE = tuple(sign * step for step in (0.0, 9.0, 16.0, 24.0, 34.0, 46.0, 60.0) for sign in (1, -1))
+"""points above or below a point that its name may stand"""
+
+Box = tuple[float, float, float, float]
+
+
+def _box(x: float, y: float, dx: float, dy: float, width: float) -> Box:
+    return x + dx, y + dy - 5, x + dx + width, y + dy + 5
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def setting(board: Board) -> str:

@@ -1,0 +1,38 @@
+"""What a board says, in one sentence: who is first, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from llpbench.core.text import plural
+from llpbench.report import wording as words
+from llpbench.report.boards import Board
+from llpbench.report.standings import Standing
+
+
+def finding(board: Board) -> str:
+    """The first row of a board, its distance from the floor, and how many rows cannot be told apart from it."""
+    ranked = [
+        (row, standing) for row, standing in zip(board.rows, board.standings.rows, strict=True) if row.rank is not None
+    ]
+    if not ranked:
+        return "Nothing is ranked: no method has completed the runs that the others share."
+    (first, place), *others = ranked
+    where = f"On {words.clean(board.bagging)} bags of {plural(len(board.standings.datasets), 'dataset')}"
+    found = f"{where}, {words.clean(first.contender.label)} has the highest mean AUC"
+    if place.overall is not None:
+        found += f", {place.overall.mean:.2f}"
+    if place.floor is not None:
+        found += f", {abs(place.floor.mean):.1f} points {'above' if place.floor.mean >= 0 else 'below'} the floor"
+    return f"{found}{_sure(place, [standing for _, standing in others])}."
+
+
+def _sure(first: Standing, others: list[Standing]) -> str:
+    if not others:
+        return ", and there is no other row to compare it with"
+    if not first.letters:
+        return ", which too few runs back to tell rows apart"
+    tied = sum(bool({*first.letters} & {*other.letters}) for other in others)
+    if not tied:
+        return f", and all {plural(len(others), 'other row')} can be told apart from it"
+    if tied == len(others):
+        return f"; none of the {plural(tied, 'other row')} can be told apart from it"
+    return f"; {tied} of the {plural(len(others), 'other row')} cannot be told apart from it"
