@@ -368,7 +368,7 @@ def _merge(names: Sequence[str]) -> Merged:
 
 
 def _warn(merged: Merged) -> None:
-    from llpbench.report.wording import some_of
+    from llpbench.report.wording import clean, some_of
 
     for line in some_of([*merged.warnings, *merged.disputed]):
-        click.echo(f"llpbench: {line}", err=True)
+        click.echo(f"llpbench: {clean(line)}", err=True)

@@ -12,7 +12,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import protocol_text
+from llpbench.report.wording import clean, protocol_text
 from llpbench.results.journal import agree, settle
 from llpbench.results.merging import disputes
 
@@ -44,7 +44,7 @@ def compare(
     remarks += disputes(disputed.values())
     counting = {**near, **{run: records[-1] for run, records in found.items()}}
     leaderboards = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings)
-    return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(remarks))
+    return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(map(clean, remarks)))
 
 
 def _task(record: Record) -> tuple[str, str, int]:

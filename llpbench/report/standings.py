@@ -254,18 +254,19 @@ class Standings:
         floor = self._reference(row, "floor")
         if not self.runs or floor is None or floor is row or any(self.runs - completed(each) for each in (row, floor)):
             return None
-        frame = self._blocks([row, floor])
-        differences = frame[row.contender.label] - frame[floor.contender.label]
+        differences = self._blocks[row.contender.label] - self._blocks[floor.contender.label]
         low, high = interval(differences)
         means = (mean_over_datasets(each, self.runs, self.board.columns) for each in (row, floor))
         ahead = [(self._mean(row, column) or 0.0) > (self._mean(floor, column) or 0.0) for column in self.columns]
         known = (low, high) if isfinite(low) else None
         return AgainstFloor(next(means) - next(means), known, sum(ahead), len(ahead))
 
-    def _blocks(self, rows: Sequence[Row]) -> DataFrame:
+    @cached_property
+    def _blocks(self) -> DataFrame:
+        """What intervals go by, of every row that has completed the runs that count: at once, since it takes time."""
         from llpbench.report import statistics
 
-        return statistics.blocks(self.frame(rows))
+        return statistics.blocks(self.frame([row for row in self.board.rows if not self.runs - completed(row)]))
 
     def _by_block(self, one: Row, other: Row, columns: Sequence[int]) -> Mapping[object, float]:
         """The sum over columns of the difference of two rows, by dataset; of a single dataset by seed."""

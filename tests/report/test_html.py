@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -484,6 +485,18 @@ def test_strangers_texts_are_texts(show: Show) -> None:
     assert len(browser.find_elements("tag name", "script")) == scripts
 
 
+def test_control_characters_reach_no_page(show: Show) -> None:
+    """Nor those that turn the direction of what follows."""
+    odd = "a\x1b[31m\u202eb"
+    found = [*runs(odd, 0.8), failed(odd, seed=1, reason=f"bad {odd}")]
+    browser = show(make_report(found, warnings=[odd]))
+    scores(browser, 0)[0].click()
+    assert "Seed 1: bad a [31m b" in one(browser, "dialog").text
+    every = "return document.documentElement.textContent + [...document.querySelectorAll('*')]"
+    every += ".flatMap(each => [...each.attributes]).map(({value}) => value).join('')"
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", browser.execute_script(every))
+
+
 def test_plots_and_tables_are_shown(show: Show, records: list[Record]) -> None:
     plots = [PagePlot("time", "Time", "AUC by <time>.", SVG)]
     browser = show(with_tables(records, TABLE), plots=plots)
@@ -705,7 +718,7 @@ def test_a_view_and_its_table_can_be_copied(show: Show, large: Large) -> None:
         ("#copy", "criterion,bagging,protocol,metric,rank,method,encoder", "The table copied."),
     ):
         one(browser, button).click()
-        _wait(lambda said=said: one(browser, "#shown").text == said)
+        _wait(partial(_says, browser, said))
         read = "navigator.clipboard.readText().then(arguments[0], (error) => arguments[0](String(error)))"
         assert browser.execute_async_script(read).startswith(begins)
 
@@ -716,6 +729,10 @@ def test_method_encoder_and_pretraining_stay_in_sight(show: Show, large: Large) 
     cell = one(browser, f"{BOARD} tbody th.method")
     assert cell.rect["x"] >= 0
     assert cell.text.split("\n")[1] == "mlp"
+
+
+def _says(browser: Chrome, text: str) -> bool:
+    return one(browser, "#shown").text == text
 
 
 def choose_in(browser: Chrome, selector: str, value: str) -> None:

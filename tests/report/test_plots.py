@@ -25,18 +25,22 @@ from matplotlib.lines import Line2D
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.plots import Plot, draw_all
+from llpbench.report.costs import cost_of
+from llpbench.report.plots import Plot, draw_all, saving
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
+from llpbench.report.plots.dark import dark_of, luminance
 from llpbench.report.plots.heat_map import heat_maps
 from llpbench.report.plots.layout import LONGEST, labels, shown
 from llpbench.report.plots.learning import learning_curves
+from llpbench.report.plots.pretraining import pretraining
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing, save_all
 from llpbench.report.plots.style import METHODS, method_style, row_styles
-from llpbench.report.plots.time import cost_of, front, time
+from llpbench.report.plots.time import front, time
 from llpbench.report.ranking import runs_that_count
+from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -151,6 +155,51 @@ def test_names_from_outside_are_text_and_nothing_else(odd: Drawn) -> None:
     assert "control [31m" in everything
     assert ODD[-1] not in everything
     assert re.search(r"long-x+…x+-end", everything)
+
+
+def test_a_picture_says_what_it_is_of_and_has_dark_colours(tmp_path: Path) -> None:
+    """Colours that mean something stay; white, black and what is too dark to be seen do not."""
+    plots = {plot.kind: plot for plot in draw_all(tabulate(journal()), tmp_path)}
+    text = plots["time"].svg.read_text(encoding="utf-8")
+    assert "AUC of validation rows · ordered bags · at most 300 epochs, patience 20" in text
+    assert "[style*='fill: #ffffff']{fill:#1a1d21!important}" in text
+    assert "prefers-color-scheme:dark" in text
+    of_map = plots["heat-map"].svg.read_text(encoding="utf-8")
+    assert "#fee838" in of_map or "#fde737" in of_map, "the best of a column"
+    assert not re.search(r"\[style\*='fill: #(fee838|fde737|010101|fefefe)'", of_map)
+    assert dark_of("#000000") == "#e6e6e6"
+    assert all(luminance(dark_of(style.colour)) >= 0.14 for style in METHODS.values())
+
+
+def test_plots_are_the_same_however_many_processes_draw_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    boards = tabulate(journal(("dllp", "mine"), datasets=("adult",), curves=COURSE))
+    drawn = []
+    for processors in (1, 2):
+        monkeypatch.setattr(saving, "_processors", lambda number=processors: number)
+        drawn.append([(plot.name, plot.svg.read_bytes()) for plot in draw_all(boards, tmp_path / str(processors))])
+    assert drawn[0] == drawn[1]
+
+
+def test_pretraining_is_compared_seed_by_seed_with_the_same_method_without() -> None:
+    of = board(
+        [*runs("a", 0.8, 0.9), *runs("a", 0.85, 0.92, pretraining="bag"), *runs("b", 0.5, 0.5, pretraining="bag")]
+    )
+    (drawing,) = pretraining(of, "x")
+    (ax,) = visible(drawing)
+    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    assert [points(line) for line in dots] == [[(pytest.approx(5), 0), (pytest.approx(2), 0)]]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a (bag)"]
+    assert not list(pretraining(board(runs("a", 0.8, 0.9)), "x"))
+
+
+def test_failed_runs_and_every_seed_are_seen() -> None:
+    of = board([*runs("a", 0.8, 0.9, 0.7), failed("a", seed=3), *runs("b", 0.6, 0.6, 0.6, 0.6)])
+    (drawing,) = robustness(of, "x")
+    (ax,) = visible(drawing)
+    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    found = [tuple(sorted(np.round(np.asarray(line.get_xdata(), dtype=float), 6).tolist())) for line in dots]
+    assert sorted(found) == [(-10, 0, 10), (0, 0, 0, 0)]
+    assert "× 1" in {text.get_text() for text in ax.texts}
 
 
 def test_an_svg_has_the_same_bytes_in_every_process(tmp_path: Path) -> None:
@@ -350,8 +399,12 @@ def points(line: Line2D) -> list[tuple[float, float]]:
 def test_bag_size_curves_follow_the_means() -> None:
     (drawing,) = bag_size_curves(board([*runs("a", 0.8, 0.9), *runs("a", 0.6, 0.7, bag_size=1024)]), "x")
     (ax,) = visible(drawing)
-    (line,) = ax.get_lines()
-    assert points(line) == [(64, 85), (1024, 65)]
+    (line,) = [line for line in ax.get_lines() if line.get_marker() != "None"]
+    assert points(line) == [(0, 85), (1, 65)]
+    (bars,) = ax.collections
+    assert [tuple(np.round(bar[:, 1], 6)) for bar in bars.get_segments()] == [  # type: ignore[attr-defined]
+        tuple(np.round(interval(values), 6)) for values in ([80, 90], [60, 70])
+    ]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
 
 
@@ -391,7 +444,7 @@ def test_heat_maps_show_every_mean_and_mark_what_is_lacking() -> None:
     of = board([*runs("a", 0.8, 0.9), *runs("b", 0.7), *runs("a", 0.6, dataset="credit")])
     (drawing,) = heat_maps(of, "x")
     texts = [text.get_text() for text in visible(drawing)[0].texts]
-    assert {"85.0", "70.0*", "60.0", "–"} <= set(texts)
+    assert {"85.0\n±7.1", "70.0*", "60.0", "–"} <= set(texts)
 
 
 def test_heat_maps_are_split_before_numbers_touch() -> None:

@@ -16,7 +16,7 @@ def draw_all(leaderboards: Leaderboards, out: Path) -> list[Plot]:
     The same leaderboards give the same SVG bytes, whatever stood in `out` before. Raises `LLPBenchError` if `out`
     cannot be written.
     """
-    from llpbench.report.plots.gallery import drawings
-    from llpbench.report.plots.saving import save_all
+    from llpbench.report.plots.gallery import parts
+    from llpbench.report.plots.saving import save_parts
 
-    return save_all(drawings(leaderboards), out)
+    return save_parts(parts(leaderboards), out)

@@ -1,4 +1,4 @@
-"""How methods fare as bags grow: a panel for each dataset, a line for each method."""
+"""How methods fare as bags grow: a panel for each dataset, methods side by side at each size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullLocator
 
-from llpbench.report.boards import HEADLINE, Board, Contender, Row
+from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Contender, Row
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
@@ -20,6 +19,9 @@ MOST_LINES = 12
 """that can be told apart; with more, those that least need it are grey"""
 
 MOST_PANELS = 12
+
+ROOM = 0.76
+"""of the way from one bag size to the next, for methods side by side"""
 
 MOST_LABELS = 6
 """of sizes that have room under a panel"""
@@ -38,25 +40,26 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     drawn = datasets[:MOST_PANELS]
     styles, names = row_styles(rows), layout.labels(rows)
     coloured, grey = _prominent(rows)
-    legend = layout.handles(styles, {row.contender: names[row.contender] for row in coloured})
+    legend = layout.handles(styles, {row.contender: names[row.contender] for row in coloured}, lines=False)
     if grey:
         legend.append(Line2D([], [], color=GREY, linewidth=0.8, label=f"others ({len(grey)})"))
-    across = layout.balanced(len(drawn), most=3)
-    figure, axes = layout.panels(len(drawn), across=across, height=2.1, below=0.2 + layout.legend_height(legend))
+    across = layout.balanced(len(drawn), most=2)
+    figure, axes = layout.panels(len(drawn), across=across, height=2.3, below=0.2 + layout.legend_height(legend))
     for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
         _panel(ax, board, dataset, coloured, grey, styles)
         ax.set_title(layout.shown(dataset))
         if place % across == 0:
             ax.set_ylabel("test AUC × 100")
-    layout.label_below(axes, across, "bag size")
-    layout.legend_below(figure, legend)
+    layout.label_below(axes, across, "rows of a bag")
+    layout.legend_below(figure, legend, keys=1.4)
     about = About(
         kind="bag-size",
         name=f"bag-size-{name}",
         title="Test AUC by bag size",
         caption=layout.sentences(
-            "Mean over seeds, with its 95 % confidence interval as a band where there are several seeds; axes follow "
-            "the means and may cut off a band.",
+            "Mean over seeds, with its 95 % t interval where there are several seeds: methods side by side, in "
+            "the order "
+            "of the leaderboard. Axes follow the means and may cut off an interval.",
             f"In grey: {', '.join(names[row.contender].strip() for row in grey)}." if grey else "",
             layout.plain_note(board),
             f"The first {len(drawn)} of {len(datasets)} datasets." if len(drawn) < len(datasets) else "",
@@ -75,12 +78,16 @@ def _prominent(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
         return list(rows), []
     first = {*PAPER, *OWN, "supervised", "bag-soft-label"}
     order = sorted(
-        rows, key=lambda row: 0 if row.contender.method in first else 2 if row.contender.method in METHODS else 1
+        rows,
+        key=lambda row: (
+            row.contender.tuned,
+            0 if row.contender.method in first else 2 if row.contender.method in METHODS else 1,
+        ),
     )
     chosen = {
         row.contender
         for row in order[:MOST_LINES]
-        if row.contender.method in first or row.contender.method not in METHODS
+        if not row.contender.tuned and (row.contender.method in first or row.contender.method not in METHODS)
     }
     return [row for row in rows if row.contender in chosen], [row for row in rows if row.contender not in chosen]
 
@@ -93,38 +100,41 @@ def _panel(
     grey: Sequence[Row],
     styles: Mapping[Contender, Style],
 ) -> None:
-    columns = enumerate(board.columns)
-    places = [place for place, column in columns if column.dataset == dataset and column.bag_size]
+    places = [n for n, column in enumerate(board.columns) if column.dataset == dataset and column.bag_size]
     shown: list[float] = []
-    for row in (*grey, *reversed(coloured)):  # the best on top
-        known = [place for place in places if row.scores[place].headline]
-        values = [list(row.scores[place].values[HEADLINE].values()) for place in known]
-        sizes = [board.columns[place].bag_size for place in known]
-        means = [math.fsum(each) / len(each) for each in values]
+    for row in grey:
+        behind = [(x, _values(row, place)) for x, place in enumerate(places) if row.scores[place].headline]
+        means = [math.fsum(values) / len(values) for _, values in behind]
         shown += means
-        if row in grey:
-            ax.plot(sizes, means, color=GREY, linewidth=0.8, marker="." if len(sizes) == 1 else "", zorder=1.5)
-            continue
+        marker = "." if len(behind) == 1 else ""
+        ax.plot([x for x, _ in behind], means, color=GREY, linewidth=0.8, marker=marker, zorder=1.5)
+    step = ROOM / max(len(coloured), 1)
+    for number, row in enumerate(coloured):
+        aside = (number - (len(coloured) - 1) / 2) * step
+        known = [(x + aside, _values(row, place)) for x, place in enumerate(places) if row.scores[place].headline]
+        means = [math.fsum(values) / len(values) for _, values in known]
+        shown += means
+        several = [(x, *interval(values)) for x, values in known if len(values) > 1]
         style = styles[row.contender]
-        ax.plot(sizes, means, **style.curve())
-        several = [place for place, each in enumerate(values) if len(each) > 1]
-        bands = [interval(values[place], 0.95) for place in several]
-        ax.fill_between(
-            [sizes[place] for place in several],
-            [low for low, _ in bands],
-            [high for _, high in bands],
-            color=style.colour,
-            alpha=0.06,
-            linewidth=0,
-            zorder=1,
-        )
-    ax.set_xscale("log", base=2)
-    ticks = [board.columns[place].bag_size for place in places]
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    every = math.ceil(len(ticks) / MOST_LABELS)
-    ax.set_xticks(ticks, ["" if n % every else board.columns[place].bags for n, place in enumerate(places)])
+        ax.vlines(*zip(*several, strict=True), color=style.colour, linewidth=1, zorder=2) if several else None
+        ax.plot([x for x, _ in known], means, zorder=3, **{**style.points(), "markersize": 4})
+    every = math.ceil(len(places) / MOST_LABELS)
+    ax.set_xticks(range(len(places)), [_label(board, place) if not n % every else "" for n, place in enumerate(places)])
+    ax.set_xlim(-0.5, len(places) - 0.5)
+    for edge in range(1, len(places)):
+        ax.axvline(edge - 0.5, color="0.9", linewidth=0.6, zorder=0)
+    ax.tick_params(axis="x", length=0)
     ax.yaxis.grid(visible=True)
     if shown:
-        margin = 0.06 * (max(shown) - min(shown)) or 1.0
+        margin = 0.08 * (max(shown) - min(shown)) or 1.0
         ax.set_ylim(min(shown) - margin, max(shown) + margin)
+
+
+def _values(row: Row, place: int) -> list[float]:
+    return [*row.scores[place].values[HEADLINE].values()]
+
+
+def _label(board: Board, place: int) -> str:
+    """The size of a column's bags, with a mark where it does not count."""
+    column = board.columns[place]
+    return column.bags if column.counts else f"{column.bags} {FEW_BAGS}"

@@ -1,12 +1,16 @@
-"""Which differences between methods are more than chance: the critical-difference diagram of Demšar (2006)."""
+"""Which differences between methods are more than chance: mean ranks and critical difference, after Demšar (2006).
+
+His diagram lets names cross and dots hide one another where ranks are equal. Here each row has a line of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from pandas import DataFrame
 
 from llpbench.report import statistics
 from llpbench.report import wording as words
@@ -15,55 +19,41 @@ from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
-from llpbench.report.standings import Standings
 
 ALPHA = 0.05
+
+_BAR = "0.25"
 
 
 def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     """Mean ranks over the datasets of the leaderboard, rows that Nemenyi's test cannot tell apart joined by a bar."""
-    found = Standings(board)
+    found = board.standings
     friedman, frame = found.friedman, found.frame()
     p_values = statistics.nemenyi(frame) if friedman is not None else None
     if friedman is None or p_values is None:
         return
     rows = {row.contender.label: row for row in found.ranked}
     ranks = statistics.mean_ranks(frame)
+    order = sorted(rows, key=lambda label: (float(ranks[label]), label))
     styles, names = row_styles(rows.values()), layout.labels(board.rows)
-    # the library goes through sets of labels: of numbers these have one order, of strings another in each process
-    order = list(ranks.sort_values(kind="stable").index)
-    number = {label: place for place, label in enumerate(order)}
-    figure = Figure()
+    joined = _joined(order, p_values)
+    figure = Figure(figsize=(WIDTH, 1.15 + 0.2 * len(order)))
     ax = figure.subplots()
-    drawn = _diagram()(
-        ranks.rename(index=number),
-        p_values.rename(index=number, columns=number),
-        alpha=ALPHA,
-        ax=ax,
-        text_h_margin=0.02 * len(order),
-        label_fmt_left="{label}",
-        label_fmt_right="{label}",
-        elbow_props={"linewidth": 1.1},
-        marker_props={"s": 14},
-        crossbar_props={"color": "0.25", "linewidth": 2.4, "solid_capstyle": "round"},
-        color_palette={number[label]: styles[rows[label].contender].colour for label in order},
-    )
-    for text in drawn["labels"]:
-        label = order[int(text.get_text())]
-        text.set(color="black")
-        method, gap = names[rows[label].contender].strip(), "  "
-        rank = f"{ranks[label]:.1f}"
-        text.set_text(f"{method}  {rank}{gap}" if text.get_ha() == "right" else f"{gap}{rank}  {method}")
-    figure.set_size_inches(WIDTH, 0.5 - 0.2 * min(text.get_position()[1] for text in drawn["labels"]))
-    _finish(ax, len(order))
+    for place, label in enumerate(order):
+        style, rank = styles[rows[label].contender], float(ranks[label])
+        ax.plot([1, rank], [place, place], color="0.88", linewidth=0.8, zorder=1)
+        ax.plot([rank], [place], zorder=3, **{**style.points(), "markersize": 6})
+        ax.annotate(f"{rank:.1f}", (rank, place), (7, 0), textcoords="offset points", va="center")
+    _bars(ax, joined, len(order), friedman.critical_difference)
+    ax.set_yticks(range(len(order)), [names[rows[label].contender].strip() for label in order])
     about = About(
         kind="critical-difference",
         name=f"critical-difference-{name}",
         title="Mean ranks and critical difference",
         caption=layout.sentences(
             f"Mean rank of test {HEADLINE.upper()} over datasets (1: best), of {len(order)} ranked rows. "
-            f"{words.datasets_text(friedman.datasets)} Rows joined by a bar are not told apart by "
-            f"Nemenyi's test at {ALPHA:g}; "
+            f"{words.datasets_text(friedman.datasets)} Rows beside one bar on the right are not told apart by "
+            f"Nemenyi's test at {ALPHA:g}, nor are ranks that are closer than the critical difference; "
             f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g}.",
             layout.setting(board),
         ),
@@ -73,15 +63,30 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     yield Drawing(about, figure)
 
 
-def _diagram() -> Callable[..., dict[str, list[Any]]]:
-    from scikit_posthocs import critical_difference_diagram  # type: ignore[import-untyped]
+def _joined(order: Sequence[str], p_values: DataFrame) -> list[tuple[int, int]]:
+    """First and last place of each longest series of rows that are not told apart, none inside another."""
+    found: list[tuple[int, int]] = []
+    for first, label in enumerate(order):
+        last = max(place for place in range(first, len(order)) if p_values.loc[label, order[place]] >= ALPHA)
+        if last > first and (not found or last > found[-1][1]):
+            found.append((first, last))
+    return found
 
-    return critical_difference_diagram  # type: ignore[no-any-return]
 
-
-def _finish(ax: Axes, number: int) -> None:
-    """Whole ranks on the axis, best on the left, and room for the names beside it."""
-    ax.set_xlim(1 - 0.5 * number, 1.5 * number)
-    ax.spines["top"].set_visible(True)
-    ax.spines["top"].set_bounds(1, number)
-    ax.set_xticks(range(1, number + 1, 1 + number // 12))
+def _bars(ax: Axes, joined: Sequence[tuple[int, int]], number: int, critical: float) -> None:
+    """Series of rows on the right, the critical difference above, whole ranks on the axis."""
+    end = max(number, 1 + critical) + 0.05 * number
+    step = 0.03 * number
+    for place, (first, last) in enumerate(joined):
+        x = end + (1.5 + place) * step
+        ax.plot([x, x], [first - 0.25, last + 0.25], color=_BAR, linewidth=2.4, solid_capstyle="round")
+    ax.plot([1, 1 + critical], [-1.15, -1.15], color=_BAR, linewidth=1, marker="|", markersize=7)
+    ax.annotate(
+        f"critical difference {critical:.1f}", (1 + critical, -1.15), (7, 0), textcoords="offset points", va="center"
+    )
+    ax.set_ylim(number - 0.4, -1.8)
+    ax.set_xlim(0.6, end + (1.5 + len(joined)) * step)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
+    ax.set_xticks([tick for tick in ax.get_xticks() if 1 <= tick <= number])
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(f"mean rank over datasets by test {HEADLINE.upper()} (1: best)")

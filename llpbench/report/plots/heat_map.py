@@ -10,9 +10,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, to_rgb
+from matplotlib.colors import ListedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
 from llpbench.core.text import plural
@@ -33,7 +33,16 @@ MOST_FIGURES = 6
 COLOURS = "cividis"
 """evenly perceived, by the colour-blind too, and ever lighter in grey"""
 
+DARK_INK, LIGHT_INK = "#010101", "#fefefe"
+"""on colours that stay as they are on a dark ground"""
+
+ROW_HEIGHT = 0.3
+"""inches: two lines"""
+
 CHANCE = 50.0
+
+KEPT = frozenset(map(to_hex, matplotlib.colormaps[COLOURS](range(256)))) | {DARK_INK, LIGHT_INK}
+"""colours of cells, and the inks on them"""
 
 LINE_HEIGHT = 1.2 * FONT_SIZE
 """points"""
@@ -51,7 +60,8 @@ def heat_maps(board: Board, name: str) -> Iterator[Drawing]:
             name=f"heat-map-{name}" if len(pages) == 1 else f"heat-map-{name}-{number}",
             title="Mean test AUC of every method and column",
             caption=layout.sentences(
-                "Mean test AUC × 100 over seeds, rows as on the leaderboard. Colours go from the worst of a column (or "
+                "Mean test AUC × 100 over seeds and, below it, its standard deviation; rows as on the "
+                "leaderboard. Colours go from the worst of a column (or "
                 "chance, if that is better) to its best; ceilings stand aside, without colour. "
                 f"Hatched ({words.NOTHING}): no result. *: seeds are lacking.",
                 f"{plural(left_out, 'row')} without room or result left out." if left_out else "",
@@ -63,7 +73,7 @@ def heat_maps(board: Board, name: str) -> Iterator[Drawing]:
             criterion=board.criterion.name,
             dataset=datasets.pop() if len(datasets) == 1 else None,
         )
-        yield Drawing(about, _figure(board, rows, places))
+        yield Drawing(about, _figure(board, rows, places), KEPT)
 
 
 def _pages(board: Board) -> list[list[int]]:
@@ -85,15 +95,26 @@ def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
     slant = any(0.075 * min(len(dataset), 16) > count * width for dataset, count in spans.items())
     sizes = [board.columns[place].bags.replace("–", "–\n") for place in places]
     raised = max(size.count("\n") for size in sizes) * LINE_HEIGHT
-    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + 0.2 * len(rows) + raised / 72))
+    figure = Figure(figsize=(WIDTH, (1.5 if slant else 0.85) + ROW_HEIGHT * len(rows) + raised / 72))
     ax = figure.subplots()
+    shares = np.full((len(rows), len(places)), np.nan)
     for x, place in enumerate(places):
         means = [
             summary.mean for row in rows if row.contender.role != "ceiling" and (summary := row.scores[place].headline)
         ]
         scale = _scale(means)
         for y, row in enumerate(rows):
-            _cell(ax, x, y, row, place, scale)
+            summary = row.scores[place].headline
+            if summary is not None and row.contender.role != "ceiling":
+                shares[y, x] = float(scale(summary.mean))
+            _number(ax, x, y, row, place, shares[y, x])
+    ax.patch.set(facecolor="white", hatch="////", edgecolor="0.75")
+    aside = [
+        [row.contender.role == "ceiling" and row.scores[place].headline is not None for place in places] for row in rows
+    ]
+    edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.8}
+    ax.pcolormesh(np.ma.masked_where(~np.array(aside), np.zeros_like(shares)), cmap=ListedColormap(["white"]), **edges)
+    ax.pcolormesh(np.ma.masked_invalid(shares), cmap=COLOURS, vmin=0, vmax=1, **edges)
     ax.set_xlim(0, len(places))
     ax.set_ylim(len(rows), 0)
     ax.set_yticks(np.arange(len(rows)) + 0.5, [names[row.contender] for row in rows])
@@ -119,18 +140,21 @@ def _scale(means: Sequence[float]) -> Normalize:
     return Normalize(low, high, clip=True) if low < high else Normalize(high - 1, high, clip=True)
 
 
-def _cell(ax: Axes, x: int, y: int, row: Row, place: int, scale: Normalize) -> None:
+def _number(ax: Axes, x: int, y: int, row: Row, place: int, share: float) -> None:
+    """Mean and spread over seeds, in an ink that is seen on the cell's colour."""
     score = row.scores[place]
     if score.headline is None:
-        ax.add_patch(Rectangle((x, y), 1, 1, facecolor="white", edgecolor="white", hatch="////"))
         ax.text(x + 0.5, y + 0.5, words.NOTHING, ha="center", va="center")
         return
-    mean = score.headline.mean
-    colour = "white" if row.contender.role == "ceiling" else matplotlib.colormaps[COLOURS](float(scale(mean)))
-    ax.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="white", linewidth=0.8))
     lacking = "*" if len(score.values[HEADLINE]) < score.expected else ""
-    ink = "white" if _luminance(colour) < 0.47 else "black"
-    ax.text(x + 0.5, y + 0.52, f"{mean:.1f}{lacking}", ha="center", va="center", color=ink)
+    spread = "" if score.headline.std is None else f"\n±{score.headline.std:.1f}"
+    ink = "black" if np.isnan(share) else DARK_INK if _luminance(_colour(share)) >= 0.47 else LIGHT_INK
+    text = f"{score.headline.mean:.1f}{lacking}{spread}"
+    ax.text(x + 0.5, y + 0.52, text, ha="center", va="center", color=ink, linespacing=1.0)
+
+
+def _colour(share: float) -> Any:
+    return matplotlib.colormaps[COLOURS](share)
 
 
 def _headings(ax: Axes, spans: Mapping[str, int], slant: bool, raised: float) -> None:

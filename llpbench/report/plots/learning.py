@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -49,9 +49,9 @@ class Course:
 
 
 COURSES: Mapping[str, Course] = {
-    "auc": Course("AUC", "#000000", "-", "o", 5.5),
-    "mpiou": Course("mPIoU", "#0072b2", "-", "s", 6.5),
-    "l1": Course("1 − L1/2", "#d55e00", "--", "^", 4.5),
+    "auc": Course("AUC of validation rows", "#000000", "-", "o", 5.5),
+    "mpiou": Course("mPIoU of validation bags", "#0072b2", "-", "s", 6.5),
+    "l1": Course("1 − half their L1 distance", "#d55e00", "--", "^", 4.5),
 }
 
 
@@ -79,10 +79,10 @@ def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
     across = layout.balanced(len(drawn), most=4)
     figure, axes = layout.panels(len(drawn), across=across, height=1.4, below=0.45, share_y=True)
     for number, (ax, (contender, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
-        _panel(ax, runs)
+        _panel(ax, runs, (board.protocol or {}).get("patience"))
         ax.set_title(layout.shown(names[contender], 20))
         if number % across == 0:
-            ax.set_ylabel("validation")
+            ax.set_ylabel("criterion")
     layout.label_below(axes, across, "epoch")
     legend = [
         Line2D(
@@ -96,9 +96,13 @@ def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
         name=f"learning-curves-{name}-{slug(dataset)}",
         title=f"Course of training on {words.clean(dataset)}, bags of {column.bags}",
         caption=layout.sentences(
-            "Criteria on the validation rows or bags after each epoch, so drawn that up is good; a marker at the epoch "
-            "that each would choose. Thick: the lowest seed; faint: up to four others, thinned out. Epochs count from "
-            "0; of methods with several stages the last is shown.",
+            "Each criterion after each epoch, so drawn that up is good; a marker at the epoch that it chooses. A "
+            "criterion "
+            "that has not improved for as many epochs as training is patient chooses no later one, even where training "
+            "goes on for another: its line is thin from there on, and may rise above its marker. Thick: the lowest "
+            "seed; faint: up to four others, thinned out. Epochs count from 0. The journal keeps the course of "
+            "the last "
+            "stage alone: “+ n” are the epochs of earlier stages and of other kinds of validation.",
             f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
             layout.plain_note(board),
             layout.setting(board),
@@ -121,16 +125,23 @@ def _courses(board: Board, place: int) -> dict[Contender, list[Record]]:
     return found
 
 
-def _panel(ax: Axes, runs: Sequence[Record]) -> None:
+def _panel(ax: Axes, runs: Sequence[Record], patience: int | None) -> None:
     first, *others = runs
     for criterion, course in COURSES.items():
         for run in others[:MOST_FAINT]:
             faint = _thinned(_values(run, criterion), FAINT_POINTS)
             ax.plot(*faint, color=course.colour, linestyle=course.line, linewidth=0.6, alpha=0.28)
         values = _values(first, criterion)
-        ax.plot(*_thinned(values, MOST_POINTS), color=course.colour, linestyle=course.line, linewidth=1.1)
         chosen = first["results"].get(criterion)
         best = chosen["epoch"] if chosen else None
+        settled = len(values) if best is None or patience is None else min(best + patience + 1, len(values))
+        epochs, heights = _thinned(values, MOST_POINTS)
+        inside = sum(epoch < settled for epoch in epochs)
+        look: dict[str, Any] = {"color": course.colour, "linestyle": course.line}
+        ax.plot(epochs[:inside], heights[:inside], linewidth=1.3, **look)
+        if inside < len(epochs):
+            after = slice(max(inside - 1, 0), None)
+            ax.plot(epochs[after], heights[after], linewidth=0.6, **look)
         if best is not None and best < len(values):
             ax.plot(
                 [best],
@@ -143,6 +154,9 @@ def _panel(ax: Axes, runs: Sequence[Record]) -> None:
                 zorder=4,
                 clip_on=False,
             )
+    earlier = (first["epochs"] or 0) - max(len(_values(first, criterion)) for criterion in COURSES)
+    if earlier > 0:
+        ax.text(0.98, 0.04, f"+ {earlier:,}", transform=ax.transAxes, ha="right", color="0.4")
     ax.yaxis.grid(visible=True)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     ax.margins(x=0.04)

@@ -18,6 +18,7 @@ Kind = Literal[
     "search-history",
     "search-importance",
     "arms",
+    "pretraining",
 ]
 
 
@@ -35,6 +36,8 @@ class About:
     criterion: str | None = None
     dataset: str | None = None
     bag_size: int | None = None
+    protocol: str = ""
+    """in words; "" where a plot shows several, or has none"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
+from statistics import fmean
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
 
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import ColumnKey, Leaderboards
 from llpbench.report.plots import layout
@@ -25,29 +26,25 @@ _COLOURS = {"ordered": "#0072b2", "random": "#d55e00"}
 
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
-    """A panel for each dataset and bag size, the baggings on top of one another."""
-    found = shares(leaderboards)
+    """A panel for each dataset, bag size and bagging, those of one dataset and size beside one another."""
+    found, numbers = shares(leaderboards), _numbers(leaderboards)
     if not found:
         return
-    places = sorted(found)[:MOST_PANELS]
+    every = [(place, bagging) for place in sorted(found) for bagging in sorted(found[place])]
+    drawn = every[:MOST_PANELS]
     columns = [column for board in leaderboards.boards for column in board.columns]
-    sizes = {place: " and ".join(dict.fromkeys(c.bags for c in columns if c.key == place)) for place in places}
-    baggings = sorted({bagging for place in places for bagging in found[place]})
-    different = len({size for _, size in places})
-    full = len(places) == different * len({dataset for dataset, _ in places})
-    across = different if full and different <= 4 else 4
-    legend = [
-        Patch(facecolor=(_colour(bagging), 0.25), edgecolor=_colour(bagging), label=f"{layout.shown(bagging)} bags")
-        for bagging in baggings
-    ]
-    figure, axes = layout.panels(len(places), across=across, height=1.35, below=0.5)
-    for number, (ax, place) in enumerate(zip(axes, places, strict=True)):
-        _panel(ax, found[place])
-        ax.set_title(f"{layout.shown(place[0], 18)}, {sizes[place]}")
+    across = min(4, layout.balanced(len(drawn), 4))
+    figure, axes = layout.panels(len(drawn), across=across, height=1.6, below=0.2, share_y=True)
+    for number, (ax, (place, bagging)) in enumerate(zip(axes, drawn, strict=True)):
+        _panel(ax, bagging, found[place][bagging])
+        sizes = [c.bags for b in leaderboards.boards if b.bagging == bagging for c in b.columns if c.key == place]
+        bags = round(fmean(numbers[place, bagging])) if numbers.get((place, bagging)) else None
+        told = "" if bags is None else f", {plural(bags, 'bag')}"
+        ax.set_title(f"{layout.shown(place[0], 12)}, {sizes[0]}\n{layout.shown(bagging, 12)}{told}")
         if number % across == 0:
             ax.set_ylabel("% of bags")
-    layout.label_below(axes, across, "proportion of the positive class" if across < 4 else "positive proportion")
-    figure.legend(handles=legend, loc="outside lower center", ncols=4)
+    layout.label_below(axes, across, "positive proportion")
+    baggings = list(dict.fromkeys(bagging for _, bagging in drawn))
     yield Drawing(
         About(
             kind="proportions",
@@ -55,15 +52,31 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
             title="Class proportions of bags",
             caption=layout.sentences(
                 "Proportions of the positive class (of several classes: the last) in the bags of the training split, "
-                "by dataset and bag size: percent of bags in each bin, mean over seeds. The closer to one value, the "
-                "less do bags tell apart.",
-                f"The first {len(places)} of {len(found)} pairs." if len(places) < len(found) else "",
+                "by dataset, bag size and bagging, on one scale: percent of bags in each bin, mean over seeds. Dotted: "
+                "their mean, which for bags of one size is the share of the class. The closer to one value, the "
+                "less do "
+                "bags tell apart.",
+                f"The first {len(drawn)} of {len(every)} panels." if len(drawn) < len(every) else "",
+                f"Baggings: {', '.join(map(words.clean, baggings))}."
+                if any(len(each) > 12 for each in baggings)
+                else "",
                 words.sizes_text(columns),
             ),
             bagging=baggings[0] if len(baggings) == 1 else None,
         ),
         figure,
     )
+
+
+def _numbers(leaderboards: Leaderboards) -> Mapping[tuple[ColumnKey, str], list[int]]:
+    """How many training bags there are, of each seed."""
+    found: dict[tuple[ColumnKey, str], dict[int, int]] = defaultdict(dict)
+    for board in leaderboards.boards:
+        for row in board.rows:
+            for column, score in zip(board.columns, row.scores, strict=True):
+                known = {seed: run["bags"].get("number") for seed, run in score.runs.items()}
+                found[column.key, board.bagging].update({seed: number for seed, number in known.items() if number})
+    return {place: [*by_seed.values()] for place, by_seed in found.items()}
 
 
 def shares(leaderboards: Leaderboards) -> dict[ColumnKey, Shares]:
@@ -83,12 +96,12 @@ def shares(leaderboards: Leaderboards) -> dict[ColumnKey, Shares]:
     return dict(found)
 
 
-def _panel(ax: Axes, by_bagging: Shares) -> None:
-    for bagging, values in sorted(by_bagging.items()):
-        edges = [place / len(values) for place in range(len(values) + 1)]
-        percent = [100 * value for value in values]
-        colour, line = _colour(bagging), "--" if bagging == "random" else "-"
-        ax.stairs(percent, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2, linestyle=line)
+def _panel(ax: Axes, bagging: str, values: Sequence[float]) -> None:
+    edges = [place / len(values) for place in range(len(values) + 1)]
+    percent, colour = [100 * value for value in values], _colour(bagging)
+    ax.stairs(percent, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2)
+    mean = fsum(value * (edge + 0.5 / len(values)) for value, edge in zip(values, edges, strict=False)) / fsum(values)
+    ax.axvline(mean, color="black", linewidth=1, linestyle=":")
     ax.set_xlim(0, 1)
     ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     ax.set_ylim(bottom=0)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import io
+import itertools
+import os
 import re
+import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, replace_file
+from llpbench.report.plots.dark import dark_rules
 from llpbench.report.plots.plot import About, Plot
-from llpbench.report.plots.style import RC
+from llpbench.report.plots.style import FONT_SIZE, RC
+from llpbench.report.wording import clean
 
 DPI = 150
 
@@ -35,23 +44,42 @@ class Drawing:
 
     about: About
     figure: Figure
+    kept: frozenset[str] = frozenset()
+    """colours that mean something, and so stay as they are on a dark ground"""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A plot as bytes."""
+
+    about: About
+    svg: bytes
+    png: bytes
+
+
+Part = Callable[[], Iterable[Drawing]]
+"""draws some plots when it is called: none depends on another part's"""
 
 
 def save_all(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
-    """Write each drawing as it comes, so that only one is held at a time.
+    """Write each drawing. Raises `LLPBenchError` if `out` cannot be written."""
+    return save_parts([lambda: drawings], out)
+
+
+def save_parts(parts: Sequence[Part], out: Path) -> list[Plot]:
+    """Write the drawings of all parts, which are drawn side by side where there are processors for it.
 
     Raises `LLPBenchError` if `out` cannot be written.
     """
-    plots = []
+    plots: list[Plot] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
         with _our_look():
-            for drawing in drawings:
-                about = drawing.about
+            for each in _rendered(parts):
+                about = replace(each.about, name=_untaken(each.about.name, [plot.name for plot in plots]))
                 svg, png = (out / f"{about.name}{suffix}" for suffix in (".svg", ".png"))
-                replace_file(png, _png(drawing.figure))
-                drawing.figure.set_layout_engine("none")  # both files have the layout that the first has found
-                replace_file(svg, _svg(drawing.figure, about))
+                replace_file(png, each.png)
+                replace_file(svg, each.svg)
                 plots.append(Plot(**vars(about), svg=svg, png=png))
         forget_stale(out, [path.name for plot in plots for path in (plot.svg, plot.png)])
     except OSError as error:
@@ -59,6 +87,66 @@ def save_all(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
             f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
         ) from error
     return plots
+
+
+def _untaken(name: str, taken: Collection[str]) -> str:
+    """The name itself, or with a number: baggings or datasets whose names differ in signs alone would share a file."""
+    numbered = (f"{name}-{number}" for number in itertools.count(2))
+    return name if name not in taken else next(other for other in numbered if other not in taken)
+
+
+def _rendered(parts: Sequence[Part]) -> Iterator[Rendered]:
+    workers = min(_processors(), len(parts))
+    if workers < 2:
+        for part in parts:
+            yield from _render(part)
+        return
+    _FORKED[:] = parts  # a fork sees them: boards are too large to be sent
+    try:
+        with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+            for found in pool.map(_render_forked, range(len(parts))):
+                yield from found
+    finally:
+        _FORKED.clear()
+
+
+_FORKED: list[Part] = []
+
+
+def _render_forked(place: int) -> list[Rendered]:
+    return [*_render(_FORKED[place])]
+
+
+def _processors() -> int:
+    """That may draw: one where a process cannot be forked, or holds threads of a library that does not survive it."""
+    if sys.platform != "linux" or {"torch", "ray"} & sys.modules.keys():
+        return 1
+    return len(os.sched_getaffinity(0))
+
+
+def _render(part: Part) -> Iterator[Rendered]:
+    taken: list[str] = []
+    for drawing in part():
+        about = replace(drawing.about, name=_untaken(drawing.about.name, taken))
+        taken.append(about.name)
+        _entitle(drawing.figure, about)
+        png = _png(drawing.figure)
+        drawing.figure.set_layout_engine("none")  # both files have the layout that the first has found
+        yield Rendered(about, _svg(drawing.figure, about, drawing.kept), png)
+
+
+def _entitle(figure: Figure, about: About) -> None:
+    """What a picture must say that is passed on without its page: title, criterion, bagging, dataset and protocol."""
+    facts = [
+        CRITERIA[about.criterion].title if about.criterion else "",
+        f"{clean(about.bagging)} bags" if about.bagging else "",
+        clean(about.dataset or ""),
+        f"bags of {about.bag_size}" if about.bag_size and str(about.bag_size) not in about.title else "",
+        about.protocol,
+    ]
+    lines = textwrap.wrap(" · ".join(fact for fact in facts if fact), 112, max_lines=2, placeholder=" …")
+    figure.set_figheight(figure.get_figheight() + 0.16 * (1 + len(lines)))
+    figure.suptitle("\n".join([about.title, *lines]), x=0.01, ha="left", fontsize=FONT_SIZE + 0.5)
 
 
 def check_suffix(path: Path) -> None:
@@ -90,6 +178,9 @@ def _our_look() -> Iterator[None]:
         matplotlib.rcParams.update(RC)
         # a character that the font lacks is shown as a box, and in an SVG with one of the reader's fonts
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        warnings.filterwarnings(
+            "ignore", message=r".*multi-threaded, use of fork"
+        )  # of numpy's threads, which survive it
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
         yield
 
@@ -100,11 +191,12 @@ def _png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def _svg(figure: Figure, about: About) -> bytes:
+def _svg(figure: Figure, about: About, kept: Collection[str]) -> bytes:
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": about.name}):  # ids of two plots must not meet in one page
         figure.savefig(file, format="svg", metadata={"Title": about.title, "Creator": "llpbench", "Date": None})
-    return _TAG.sub(_compact, _BETWEEN.sub(">\n<", file.getvalue().decode("utf-8"))).encode("utf-8")
+    text = _TAG.sub(_compact, _BETWEEN.sub(">\n<", file.getvalue().decode("utf-8")))
+    return text.replace("</style>", f"{dark_rules(text, kept)}</style>", 1).encode("utf-8")
 
 
 def _compact(tag: re.Match[str]) -> str:
