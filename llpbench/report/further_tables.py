@@ -17,6 +17,8 @@ from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, num
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from llpbench.report.standings import Standings
+
 
 def selection_gap(fine: Board, coarse: Board, name: str) -> ReportTable:
     """What selecting epochs by proportions instead of labels costs: fine minus coarse, run by run."""
@@ -133,7 +135,7 @@ def known_bags(board: Board, name: str) -> ReportTable | None:
 
 def whole_bags(board: Board, name: str) -> ReportTable | None:
     """What rows of whole bags get that add up to the bags' counts; None where no run says it."""
-    found = Standings(board)
+    found = board.standings
     columns = _telling(found, "auc-whole-bags")
     if not columns:
         return None
