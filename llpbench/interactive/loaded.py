@@ -109,7 +109,7 @@ class Results:
         """
         import matplotlib
 
-        from llpbench.report.plots.gallery import parts
+        from llpbench.report.plots.gallery import drawings
         from llpbench.report.plots.style import RC
 
         boards = self.leaderboards
@@ -118,7 +118,7 @@ class Results:
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(RC)
-            for drawing in (drawing for part in parts(chosen) for drawing in part()):
+            for drawing in drawings(chosen):
                 about = drawing.about
                 seen[about.kind] = None
                 if (about.kind, about.dataset, about.bag_size) == (

@@ -369,7 +369,9 @@ def validation_text(board: Board, columns: Sequence[Column]) -> str:
 
 def clean(text: str) -> str:
     """A name from outside on one line, without control characters (a terminal would obey them)."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    if not text.isprintable():  # few are not, and there are many texts
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(text.split())
 
 
 def trials_text(spec: Mapping[str, Any]) -> str:

@@ -32,6 +32,12 @@ CRITERIA = ("auc", "mpiou")
 """whose boards are drawn: one of each regime; tables have them all"""
 
 
+def drawings(leaderboards: Leaderboards) -> Iterator[Drawing]:
+    """Every plot that there is data for, each drawn when it is asked for."""
+    for part in parts(leaderboards):
+        yield from part()
+
+
 def parts(leaderboards: Leaderboards) -> list[Part]:
     """Every kind of plot of every board that is drawn, each drawn when it is called."""
     groups: dict[tuple[str, str], list[Board]] = defaultdict(list)
