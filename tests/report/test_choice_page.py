@@ -38,7 +38,7 @@ def test_the_page_leaves_its_file_for_nothing(classes: int, tmp_path: Path, chro
     )
     resize(chrome, 390)
     prefer(chrome, "dark")
-    open_page(chrome, page, tmp_path)
+    open_page(chrome, page, tmp_path, scripts=False)
     assert {address.partition(":")[0] for address in requested(chrome)} == {"file", "data"}
     assert complaints(chrome) == []
     assert chrome.execute_script("return document.documentElement.scrollWidth") <= 390
