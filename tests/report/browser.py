@@ -88,9 +88,10 @@ def open_page(browser: Chrome, page: str, folder: Path, fragment: str = "", *, s
 
 
 def wait_for_page(browser: Chrome) -> None:
-    """Until the page's scripts have unpacked its data and shown what its address asks for."""
+    """Until the scripts of a page that has any have unpacked its data and shown what its address asks for."""
     end = time.monotonic() + 20
-    while not browser.execute_script("return document.documentElement.dataset.ready === ''"):
+    ready = "return !document.getElementById('data') || document.documentElement.dataset.ready === ''"
+    while not browser.execute_script(ready):
         assert time.monotonic() < end, f"the page never was ready: {complaints(browser)}"
         time.sleep(0.01)
 
