@@ -234,7 +234,7 @@ def _advice(published: Published) -> Iterator[Claim]:
     large += [single(LEADER, "california"), single(FLOOR, "california")]
     key = "column:by=native-country+education"
     described = keyed(key, "bag-gp", "em-gbdt", "bag-mean-linear", "count-gbdt", "bag-soft-label-gbdt")
-    coming = keyed(f"{key}:split=bags", LEADER)
+    coming = keyed(f"{key}:split=bags", "bag-gp", LEADER)
     days = keyed("column:by=date", "bag-soft-label-linear", "count-gbdt", LEADER, "bag-gp")
     alone = _row(published.natural["column:by=date"], "bag-share").scores[0].summary("auc-known-bags")
     assert alone is not None
@@ -257,7 +257,7 @@ def _advice(published: Published) -> Iterator[Claim]:
             described,
             "fine",
         ),
-        ("| the same, rows of groups yet to come | `bag-gp-gbdt` | {} |", coming, "fine"),
+        ("| the same, rows of groups yet to come | `bag-gp` | {}; `bag-gp-gbdt` {} |", coming, "fine"),
         (
             "| days, shops: groups with causes of their own | `bag-soft-label-linear`, `count-gbdt`, with the bag "
             "where it is known | flights by day: {}, {}; `bag-gp-gbdt` {}, `bag-gp` {}; the day's share alone {} |",

@@ -33,7 +33,7 @@ from llpbench.report.plots.dark import dark_of, luminance
 from llpbench.report.plots.heat_map import heat_maps
 from llpbench.report.plots.layout import LONGEST, labels, shown
 from llpbench.report.plots.learning import learning_curves
-from llpbench.report.plots.pretraining import pretraining
+from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.robustness import robustness
 from llpbench.report.plots.saving import Drawing, save_all

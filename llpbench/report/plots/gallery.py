@@ -16,7 +16,7 @@ from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.heat_map import heat_maps
 from llpbench.report.plots.learning import learning_curves
-from llpbench.report.plots.pretraining import pretraining
+from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
