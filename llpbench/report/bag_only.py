@@ -11,7 +11,7 @@ METRIC = {"mpiou": "mpiou", "l1": "l1"}
 """of test bags, by the criterion that chose the epoch: a board is judged by what it selects"""
 
 
-def bag_only(board: Board, name: str) -> ReportTable:
+def bag_only(board: Board, name: str = "bag-only") -> ReportTable:
     """Every row of a board without labels, best mean first."""
     metric = METRIC[board.criterion.name]
     rows = sorted(board.rows, key=lambda row: _order(board, row, metric))

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from llpbench.report.bag_only import bag_only
 from llpbench.report.boards import FEW_BAGS, Board, Leaderboards, Row
 from llpbench.report.finding import finding
 from llpbench.report.report_table import ReportTable
@@ -60,8 +61,12 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
     def say(text: str, style: str = "") -> None:
         console.print(_text(clean(text), console, style))
 
-    if not leaderboards.boards:
+    if not (leaderboards.boards or leaderboards.unlabelled):
         say(NO_RUNS)
+        return
+    render_tables([bag_only(board) for board in leaderboards.unlabelled], console)
+    if not leaderboards.boards:
+        say(origin_text(leaderboards.origin), "dim")
         return
     for board in leaderboards.boards:
         say(title(board), "bold")
