@@ -21,6 +21,7 @@ from llpbench.core.record import Record
 from llpbench.report import Leaderboards, make_report, publishing, render, render_tables, select_formats, write_report
 from llpbench.report.boards import Summary
 from llpbench.report.exports import table_csv, table_json
+from llpbench.report.finding import finding
 from llpbench.report.latex import to_latex
 from llpbench.report.markdown import escape, page_markdown, to_markdown
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
@@ -319,8 +320,9 @@ def test_the_terminal_shows_everything_within_80_columns(records: list[Record]) 
 
 
 def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(records: list[Record]) -> None:
-    text = printed(tabulate(records), width=200)
-    found = "dllp (mlp) has the highest mean AUC, 83.50, 23.5 points above the floor"
+    boards = tabulate(records)
+    text, found = printed(boards, width=200), finding(boards.boards[0])
+    assert found.startswith("On ordered bags of 1 dataset, dllp (mlp) has the highest mean AUC, 8")
     places = [text.index(part) for part in ("Fine-grained", found, "against", "adult", "Made with llpbench")]
     assert places == sorted(places)
     assert text.count("\nmethod") == 6, "of each of three boards one of each"
