@@ -62,6 +62,7 @@ NO_RESULTS = (
     "| 95 % of rank |",
     "| bags of 64 | of 256 | of 1024 |",
     "for bags of 256",
+    "AUC × 100 on new rows",
 )
 """words with numbers that say what is shown, or what the paper's protocol is"""
 
