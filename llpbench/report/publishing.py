@@ -31,6 +31,8 @@ _NAME = re.compile(r"[a-z0-9-]{1,60}")
 TABLES = "tables"
 FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
 """what every table can be written as, by the ending of its file"""
+LARGEST_PAGE = 5_000_000
+"""characters; of a journal that has more to say without any plot, as many as it takes"""
 MOST_PLOTTED = 1_300_000
 """characters of SVG on the page, which is to stay small enough to be passed on"""
 
@@ -76,8 +78,7 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     """
     from llpbench.report.html import to_html
 
-    drawn: list[PagePlot] = []
-    warnings = list(report.warnings)
+    every: list[PagePlot] = []
     if plots is not None:
         from llpbench.report.plots import draw_all
 
@@ -85,13 +86,21 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
             PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
             for plot in draw_all(report.leaderboards, plots)
         ]
-        drawn = _that_fit(every)
-        if len(drawn) < len(every):
-            left = plural(len(every) - len(drawn), "plot")
-            warnings.append(f"{left} of many datasets would make this page too large: see the folder of plots.")
     files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
     files["leaderboards.csv"] = to_csv(report.leaderboards)
-    files[INDEX] = to_html(replace(report, warnings=tuple(warnings)), plots=drawn, links=_links(report, out))
+    links = _links(report, out)
+
+    def page_with(drawn: Sequence[PagePlot]) -> str:
+        left = plural(len(every) - len(drawn), "plot")
+        told = f"{left} of many datasets would make this page too large: see the folder of plots."
+        warnings = (*report.warnings, *([told] if len(drawn) < len(every) else []))
+        return to_html(replace(report, warnings=warnings), plots=drawn, links=links)
+
+    drawn = _that_fit(every, MOST_PLOTTED)
+    files[INDEX] = page_with(drawn)
+    over = len(files[INDEX]) - LARGEST_PAGE
+    if over > 0 and drawn:
+        files[INDEX] = page_with(_that_fit(every, sum(len(plot.svg) for plot in drawn) - over))
     tables = {f"{table.name}.{name}": FORMATS[name](table) for table in report.tables for name in formats}
     try:
         _write(files, out)
@@ -112,9 +121,10 @@ def _links(report: Report, out: Path) -> dict[str, Any]:
     }
 
 
-def _that_fit(plots: Sequence[PagePlot]) -> list[PagePlot]:
-    """Those plots that the page has room for, in their order; the smallest first, which are those of all datasets."""
-    room, kept = MOST_PLOTTED, set()
+def _that_fit(plots: Sequence[PagePlot], room: int) -> list[PagePlot]:
+    """Those plots that so many characters have room for, in their order; the smallest first, which are those of all
+    datasets."""
+    kept = set()
     for plot in sorted(plots, key=lambda plot: len(plot.svg)):
         room -= len(plot.svg)
         if room >= 0:

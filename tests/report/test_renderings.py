@@ -360,9 +360,11 @@ def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
     assert len(every) > 1
-    monkeypatch.setattr(publishing, "MOST_PLOTTED", sum(every.values()) - 1)
+    whole = (tmp_path / "index.html").read_text()
+    monkeypatch.setattr(publishing, "LARGEST_PAGE", len(whole) - 1)
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     page = (tmp_path / "index.html").read_text()
+    assert len(page) < len(whole)
     shown = {name for name in every if f'id="plot-{name}"' in page}
     (left,) = set(every) - shown
     assert every[left] == max(every.values())
