@@ -11,9 +11,9 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.design import OneHot, bag_average, linear_fit
+from llpbench.blocks.design import LinearPredictor, OneHot, bag_average, linear_fit
 from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -35,12 +35,12 @@ class BagMeanLinear(DirectMethod):
     Params = BagMeanLinearParams
     params: BagMeanLinearParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """One example a bag, weighted by its size relative to the mean size."""
         del rng
         train = train.where_known()
         design = OneHot(train.rows, schema)
         means = bag_average(train) @ design(train.rows)
         weights = train.sizes / train.sizes.mean()
-        predict = linear_fit(self.params.model, means, train.proportions, weights, self.params.strength)
-        return lambda rows: predict(design(rows))
+        shares = linear_fit(self.params.model, means, train.proportions, weights, self.params.strength)
+        return LinearPredictor(design, shares)

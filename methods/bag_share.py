@@ -7,23 +7,32 @@ that is hard to beat.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
-from llpbench.core.method import DirectMethod, Predictor
+from llpbench.core.method import DirectMethod
 from llpbench.core.registry import register_method
+
+
+@dataclass(frozen=True, eq=False)
+class PriorPredictor:
+    """The same for every row."""
+
+    prior: FloatArray
+    """[classes]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return np.broadcast_to(self.prior, (len(rows.numeric), len(self.prior))).copy()
 
 
 @register_method("bag-share", role="floor")
 class BagShare(DirectMethod):
     """The prior for every row; moved to its bag's share where the bag is known."""
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> PriorPredictor:
         """The share of each class in all counts."""
         del schema, rng
-        prior = train.prior
-
-        def predict(rows: Rows) -> FloatArray:
-            return np.broadcast_to(prior, (len(rows.numeric), len(prior))).copy()
-
-        return predict
+        return PriorPredictor(train.prior)

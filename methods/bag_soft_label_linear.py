@@ -7,9 +7,9 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.design import OneHot, linear_fit, soft_labels
+from llpbench.blocks.design import LinearPredictor, OneHot, linear_fit, soft_labels
 from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -31,11 +31,11 @@ class BagSoftLabelLinear(DirectMethod):
     Params = BagSoftLabelLinearParams
     params: BagSoftLabelLinearParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """One example a row."""
         del rng
         train = train.where_known()
         design = OneHot(train.rows, schema)
         weights = np.ones(len(train.bag_of_row))
-        predict = linear_fit(self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength)
-        return lambda rows: predict(design(rows))
+        shares = linear_fit(self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength)
+        return LinearPredictor(design, shares)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.special import softmax
 
-from llpbench.blocks.count_trees import boost_counts
+from llpbench.blocks.count_trees import TreeProba, boost_counts
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -42,7 +41,7 @@ class CountGBDT(DirectMethod):
     Params = CountGBDTParams
     params: CountGBDTParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """From the prior, one tree a class a step; of two classes one for both."""
         del schema
         train = train.where_known()
@@ -54,4 +53,4 @@ class CountGBDT(DirectMethod):
             least=self.params.least,
         )
         logits = boost_counts(TreeRows(train.rows), BagCounts(train), train.prior, settings, rng)
-        return lambda rows: softmax(logits(rows), axis=1)
+        return TreeProba(logits)

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from scipy.special import softmax
 
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_process
-from llpbench.blocks.count_trees import boost_posteriors
+from llpbench.blocks.count_trees import TreeProba, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, Schema
-from llpbench.core.method import DirectMethod, DirectParams, Predictor
+from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
@@ -45,7 +44,7 @@ class EMGBDT(DirectMethod):
     Params = EMGBDTParams
     params: EMGBDTParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Expectation and maximisation in turn."""
         train = train.where_known()
         if self.params.start == "bag-gp":
@@ -57,4 +56,4 @@ class EMGBDT(DirectMethod):
         )
         data, counts = TreeRows(train.rows), BagCounts(train)
         logits = boost_posteriors(data, counts, start, settings, self.params.rounds, rng)
-        return lambda rows: softmax(logits(rows), axis=1)
+        return TreeProba(logits)

@@ -35,6 +35,17 @@ class TreeLogits:
         return full_logits(self.input.scores(self.booster, rows) + self.offset)
 
 
+@dataclass(frozen=True, eq=False)
+class TreeProba:
+    """Probabilities of rows by boosted trees."""
+
+    logits: TreeLogits
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return np.asarray(softmax(self.logits(rows), axis=1))
+
+
 def boost_counts(
     data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
 ) -> TreeLogits:

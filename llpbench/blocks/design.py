@@ -108,6 +108,18 @@ class LogisticShares:
         return proba
 
 
+@dataclass(frozen=True, eq=False)
+class LinearPredictor:
+    """Probabilities of rows by a linear model of their columns."""
+
+    design: OneHot
+    shares: RidgeShares | LogisticShares
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return self.shares(self.design(rows))
+
+
 def linear_fit(
     model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
 ) -> RidgeShares | LogisticShares:

@@ -2,22 +2,20 @@
 
 `model.json` is the tree of everything, `arrays.npz` its arrays, boosters in XGBoost's own format (UBJ) among them;
 `manifest.json` says what wrote both, with their SHA-256. Objects are stored by their class's name and their fields, and
-only classes of the rooms in `_ROOMS` are made again, without calling anything of theirs. A function that a method's
-`fit` returned is stored as what it closes over; its code is that of the method installed, of which the manifest has the
-hash. Rows and bags of the training set are in no such room: a model that holds them cannot be saved.
+only classes of the rooms in `_ROOMS` are made again, without calling anything of theirs; the code is that of what is
+installed, and the manifest has the method's hash. A function that a method's `fit` returned cannot be stored. Rows and
+bags of the training set are in no such room: a model that holds them cannot be saved.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import inspect
 import io
 import json
 import zipfile
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,12 +27,12 @@ from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
 
-FORMAT = 1
+FORMAT = 2
 """raised when what is written changes"""
 MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
 _KIND = "llpbench model"
 _ROOMS = ("llpbench.blocks.", f"{METHODS.package}.", "llpbench.owndata.", "llpbench.data.tasks")
-"""whose classes and functions may be stored"""
+"""whose classes may be stored"""
 
 
 def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
@@ -140,8 +138,6 @@ class _Writer:
             return {"dict": {key: self.tree(each) for key, each in value.items()}}
         if isinstance(value, xgboost.Booster):
             return {"booster": self._keep(np.frombuffer(value.save_raw("ubj"), np.uint8))}
-        if isinstance(value, FunctionType) and value.__module__.startswith(_ROOMS):
-            return {"function": self._function(value)}
         kind = type(value)
         if kind.__module__.startswith(_ROOMS) and hasattr(value, "__dict__"):
             getstate = value.__getstate__()
@@ -155,13 +151,6 @@ class _Writer:
     def _keep(self, array: Any) -> int:
         self.arrays.append(array)
         return len(self.arrays) - 1
-
-    def _function(self, function: FunctionType) -> list[Any]:
-        outer, _, inner = function.__qualname__.partition(".<locals>.")
-        place = _codes(_named(function.__module__, outer)).index(function.__code__)
-        if not inner or "<locals>" in inner or function.__defaults__ or function.__kwdefaults__:
-            raise LLPBenchError(f"a model of {self._method!r} cannot be saved: it holds {function.__qualname__}.")
-        return [function.__module__, outer, place, self.tree(dict(inspect.getclosurevars(function).nonlocals))]
 
 
 def _value(tree: Any, arrays: list[Any]) -> Any:
@@ -183,13 +172,6 @@ def _value(tree: Any, arrays: list[Any]) -> Any:
         return {key: _value(each, arrays) for key, each in inside.items()}
     if kind == "booster":
         return xgboost.Booster(model_file=bytearray(arrays[inside].tobytes()))
-    if kind == "function":
-        module, outer, place, closed = inside
-        function = inspect.unwrap(_named(module, outer))
-        code = _codes(function)[place]
-        values = _value(closed, arrays)
-        cells = tuple(CellType(values[name]) for name in code.co_freevars)
-        return FunctionType(code, function.__globals__, code.co_name, None, cells)
     if kind == "object":
         module, name, state = inside
         return _made(_named(module, name), _value(state, arrays))
@@ -207,7 +189,7 @@ def _made(kind: Any, state: dict[str, Any]) -> Any:
 
 
 def _named(module: str, name: str) -> Any:
-    """A class or function of an allowed room."""
+    """A class of an allowed room."""
     if not module.startswith(_ROOMS):
         raise ValueError(f"{module} is no room of which anything is stored")
     found: Any = importlib.import_module(module)
@@ -216,8 +198,3 @@ def _named(module: str, name: str) -> Any:
     if found.__module__ != module:
         raise ValueError(f"{name} is not of {module}")
     return found
-
-
-def _codes(function: Any) -> list[CodeType]:
-    """The functions that a function defines."""
-    return [constant for constant in function.__code__.co_consts if isinstance(constant, CodeType)]

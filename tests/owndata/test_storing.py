@@ -85,7 +85,7 @@ def test_no_row_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_method_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved: it holds a HistGradientBoosting"):
+    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved: it holds a function"):
         fitted("bag-soft-label-gbdt").save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
