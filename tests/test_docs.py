@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import linecache
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,8 +103,10 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
     blocks = python_of(page)
     assert blocks
-    for block in blocks:
-        exec(compile(block.code, page.name, "exec"), names)
+    for number, block in enumerate(blocks):
+        name = f"<{page.name} {number}>"  # its lines are kept as those of a notebook's cell: methods are known by them
+        linecache.cache[name] = (len(block.code), None, block.code.splitlines(keepends=True), name)
+        exec(compile(block.code, name, "exec"), names)
 
 
 def test_python_that_is_run_nowhere_stands_nowhere() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench import LLPBench, arguments, timeless
+from registries import as_they_were
 
 import llpbench
 from llpbench import DirectMethod, LLPBenchError, load_results, register_method
@@ -93,7 +94,8 @@ def test_a_method_that_was_typed_is_run_in_this_process(
 def made(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> llpbench.Results:
     """Runs whose predictions were kept."""
     out = tmp_path_factory.mktemp("kept")
-    return run(**flags(plugin, out, methods="quick-a", bag_sizes=8, save_predictions=True))
+    with as_they_were():
+        return run(**flags(plugin, out, methods="quick-a", bag_sizes=8, save_predictions=True))
 
 
 @pytest.fixture(scope="module")
