@@ -7,11 +7,14 @@ from llpbench.report.board_tables import row_fields, row_headings
 from llpbench.report.boards import Board, Row, Score
 from llpbench.report.report_table import SCORE, Heading, ReportTable, score
 
+BAG_ONLY = "bag-only"
+"""the page that they stand on"""
+
 METRIC = {"mpiou": "mpiou", "l1": "l1"}
 """of test bags, by the criterion that chose the epoch: a board is judged by what it selects"""
 
 
-def bag_only(board: Board, name: str = "bag-only") -> ReportTable:
+def bag_only(board: Board, name: str = BAG_ONLY) -> ReportTable:
     """Every row of a board without labels, best mean first."""
     metric = METRIC[board.criterion.name]
     rows = sorted(board.rows, key=lambda row: _order(board, row, metric))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from llpbench.report import wording as words
+from llpbench.report.bag_only import BAG_ONLY
 from llpbench.report.board_tables import ASIDE, OVERALL, SHORT, names_of, summary, whole
 from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.finding import finding
@@ -100,6 +101,7 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
         not_the_papers=_not_the_papers(leaderboards),
         filters=FILTERS,
         tables=_further(report),
+        unlabelled=[table for page in report.pages if page.name == BAG_ONLY for table in page.tables],
         plots=plots,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can

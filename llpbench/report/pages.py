@@ -9,7 +9,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import Study
 from llpbench.report import board_tables, further_tables
 from llpbench.report import wording as words
-from llpbench.report.bag_only import bag_only
+from llpbench.report.bag_only import BAG_ONLY, bag_only
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import Figure, study_tables, what_to_run
@@ -116,7 +116,7 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
     if leaderboards.unlabelled:
         boards = leaderboards.unlabelled
         unlabelled = [bag_only(*each) for each in zip(boards, board_tables.names_of(boards), strict=True)]
-        others["bag-only"] = ("Datasets without labels", unlabelled)
+        others[BAG_ONLY] = ("Datasets without labels", unlabelled)
     if leaderboards.tunings:
         tables = [
             make(board, leaderboards.tunings, name)
