@@ -226,15 +226,22 @@ def _advice(published: Published) -> Iterator[Claim]:
         return found.mean
 
     def keyed(bagging: str, *labels: str) -> list[float]:
-        found = [_row(published.natural[bagging], label).scores[0].headline for label in labels]
-        return [summary.mean for summary in found if summary]
+        """Means over the datasets of a board."""
+        rows = [_row(published.natural[bagging], label) for label in labels]
+        return [middle.fmean(score.headline.mean for score in row.scores if score.headline) for row in rows]
 
     lead, boosted = ([*of(label, size=64), *of(label, size=256)] for label in (LEADER, "bag-soft-label-gbdt"))
     best = [max(_mean_of_size(row, board, size) for row in neural) for size in (64, 256)]
     large = [*of(LEADER, BDC, size=1024), single(LEADER, "electricity"), single("tabllp-pse (mlp)", "electricity")]
     large += [single(LEADER, "california"), single(FLOOR, "california")]
+    few = (LEADER, "bag-mean-linear", "bag-soft-label-gbdt")
+    dealt, alike = keyed("random", *few), keyed("kmeans", *few)
     key = "column:by=native-country+education"
-    described = keyed(key, "bag-gp", "em-gbdt", "bag-mean-linear", "count-gbdt", "bag-soft-label-gbdt")
+    each = [
+        keyed(one, "bag-gp", "em-gbdt", LEADER, "bag-mean-linear", "count-gbdt", "bag-soft-label-gbdt")
+        for one in (key, "column:by=job+education", "column:by=carrier+dest")
+    ]
+    described = [middle.fmean(values) for values in zip(*each, strict=True)]
     coming = keyed(f"{key}:split=bags", "bag-gp", LEADER)
     days = keyed("column:by=date", "bag-soft-label-linear", "count-gbdt", LEADER, "bag-gp")
     alone = _row(published.natural["column:by=date"], "bag-share").scores[0].summary("auc-known-bags")
@@ -253,15 +260,29 @@ def _advice(published: Published) -> Iterator[Claim]:
             "fine",
         ),
         (
-            "| natural groups that features describe | `bag-gp`, `em-gbdt` | adult by country and education: {}, {}; "
-            "ridge on bag means {}, count boosting {}, soft labels, boosted {} |",
+            "| dealt out at random, 256 rows | `bag-gp-gbdt` | five datasets: {}; ridge on bag means {}, soft labels, "
+            "boosted {} |",
+            dealt,
+            "fine",
+        ),
+        (
+            "| clusters of like rows | `bag-gp-gbdt` | three datasets: {}; ridge on bag means {} (first on one of "
+            "them), soft labels, boosted {} |",
+            alike,
+            "fine",
+        ),
+        (
+            "| natural groups that features describe (campaigns, regions) | `bag-gp`, `em-gbdt` or `bag-gp-gbdt` | "
+            "adult, bank_marketing and flights by two columns each: {}, {}, {}; ridge on bag means {}, count boosting "
+            "{}, soft labels, boosted {} |",
             described,
             "fine",
         ),
-        ("| the same, rows of groups yet to come | `bag-gp` | {}; `bag-gp-gbdt` {} |", coming, "fine"),
+        ("| the same, rows of groups yet to come | `bag-gp` | adult alone: {}; `bag-gp-gbdt` {} |", coming, "fine"),
         (
             "| days, shops: groups with causes of their own | `bag-soft-label-linear`, `count-gbdt`, with the bag "
-            "where it is known | flights by day: {}, {}; `bag-gp-gbdt` {}, `bag-gp` {}; the day's share alone {} |",
+            "where it is known | flights by day alone: {}, {}; `bag-gp-gbdt` {}, `bag-gp` {}; the day's share by "
+            "itself {} |",
             [*days, alone.mean],
             "fine, known-bags",
         ),
