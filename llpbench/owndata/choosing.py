@@ -161,7 +161,7 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None) -> tuple
     ahead = sorted((name for name, row in others.items() if row["low"] > 0), key=lambda name: -others[name]["gain"])
     behind = [name for name, row in others.items() if row["high"] < 0]
     level = [name for name in others if name not in (*ahead, *behind)]
-    best = reference
+    best, nothing = reference, yardstick["high"] >= 0
     if ahead and doubts is not None and doubts.confounded:
         told = [
             f"Take {reference}: {_listed(ahead)} meets held-out bags better ({_interval(others[ahead[0]])}), but "
@@ -172,16 +172,18 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None) -> tuple
         told = [
             f"Take {best}: beyond chance it meets held-out bags better than {reference} ({_interval(others[best])})."
         ]
+    elif nothing:
+        told = [f"Held-out bags cannot tell; {reference} is what is taken unless they do."]
     else:
         told = [f"Take {reference}: no method meets held-out bags better by more than chance."]
     if level and not ahead:
         told.append(f"It cannot be told apart from {_listed(level)}: a tie, which goes to {reference}.")
     if behind:
         told.append(f"Clearly behind it: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
-    if yardstick["high"] >= 0:
+    if nothing:
         told.append(
-            f"Nor can {reference} be told apart from {YARDSTICK}, which gives every bag the mean share: held-out bags "
-            "are too few, or too much alike, to tell anything."
+            f"Not even {YARDSTICK}, which gives every bag the mean share, can be told apart from {reference}: bags are "
+            "too few, or too much alike."
         )
     told.append("Held-out bags tell how well shares of new bags are met; how well rows rank, only labels tell.")
     return best, " ".join(told)
