@@ -306,7 +306,9 @@ def _numbers(values: Any, what: str) -> FloatArray:
         else:
             array = np.asarray(pd.DataFrame(list(values)).to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
-        raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, however: {error}") from error
+        texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
+        hint = f". If {texts[0]!r} says which bag it is, give {what}=frame.set_index({texts[0]!r})." if texts else ""
+        raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, however: {error}{hint}") from error
     if not array.size:
         raise LLPBenchError(f"{what} are of no bag. Give those of each.")
     array = np.asarray(array.reshape(len(array), -1))

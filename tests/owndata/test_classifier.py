@@ -305,6 +305,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": None, "proportions": TABLE[1] * 0 + 60}, "Give shares between 0 and 1"),
         ({}, {"counts": None, "proportions": TABLE * 0 + 0.4}, r"in all 0.8\), but they must add up to 1"),
         ({}, {"counts": TABLE.astype(object).replace(TABLE.iloc[0, 0], "many")}, "counts must be numbers"),
+        ({}, {"counts": TABLE.reset_index(names="shop").astype({"shop": str})}, r"counts=frame.set_index\('shop'\)"),
         ({}, {"counts": TABLE.to_numpy()[:-1]}, "counts has 5 entries, there are 6 bags"),
         ({}, {"classes": ["a", "b"]}, r"of the classes 0, 1, classes says 'a', 'b'"),
         ({}, {"counts": TABLE[1], "classes": ["a"]}, "2 classes, classes has 1"),
