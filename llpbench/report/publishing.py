@@ -32,7 +32,7 @@ TABLES = "tables"
 FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
 """what every table can be written as, by the ending of its file"""
 LARGEST_PAGE = 5_000_000
-"""characters; of a journal that has more to say without any plot, as many as it takes"""
+"""bytes; of a journal that has more to say without any plot, as many as it takes"""
 MOST_PLOTTED = 1_300_000
 """characters of SVG on the page, which is to stay small enough to be passed on"""
 
@@ -98,7 +98,7 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
 
     drawn = _that_fit(every, MOST_PLOTTED)
     files[INDEX] = page_with(drawn)
-    over = len(files[INDEX]) - LARGEST_PAGE
+    over = len(files[INDEX].encode()) - LARGEST_PAGE
     if over > 0 and drawn:
         files[INDEX] = page_with(_that_fit(every, sum(len(plot.svg) for plot in drawn) - over))
     tables = {f"{table.name}.{name}": FORMATS[name](table) for table in report.tables for name in formats}

@@ -361,7 +361,7 @@ def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
     every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
     assert len(every) > 1
     whole = (tmp_path / "index.html").read_text()
-    monkeypatch.setattr(publishing, "LARGEST_PAGE", len(whole) - 1)
+    monkeypatch.setattr(publishing, "LARGEST_PAGE", len(whole.encode()) - 1)
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     page = (tmp_path / "index.html").read_text()
     assert len(page) < len(whole)
