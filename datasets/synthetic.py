@@ -39,7 +39,7 @@ class SyntheticTable:
     name: str
     classes: tuple[str, ...]
     prior: tuple[float, ...]
-    """shares of the classes, about"""
+    """shares that logits start from; what columns say of a row makes the classes more even than these"""
     bag_effect: float
     """standard deviation of the logits' part that is of the bag, and in no column"""
     rows: int
