@@ -41,7 +41,7 @@ from llpbench.data.toy import (
     toy_table,
 )
 
-LEARNING_EPOCHS, STOPPING_EPOCHS = 8, 5
+LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 5
 """of a training that has to learn, and of one that is to stop early"""
 LEARNED = 0.95
 """AUC that says so"""

@@ -52,20 +52,21 @@ class Learned:
 
 
 class Subject:
-    """A method and what it takes to train it on toy data."""
+    """A method and what it takes to train it on toy data; `params`: hyperparameters other than its defaults."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, params: Mapping[str, Any] | None = None) -> None:
         self.entry = entry
+        self.params = dict(params or {})
         self.name = entry.name
         self.declared: Any = entry.load()
         self.direct = is_a(self.declared, DirectMethod)
         self.most_classes = 2 if entry.facts["classes"] == "binary" else 3
 
     def method(self, epochs: int = EPOCHS) -> Any:
-        """The method with its defaults; stages with epochs of their own have no more than `epochs`."""
+        """The method as it is tried; stages with epochs of their own have no more than `epochs`."""
+        params = self.declared.Params(**self.params)
         if self.direct:
-            return self.declared()
-        params = self.declared.Params()
+            return self.declared(params)
         method = self.declared(
             replace(params, **{name: value for name, value in USUAL.items() if getattr(params, name) is None})
         )
