@@ -152,14 +152,23 @@ class Registry:
         if self.lazy and self._is_builtin(entry):
             self._index()  # so that an imported file fills in its indexed entry
         known = self._entries.get(entry.name)
-        if known is not None and (known.module != entry.module or known.target is not None):
+        again = known is not None and _is_typed_again(known, entry)
+        if known is not None and not again and (known.module != entry.module or known.target is not None):
             raise LLPBenchError(
                 f"two {self.kind}s are called {entry.name!r}: {known.where} and {entry.where}. Rename one of them."
             )
-        if known is None:
+        if known is None or again:
             self._entries[entry.name] = entry
         else:  # the file behind an indexed entry has been imported: now all facts are known
             known.target, known.facts = entry.target, entry.facts
+
+
+def _is_typed_again(known: Entry, entry: Entry) -> bool:
+    """Whether a cell of a notebook was executed once more, perhaps edited: the same name of the same class counts."""
+    module = sys.modules.get(entry.module)
+    if known.target is None or module is None or getattr(module, "__file__", None):
+        return False
+    return known.module == entry.module and known.target.__qualname__ == entry.target.__qualname__
 
 
 METHODS = Registry(

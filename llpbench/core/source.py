@@ -13,6 +13,7 @@ the names that are imported count, since it is free to move its modules.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -21,7 +22,7 @@ import sys
 import sysconfig
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
@@ -186,12 +187,20 @@ def _is_installed(path: Path) -> bool:
 
 
 def _typed(target: Any) -> dict[str, str]:
-    """The cells of a notebook, by their made-up file name, that define `target` and what it names; and its numbers."""
+    """The cells of a notebook, by their made-up file name, that define `target` and what it names; and its numbers.
+
+    A class without a function of its own, hyperparameters say, does not know its cell: what it declares stands for it.
+    """
     module = vars(sys.modules[target.__module__])
     found: dict[str, str] = {}
     waiting = [target]
     while waiting:
-        code = _code(waiting.pop())
+        value = waiting.pop()
+        code = _code(value)
+        if code is None and isinstance(value, type):
+            found[value.__qualname__] = _declared(value)
+            waiting += [base for base in value.__bases__ if _is_of(base, target)]
+            continue
         lines = linecache.getlines(code.co_filename) if code is not None else []
         if code is None or not lines:
             raise LLPBenchError(
@@ -204,18 +213,40 @@ def _typed(target: Any) -> dict[str, str]:
         found[code.co_filename] = canonical(tree, str)
         for name in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}:
             value = module.get(name)
-            if getattr(value, "__module__", None) == target.__module__ and _code(value) is not None:
+            if _is_of(value, target) and name not in found:
                 waiting.append(value)
             elif isinstance(value, bool | int | float | str | tuple):
                 found[name] = f"{name}={value!a}"
     return found
 
 
+def _is_of(value: Any, target: Any) -> bool:
+    """Whether it is a class or function of the same module."""
+    same = getattr(value, "__module__", None) == target.__module__
+    return same and (isinstance(value, type) or _code(value) is not None)
+
+
+def _declared(value: type) -> str:
+    """Bases, fields and constants of a class without functions."""
+    try:
+        types = get_type_hints(value, include_extras=True)
+    except Exception:  # of names that only a type checker knows
+        types = vars(value).get("__annotations__", {})
+    made = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    defaults = [(field.name, field.default, field.default_factory) for field in made]
+    plain = {name: constant for name, constant in vars(value).items() if not name.startswith("__")}
+    return f"{[base.__qualname__ for base in value.__bases__]} {types} {defaults} {plain}"
+
+
 def _code(value: Any) -> Any:
-    """The code object of a function, or of the first function of a class; None if there is none."""
-    parts = [value, *vars(value).values()] if isinstance(value, type) else [value]
-    parts = [getattr(part, "__func__", None) or getattr(part, "fget", None) or part for part in parts]
-    return next((part.__code__ for part in parts if hasattr(part, "__code__")), None)
+    """The code object of a function, or of the first function of a class that somebody wrote; None if there is none."""
+    parts = vars(value) if isinstance(value, type) else {"": value}
+    for name, part in parts.items():
+        written = getattr(part, "__func__", None) or getattr(part, "fget", None) or part
+        code = getattr(written, "__code__", None)
+        if code is not None and not (name.startswith("__") and code.co_filename in ("<string>", dataclasses.__file__)):
+            return code  # `@dataclass` writes __init__ and others, in no cell
+    return None
 
 
 def _hash(texts: list[str]) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -83,6 +84,22 @@ def test_a_duplicate_names_both_places(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
         load_plugin(plugin(tmp_path, "dllp"))
     assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
+
+
+def test_a_cell_of_a_notebook_that_is_executed_again_replaces_what_it_registered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "__notebook__", notebook := ModuleType("__notebook__"))
+
+    def execute(name: str, answer: int) -> None:
+        cell = "from llpbench import register_method, Method\n@register_method('typed', reference='me')\n"
+        exec(f"{cell}class {name}(Method):\n    'One line.'\n    answer = {answer}\n", notebook.__dict__)
+
+    execute("Mine", 1)
+    execute("Mine", 2)
+    assert METHODS.get("typed").answer == 2
+    with pytest.raises(LLPBenchError, match="two methods are called 'typed'"):
+        execute("Other", 3)
 
 
 @pytest.mark.parametrize("name", ["", " ", "two\nlines", "bell\a"])

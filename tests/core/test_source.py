@@ -224,6 +224,23 @@ def test_of_a_notebook_the_cells_count_that_define_it(monkeypatch: pytest.Monkey
     assert hashed(cells[0], "def twice(x):\n    return 3 * x\n", mine) != first
 
 
+def test_hyperparameters_in_a_notebook_count_though_dataclass_writes_their_functions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    head = "from dataclasses import dataclass\nfrom typing import Annotated\nHIGH = 3\n"
+    params = "@dataclass(frozen=True)\nclass Params:\n    width: Annotated[int, HIGH] = 8\n"
+    mine = "@dataclass\nclass Mine:\n    Params = Params\n    x: int = 1\n    def loss(self):\n        return 1\n"
+
+    def hashed(*cells: str) -> str:
+        return source_hash(notebook(monkeypatch, *cells).Mine)
+
+    first = hashed(head, params, mine)
+    assert hashed(head, params, mine) == first
+    assert hashed(head, params.replace("8", "9"), mine) != first
+    assert hashed(head.replace("3", "4"), params, mine) != first
+    assert hashed(head, params, mine.replace("return 1", "return 2")) != first
+
+
 def test_what_nobody_kept_the_text_of_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("__notebook__")
     monkeypatch.setitem(sys.modules, "__notebook__", module)
