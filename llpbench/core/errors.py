@@ -2,7 +2,11 @@
 
 
 class LLPBenchError(Exception):
-    """Bad input or a bad environment. The CLI prints the message and exits with 2, without a traceback."""
+    """Bad input or a bad environment. The CLI prints the message and exits with 2, without a traceback; so do notebooks."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class DataError(LLPBenchError):

@@ -98,7 +98,9 @@ class Registry:
         by_code = {str(e.facts["code"]).lower(): e for e in entries.values() if "code" in e.facts}
         if name.lower() in by_code:
             return by_code[name.lower()]
-        raise LLPBenchError(f"unknown {self.kind} {name!r}. {self._suggest(name)}")
+        other = next((kind for kind, one in REGISTRIES.items() if one is not self and name in one.names()), None)
+        known = f" ({'an' if other[0] in 'aeiou' else 'a'} {other} is called so)" if other else ""
+        raise LLPBenchError(f"unknown {self.kind} {name!r}{known}. {self._suggest(name)}")
 
     def get(self, name: str) -> Any:
         """The class or function registered as `name`."""
