@@ -63,23 +63,46 @@ class EncoderSubject:
         return Rows(*(torch.from_numpy(part)[index] for part in (task or self.task).train.rows))
 
     def encode(self, rows: Rows, *, key: int | None = None, encoder: Encoder | None = None) -> Encoding:
-        """`key`: of the random stream of a training step; None to predict."""
+        """What it makes of rows; `key`: of the random stream of a training step; None to predict.
+
+        Raises `FaultError` where that has not the shapes which all others count on.
+        """
         made = encoder or self.built
+        sizes = [getattr(made, name, None) for name in ("dim", "token_dim")]
+        demand(None not in sizes, "set self.dim and self.token_dim, the widths of z and of a token, in __init__")
+        features = rows.numeric.shape[-1] + rows.categorical.shape[-1]
         with torch.no_grad():
-            found: Encoding = made(rows, self.mask, None if key is None else Random(torch.tensor(key)))
+            embedded = made.embed(rows)
+            _demand_shape("embed", embedded, (_BAGS, _SIZE, features, made.token_dim))
+            found = made.encode(embedded, self.mask, None if key is None else Random(torch.tensor(key)))
+        demand(isinstance(found, Encoding), f"encode must give an Encoding(z, tokens), however: {type(found).__name__}")
+        _demand_shape("z of encode", found.z, (_BAGS, _SIZE, made.dim))
+        _demand_shape("tokens of encode", found.tokens, (_BAGS, _SIZE, features, made.token_dim))
         return found
 
     def population(self, tasks: dict[int, Task], epochs: int) -> Population:
         """Untrained members by seed, on the proportion loss."""
+        self.encode(self.rows())  # what is wrong with its shapes is told as such, and not from within a training
         own = {name: self.entry.facts.get(name, USUAL[name]) for name in USUAL}
         method = ProportionsAlone(replace(MethodParams(), **{**own, "learning_rate": USUAL["learning_rate"]}))
         members = [Trainee(seed, method, task) for seed, task in tasks.items()]
         return Population(members, lambda task: self.build(task.schema), Protocol(epochs, epochs), Machine())
 
 
+def _demand_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
+    however = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+    demand(however == shape, f"{what} must be of shape {shape}, however: {however}")
+
+
 def declaration(subject: EncoderSubject) -> str:
     """What it declares is complete and consistent."""
     demand(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
+    for hook in ("embed", "encode"):
+        own = getattr(subject.declared, hook) is not getattr(Encoder, hook)
+        demand(
+            own,
+            f"{subject.declared.__name__} needs {hook}({'rows' if hook == 'embed' else 'embeddings, mask, random'})",
+        )
     demand(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)
@@ -93,16 +116,10 @@ def declaration(subject: EncoderSubject) -> str:
 
 def encodes(subject: EncoderSubject) -> str:
     """It gives row vectors and a token for each feature."""
-    found, built = subject.encode(subject.rows()), subject.built
-    expected = {
-        "z": (_BAGS, _SIZE, built.dim),
-        "tokens": (_BAGS, _SIZE, subject.task.schema.features, built.token_dim),
-    }
-    for name, shape in expected.items():
-        value: Tensor = getattr(found, name)
-        demand(value.shape == shape, f"{name} must be of shape {shape}, however: {tuple(value.shape)}")
+    found = subject.encode(subject.rows())
+    for name, value in zip(Encoding._fields, found, strict=True):
         demand(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
-    return f"z {expected['z'][-1]}, tokens {expected['tokens'][-1]} wide"
+    return f"z {found.z.shape[-1]}, tokens {found.tokens.shape[-1]} wide"
 
 
 def seeded(subject: EncoderSubject) -> str:
@@ -196,6 +213,7 @@ def learns(subject: EncoderSubject) -> str:
 
 def cost(subject: EncoderSubject) -> str:
     """Its time stays within 200 times the MLP's."""
+    subject.encode(subject.rows())
     task = build_task(toy_table(1200), toy_assignment(1200, 256))
     rows = Rows(*(torch.from_numpy(part)[:512].reshape(2, 256, -1) for part in task.train.rows))
     mask = torch.ones(2, 256, dtype=torch.bool)

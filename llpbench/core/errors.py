@@ -2,7 +2,7 @@
 
 
 class LLPBenchError(Exception):
-    """Bad input or a bad environment. The CLI prints the message and exits with 2, without a traceback; so do notebooks."""
+    """Bad input or a bad environment. The command line prints the message and exits with 2, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows instead of a traceback."""

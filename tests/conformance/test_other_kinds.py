@@ -17,7 +17,7 @@ from torch import Tensor
 from llpbench.conformance import CHECKS_OF, Verdict, run_checks
 from llpbench.core.bags import IntArray, Rows, Schema
 from llpbench.core.entries import Entry
-from llpbench.core.model import Encoding, Random
+from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, Registry
 from llpbench.core.tables import Table
 from llpbench.data.baggings import grouped
@@ -138,6 +138,38 @@ class Flat(Small):
         return found._replace(tokens=found.z)
 
 
+class Bare(Small):
+    """Gives row vectors alone."""
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        return super().encode(embeddings, mask, random).z  # type: ignore[return-value]
+
+
+class Short(Small):
+    """Leaves a feature out."""
+
+    def embed(self, rows: Rows) -> Tensor:
+        return super().embed(rows)[..., 1:, :]
+
+
+class Silent(Encoder):
+    """Embeds, and that is all."""
+
+    Params = MLPParams
+
+    def embed(self, rows: Rows) -> Tensor:
+        numbers: Tensor = rows.numeric
+        return numbers[..., None]
+
+
+class Unsized(Silent):
+    """Does not say how wide its vectors are."""
+
+    def __init__(self, schema: Schema, params: MLPParams, dropout: float) -> None:
+        del schema, params, dropout
+        super().__init__()
+
+
 class Careless(Small):
     """Takes the mean over padding, too."""
 
@@ -201,7 +233,11 @@ class Changeable(Small):
     ("check", "encoder", "message"),
     [
         ("declaration", Changeable, "it needs `Params`, a @dataclass(frozen=True)"),
-        ("encodes", Flat, "tokens must be of shape (2, 6, 5, 4), however: (2, 6, 8)"),
+        ("declaration", Silent, "Silent needs encode(embeddings, mask, random)"),
+        ("encodes", Flat, "tokens of encode must be of shape (2, 6, 5, 4), however: (2, 6, 8)"),
+        ("encodes", Unsized, "set self.dim and self.token_dim"),
+        ("learns", Short, "embed must be of shape (2, 6, 5, 4), however: (2, 6, 4, 4)"),
+        ("together", Bare, "encode must give an Encoding(z, tokens), however: Tensor"),
         ("seeded", Noisy, "two predictions differ"),
         ("padding", Careless, "z of rows depends on padding"),
         ("row_interaction", Gossip, "declare row_interaction = True"),
