@@ -164,11 +164,13 @@ def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
 
 @cli.command()
 @checked_argument
+@click.option("--dataset", metavar="NAME", help="Try baggings on this dataset, whose columns they go by.")
 @plugin_option
-def check(what: str, plugin: tuple[str, ...]) -> int:
+def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     """Check in seconds that a method, encoder, bagging or dataset keeps to its contract: by name, or all of a file.
 
-    All but datasets are tried on toy data. Checks that fail for one and the same reason are shown as one.
+    All but datasets are tried on toy data (baggings: or on --dataset). Checks that fail for one and the same reason are
+    shown as one.
     """
     load_plugins(plugin)
     from llpbench.cli.console_tables import show, verdicts_table
@@ -176,7 +178,7 @@ def check(what: str, plugin: tuple[str, ...]) -> int:
 
     failed = False
     for entry in find(what):
-        verdicts = list(run_checks(entry))
+        verdicts = list(run_checks(entry, dataset))
         show(verdicts_table(verdicts))
         click.echo(summary(entry.name, verdicts))
         failed |= any(verdict.result == "failed" for verdict in verdicts)

@@ -48,10 +48,14 @@ def find(target: str) -> list[Entry]:
     return found
 
 
-def run_checks(entry: Entry) -> Iterator[Verdict]:
-    """The verdict of every check on what is registered, one after the other, on one thread."""
+def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
+    """The verdict of every check on what is registered, one after the other, on one thread.
+
+    `dataset`: whose rows a bagging is tried on instead of toys, where it goes by columns that these lack.
+    """
     subject_of, checks = CHECKS_OF[entry.kind]
-    subject, before = subject_of(entry), torch.get_num_threads()
+    subject = BaggingSubject(entry, dataset) if entry.kind == "bagging" else subject_of(entry)
+    before = torch.get_num_threads()
     torch.set_num_threads(1)  # toy tensors gain nothing from more
     try:
         for check in checks:

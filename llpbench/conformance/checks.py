@@ -9,20 +9,21 @@ from __future__ import annotations
 import difflib
 import io
 import math
-import pickle
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from operator import itemgetter
 from typing import Any, Literal, get_args, get_type_hints
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
 from llpbench.conformance.searching import search_label_free
-from llpbench.conformance.subject import FaultError, InapplicableError, Learned, Subject, demand, is_a, train
+from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Subject, demand, is_a, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
@@ -32,6 +33,8 @@ from llpbench.core.model import Model, Random
 from llpbench.core.ranges import Choice, Uniform, ranges
 from llpbench.core.tables import Assignment, Table
 from llpbench.core.text import fault
+from llpbench.data.baggings import grouped
+from llpbench.data.tasks import count_labels
 from llpbench.data.toy import (
     awkward_tables,
     constant_proportions,
@@ -40,6 +43,7 @@ from llpbench.data.toy import (
     toy_assignment,
     toy_table,
 )
+from llpbench.owndata.classifier import LLPClassifier
 
 LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 5
 """of a training that has to learn, and of one that is to stop early"""
@@ -71,7 +75,7 @@ class Check:
         except (FaultError, LLPBenchError) as error:
             return Verdict(self, "failed", str(error))
         except Exception as error:
-            return Verdict(self, "failed", fault(error))
+            return Verdict(self, "failed", fault(error, subject.entry.file))
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,7 @@ def missing_values(subject: Subject) -> str:
         except FaultError as error:
             raise FaultError(f"{what}: {error}") from error
         except Exception as error:
-            raise FaultError(f"{what}: {fault(error)}") from error
+            raise FaultError(f"{what}: {fault(error, subject.entry.file)}") from error
     return "; ".join(awkward_tables())
 
 
@@ -215,7 +219,7 @@ def not_a_number(subject: Subject) -> str:
     try:
         healthy, bad = subject.population(tasks, start={1: nan}).train()
     except Exception as error:
-        return f"stops all that train beside it: {fault(error)}"
+        return f"stops all that train beside it: {fault(error, subject.entry.file)}"
     demand(bool(bad.failure), "parameters of NaN passed for a result: let NaN through to the loss")
     demand(not healthy.failure, f"another member's NaN reached a healthy one: {healthy.failure}")
     return bad.failure
@@ -241,10 +245,13 @@ def together(subject: Subject) -> str:
 
 
 def saved(subject: Subject) -> str:
-    """What it learned survives saving and loading."""
+    """What it learned predicts the same again, networks from their weights."""
     task, learned = subject.toy(), subject.learned
     if subject.direct:
-        return _pickled(learned, task)
+        predictor: Any = learned.source
+        again = np.array_equal(predictor(task.test.rows), learned.proba)
+        demand(again, "the predictor gives something else the second time")
+        return "called again, it predicts the same"
     file = io.BytesIO()
     torch.save(learned.kept["l1"], file)
     file.seek(0)
@@ -257,6 +264,31 @@ def saved(subject: Subject) -> str:
         "nor attributes of the method",
     )
     return "loaded weights predict the same"
+
+
+def storable(subject: Subject) -> str:
+    """A model that `llpbench fit` makes with it can be saved and loaded."""
+    if subject.declared.supervision != "bags":
+        raise InapplicableError("llpbench fit knows no labels")
+    table, bags = toy_table(), np.arange(400) // 16
+    frame = pd.DataFrame(table.numeric).assign(category=table.categorical[:, 0].astype(str)).rename(columns=str)
+    counts = count_labels(table.row_labels, grouped(np.arange(400), bags), 2)
+    model = LLPClassifier(subject.name, epochs=EPOCHS, random_state=0)
+    try:
+        model.fit(frame, bags, counts=counts)
+    except Exception as error:  # it may do for the benchmark
+        told = f"llpbench fit cannot use it: {fault(error, subject.entry.file)}. "
+        padded = "Bags of own data are not padded: train.index has no columns there, go through it bag by bag"
+        raise InapplicableError(told + padded * subject.direct) from error
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            model.save(folder)
+        except LLPBenchError as error:
+            raise InapplicableError(str(error)) from error
+        loaded = LLPClassifier.load(folder)
+    same = np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    demand(same, "a model that was saved and loaded predicts something else: keep all it needs in its attributes")
+    return "saved and loaded, it predicts the same"
 
 
 def learns(subject: Subject) -> str:
@@ -309,6 +341,7 @@ CHECKS = checks_of(
     not_a_number,
     together,
     saved,
+    storable,
     learns,
     cost,
 )
@@ -357,20 +390,3 @@ def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
         garbage(missing, rng.random(missing.shape) < 0.5),
     )
     return bags._replace(rows=rows)
-
-
-def _pickled(learned: Learned, task: Task) -> str:
-    """A predictor after pickling; functions within functions, which pickle refuses, with joblib's cloudpickle."""
-    from joblib import wrap_non_picklable_objects
-
-    predictor: Any = learned.source
-    try:
-        loaded, how = pickle.loads(pickle.dumps(predictor)), "pickle"
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            loaded, how = pickle.loads(pickle.dumps(wrap_non_picklable_objects(predictor))), "cloudpickle"
-        except Exception as error:
-            loaded, how = predictor, f"not picklable ({fault(error)}), so called twice instead"
-    same = np.array_equal(loaded(task.test.rows), learned.proba)
-    demand(same, f"the predictor gives something else the second time ({how})")
-    return f"predicts the same ({how})"

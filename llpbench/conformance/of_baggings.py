@@ -1,9 +1,9 @@
-"""What every bagging must hold to, on toy tables."""
+"""What every bagging must hold to, on toy tables, or on a dataset that has the columns it goes by."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from llpbench.conformance.checks import checks_of
 from llpbench.conformance.subject import FaultError, InapplicableError, demand
 from llpbench.core.bags import IntArray
 from llpbench.core.entries import Entry
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, UnknownColumnError
 from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.core.text import fault
 from llpbench.data.baggings import (
@@ -27,6 +27,8 @@ from llpbench.data.baggings import (
     options_of,
     parse_bagging,
 )
+from llpbench.data.loading import load_table
+from llpbench.data.specs import dataset_spec
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import awkward_tables, toy_table
@@ -46,16 +48,22 @@ def _published(table: Table) -> Table:
 
 
 class BaggingSubject:
-    """A bagging, with its defaults; options that it needs name a feature of the toy table."""
+    """A bagging, with its defaults; options that it needs name a feature of the table."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, dataset: str | None = None) -> None:
+        """`dataset`: whose rows it is tried on instead of toys; nothing is downloaded for it."""
         self.entry = entry
         self.name = entry.name
+        self.dataset = dataset
 
     @cached_property
     def text(self) -> str:
         """As `--baggings` takes it."""
-        return format_bagging(self.name, dict.fromkeys(needed_options(self.name), ("d",)))
+        named: tuple[str, ...] = ("d",)
+        if self.dataset is not None:
+            keys, table = dataset_spec(self.dataset).natural_keys, self._whole
+            named = tuple(keys[0].split("+")) if keys else (*table.categorical_names, *table.numeric_names)[:1]
+        return format_bagging(self.name, dict.fromkeys(needed_options(self.name), named))
 
     @cached_property
     def table(self) -> Table:
@@ -68,20 +76,41 @@ class BaggingSubject:
         return not self._refuses(table) or self._refuses(_published(table))
 
     def _refuses(self, table: Table) -> bool:
-        _, options = parse_bagging(self.text)
         sized = (SIZES[0],) if is_sized(self.name) else ()
         try:
-            self.entry.load()(table, np.arange(SIZES[0]), *sized, np.random.default_rng(0), **options)
+            self.made(table, np.arange(SIZES[0]), *sized, np.random.default_rng(0))
         except LLPBenchError:
             return True
         except Exception:
             return False
         return False
 
+    @cached_property
+    def _whole(self) -> Table:
+        assert self.dataset is not None
+        return load_table(self.dataset, download=False)
+
     def fresh(self, rows: int = ROWS) -> Table:
-        """A toy table, of such data as it takes."""
-        table = toy_table(rows)
-        return table if self.labelled else _published(table)
+        """A table of its own, of such data as it takes: a toy, or of random rows of the dataset."""
+        if self.dataset is None:
+            table = toy_table(rows)
+            return table if self.labelled else _published(table)
+        if self._whole.published is not None:  # its bags are counted as a whole
+            return replace(self._whole, numeric=self._whole.numeric.copy(), categorical=self._whole.categorical.copy())
+        order = np.random.default_rng(0).permutation(len(self._whole))
+        return _taken(self._whole, np.resize(order, rows))
+
+    def made(self, *arguments: Any) -> Any:
+        """What it makes of a table and rows, with its options. Raises `InapplicableError` if the table has no such
+        columns."""
+        _, options = parse_bagging(self.text)
+        return self._tried(lambda: self.entry.load()(*arguments, **options))
+
+    def _tried(self, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except UnknownColumnError as error:
+            raise InapplicableError(f"{error} Name a dataset that has it: --dataset NAME.") from error
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -89,7 +118,8 @@ class BaggingSubject:
 
     def bags(self, table: Table, size: int, seed: int = 0) -> Assignment:
         """Split and bags, checked by the engine: rows of its own, each once, as many as it was told."""
-        return assign_bags(table, self.text, size, seed)
+        found: Assignment = self._tried(lambda: assign_bags(table, self.text, size, seed))
+        return found
 
     def same(self, one: Assignment, other: Assignment) -> bool:
         return one.manifest == other.manifest
@@ -142,6 +172,8 @@ def harmless(subject: BaggingSubject) -> str:
 
 def awkward(subject: BaggingSubject) -> str:
     """Missing, constant and lone kinds of values do no harm."""
+    if subject.dataset is not None:
+        raise InapplicableError(f"tried on {subject.dataset} alone")
     if needed_options(subject.name):
         raise InapplicableError("it sorts by the features that it is told, and by no others")
     if not subject.labelled:
@@ -150,7 +182,9 @@ def awkward(subject: BaggingSubject) -> str:
         try:
             subject.bags(_longer(table), subject.sizes[0])
         except Exception as error:
-            raise FaultError(f"{what}: {error if isinstance(error, LLPBenchError) else fault(error)}") from error
+            raise FaultError(
+                f"{what}: {error if isinstance(error, LLPBenchError) else fault(error, subject.entry.file)}"
+            ) from error
     return "; ".join(awkward_tables())
 
 
@@ -161,8 +195,7 @@ def keyed(subject: BaggingSubject) -> str:
     found = subject.bags(subject.table, UNSIZED)
     assert found.test_bags is not None
     pairs = [_of_row(found.train), dict(zip(found.split.test.tolist(), found.test_bags.tolist(), strict=True))]
-    whole = assign_bags(subject.table, subject.text, UNSIZED, 1)
-    bags = _of_row(whole.train)
+    bags = _of_row(subject.bags(subject.table, UNSIZED, 1).train)
     for part in pairs:
         both: dict[int, set[int]] = {}
         for row, bag in part.items():
@@ -177,10 +210,9 @@ def looks_at(subject: BaggingSubject) -> str:
     table, size, rng = subject.table, subject.sizes[0], np.random.default_rng(0)
 
     def bags(changed: Table) -> IntArray:
-        _, options = parse_bagging(subject.text)
-        rows, stream = np.arange(ROWS // size * size if size else ROWS), np.random.default_rng(0)
+        rows, stream = np.arange(len(table) // size * size if size else len(table)), np.random.default_rng(0)
         sized = (size,) if size else ()
-        return np.asarray(subject.entry.load()(changed, rows, *sized, stream, **options))
+        return np.asarray(subject.made(changed, rows, *sized, stream))
 
     first = bags(table)
     shuffled = {
@@ -208,7 +240,10 @@ BAGGING_CHECKS = checks_of(declaration, bags_rows, seeded, harmless, awkward, ke
 
 def _longer(table: Table) -> Table:
     """A table of as many rows as a bagging is tried on, made of those of a small one."""
-    rows = np.resize(np.arange(len(table)), ROWS)
+    return _taken(table, np.resize(np.arange(len(table)), ROWS))
+
+
+def _taken(table: Table, rows: IntArray) -> Table:
     parts: dict[str, Any] = {name: getattr(table, name)[rows] for name in ("numeric", "categorical", "labels")}
     return replace(table, **parts)
 

@@ -32,6 +32,11 @@ class Entry:
     """whether other processes do not know it: it was typed into a notebook, or stands in a program or a module that no
     plugin has loaded"""
 
+    @property
+    def file(self) -> str | None:
+        """The file that registers it, as tracebacks name it; None if there is none, or it is not yet imported."""
+        return getattr(sys.modules.get(self.module), "__file__", None)
+
     def load(self) -> Any:
         """The registered class or function; imports its module at first use."""
         if self.target is None:

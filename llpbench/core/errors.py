@@ -11,3 +11,7 @@ class LLPBenchError(Exception):
 
 class DataError(LLPBenchError):
     """A dataset that cannot be had, or is not what its specification says."""
+
+
+class UnknownColumnError(LLPBenchError):
+    """A table has no column of some name."""

@@ -29,9 +29,16 @@ def one_line(text: object, most: int = 300) -> str:
     return words[:most]
 
 
-def fault(error: BaseException) -> str:
-    """An exception on one line, with the place where a method's author finds it: `ValueError: no luck (mine.py:12)`."""
+def fault(error: BaseException, own: str | None = None) -> str:
+    """An exception on one line, with the place where a method's author finds it: `ValueError: no luck (mine.py:12)`.
+
+    `own`: the author's file, whose innermost frame is named with its function, where the error has come through it.
+    """
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    mine = [frame for each in (error.__cause__, error) if each for frame in traceback.extract_tb(each.__traceback__)]
+    mine = [frame for frame in mine if own is not None and frame.filename == own]
+    if mine:
+        return f"{one_line(error)} ({Path(mine[-1].filename).name}:{mine[-1].lineno}, in {mine[-1].name})"
     return one_line(error) + (f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else "")
 
 

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from llpbench.core.bags import IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, UnknownColumnError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
@@ -57,7 +57,7 @@ def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
 def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
     """`[rows]` numbers that sort as a feature column does: numbers ascend, categories by their string, missing last.
 
-    Raises `LLPBenchError` if the table has no such column.
+    Raises `UnknownColumnError` if the table has no such column.
     """
     if name in table.numeric_names:
         return np.asarray(table.numeric[rows, table.numeric_names.index(name)])  # NaN sorts last
@@ -66,7 +66,7 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
         codes = table.categorical[rows, column]
         return np.asarray(np.where(codes < 0, len(table.categories[column]), codes))
     names = (*table.categorical_names, *table.numeric_names)
-    raise LLPBenchError(
+    raise UnknownColumnError(
         f"dataset {table.name!r} has no column {name!r}. {hint(name, names)}It has: {', '.join(names)}."
     )
 

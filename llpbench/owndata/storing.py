@@ -2,9 +2,10 @@
 
 `model.json` is the tree of everything, `arrays.npz` its arrays, boosters in XGBoost's own format (UBJ) among them;
 `manifest.json` says what wrote both, with their SHA-256. Objects are stored by their class's name and their fields, and
-only classes of the rooms in `_ROOMS` are made again, without calling anything of theirs; the code is that of what is
-installed, and the manifest has the method's hash. A function that a method's `fit` returned cannot be stored. Rows and
-bags of the training set are in no such room: a model that holds them cannot be saved.
+only classes of the rooms in `_ROOMS` and of the file that registers the method are made again, without calling anything
+of theirs; the code is that of what is installed or was loaded as a plugin, and the manifest has the method's hash. A
+function that a method's `fit` returned cannot be stored. Rows and bags of the training set are in no such room: a model
+that holds them cannot be saved.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from typing import Any
 import numpy as np
 
 from llpbench import __version__
+from llpbench.core.bags import Schema
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
+from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
@@ -33,13 +36,31 @@ MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
 _KIND = "llpbench model"
 _ROOMS = ("llpbench.blocks.", f"{METHODS.package}.", "llpbench.owndata.", "llpbench.data.tasks")
 """whose classes may be stored"""
+_ALSO = (Schema, DirectParams)
+"""of other rooms, which predictors like to keep"""
+_OWN = "the method's file"
+"""stands for the module that registers the method: a plugin is called by its file, which may be renamed"""
+_WHAT_TO_DO = {
+    "bags": "Call bags by texts or numbers.",
+    "classes": "Call classes by texts or numbers.",
+    "predictor": "Choose another method; or its fit returns an object of a class at the top of the method's own file, "
+    "which keeps nothing but arrays, numbers, texts, lists, dicts and such objects.",
+}
+"""by the part of a model that cannot be stored"""
 
 
 def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
     """Write a model; an earlier one there is replaced. Raises `LLPBenchError` for what cannot be stored, for a folder
     of something else and for a disk that does not let it."""
-    writer = _Writer(method)
-    tree = json.dumps(writer.tree(content), indent=1)
+    writer = _Writer(METHODS.get(method).__module__)
+    told_of = {}
+    for name, value in content.items():
+        try:
+            told_of[name] = writer.tree(value)
+        except _UnstorableError as held:
+            what = f"a model of {method!r} cannot be saved: its {name} holds {held}. {_WHAT_TO_DO.get(name, '')}"
+            raise LLPBenchError(what.rstrip()) from held
+    tree = json.dumps({"dict": told_of}, indent=1)
     buffer = io.BytesIO()
     np.savez(buffer, **{str(number): array for number, array in enumerate(writer.arrays)})  # type: ignore[arg-type]
     parts = {TREE: tree.encode(), ARRAYS: buffer.getvalue()}
@@ -65,13 +86,19 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
 def read_model(folder: Path) -> dict[str, Any]:
     """What `write_model` was given. Raises `LLPBenchError` for what is no model, damaged, changed, or of other code."""
     manifest = _manifest(folder)
+    method = manifest["method"]
+    if method not in METHODS.names():
+        raise LLPBenchError(
+            f"the model in {str(folder)!r} needs the method {method!r} of a plugin, which is not loaded. Name its "
+            "file: --plugin FILE.py (in Python: import it first)."
+        )
     parts: dict[str, bytes] = {}
     for name in (TREE, ARRAYS):
         parts[name] = _bytes(folder / name)
         if hashlib.sha256(parts[name]).hexdigest() != manifest["sha256"][name]:
             raise LLPBenchError(f"file {str(folder / name)!r} is not the one that was saved. Save the model again.")
-    method = manifest["method"]
-    if source_hash(METHODS.get(method)) != manifest["source"]:
+    declared = METHODS.get(method)
+    if source_hash(declared) != manifest["source"]:
         raise LLPBenchError(
             f"the model in {str(folder)!r} was fitted by llpbench {manifest['llpbench']} with other code of {method!r} "
             f"than this one's ({__version__}). Fit it again."
@@ -79,7 +106,7 @@ def read_model(folder: Path) -> dict[str, Any]:
     try:
         with np.load(io.BytesIO(parts[ARRAYS]), allow_pickle=False) as archive:
             arrays = [archive[str(number)] for number in range(len(archive.files))]
-        found = _value(json.loads(parts[TREE]), arrays)
+        found = _value(json.loads(parts[TREE]), arrays, declared.__module__)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, zipfile.BadZipFile) as error:
         raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
     assert isinstance(found, dict)
@@ -117,12 +144,17 @@ def _bytes(file: Path) -> bytes:
         raise LLPBenchError(f"file {str(file)!r} of the model cannot be read: {one_line(error)}") from error
 
 
+class _UnstorableError(Exception):
+    """What cannot be stored, in words."""
+
+
 class _Writer:
     """Values as JSON, with arrays apart."""
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, module: str) -> None:
+        """`module`: the one that registers the method."""
         self.arrays: list[Any] = []
-        self._method = method
+        self._module = module
 
     def tree(self, value: Any) -> Any:
         """What `_value` makes `value` of."""
@@ -139,22 +171,21 @@ class _Writer:
         if isinstance(value, xgboost.Booster):
             return {"booster": self._keep(np.frombuffer(value.save_raw("ubj"), np.uint8))}
         kind = type(value)
-        if kind.__module__.startswith(_ROOMS) and hasattr(value, "__dict__"):
+        if _is_allowed(kind, self._module) and hasattr(value, "__dict__"):
             getstate = value.__getstate__()
             state = getstate if isinstance(getstate, dict) else dict(value.__dict__)
-            return {"object": [kind.__module__, kind.__qualname__, self.tree(state)]}
-        raise LLPBenchError(
-            f"a model of {self._method!r} cannot be saved: it holds a {kind.__name__} of {kind.__module__}. Bags must "
-            "be called by texts or numbers; of llpbench's own methods, all but bag-soft-label-gbdt can be saved."
-        )
+            room = kind.__module__ if kind.__module__.startswith("llpbench.") else _OWN
+            return {"object": [room, kind.__qualname__, self.tree(state)]}
+        raise _UnstorableError(f"a {kind.__name__} of {getattr(value, '__module__', kind.__module__)}")
 
     def _keep(self, array: Any) -> int:
         self.arrays.append(array)
         return len(self.arrays) - 1
 
 
-def _value(tree: Any, arrays: list[Any]) -> Any:
-    """A value of the tree that `_Writer.tree` has made. Raises for anything else."""
+def _value(tree: Any, arrays: list[Any], own: str) -> Any:
+    """A value of the tree that `_Writer.tree` has made; `own`: the module that registers the method. Raises for
+    anything else."""
     import xgboost
 
     if not isinstance(tree, dict):
@@ -165,16 +196,16 @@ def _value(tree: Any, arrays: list[Any]) -> Any:
     if kind == "scalar":
         return arrays[inside][()]
     if kind == "list":
-        return [_value(each, arrays) for each in inside]
+        return [_value(each, arrays, own) for each in inside]
     if kind == "tuple":
-        return tuple(_value(each, arrays) for each in inside)
+        return tuple(_value(each, arrays, own) for each in inside)
     if kind == "dict":
-        return {key: _value(each, arrays) for key, each in inside.items()}
+        return {key: _value(each, arrays, own) for key, each in inside.items()}
     if kind == "booster":
         return xgboost.Booster(model_file=bytearray(arrays[inside].tobytes()))
     if kind == "object":
         module, name, state = inside
-        return _made(_named(module, name), _value(state, arrays))
+        return _made(_named(own if module == _OWN else module, name, own), _value(state, arrays, own))
     raise ValueError(f"there is nothing like {kind!r}")
 
 
@@ -188,9 +219,9 @@ def _made(kind: Any, state: dict[str, Any]) -> Any:
     return made
 
 
-def _named(module: str, name: str) -> Any:
-    """A class of an allowed room."""
-    if not module.startswith(_ROOMS):
+def _named(module: str, name: str, own: str) -> Any:
+    """A class that may be stored."""
+    if not (module.startswith(_ROOMS) or module == own or (module, name) in _also()):
         raise ValueError(f"{module} is no room of which anything is stored")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
@@ -198,3 +229,15 @@ def _named(module: str, name: str) -> Any:
     if found.__module__ != module:
         raise ValueError(f"{name} is not of {module}")
     return found
+
+
+def _is_allowed(kind: type, own: str) -> bool:
+    """Whether `_named` finds this very class."""
+    try:
+        return _named(kind.__module__, kind.__qualname__, own) is kind
+    except (ValueError, KeyError):
+        return False
+
+
+def _also() -> set[tuple[str, str]]:
+    return {(kind.__module__, kind.__qualname__) for kind in _ALSO}

@@ -283,6 +283,29 @@ class Fickle(Mean):
         return lambda rows: np.asarray(inner(rows) * rng.random())
 
 
+class Forgetful(Mean):
+    """Its predictor loses its weights on the way to the disk."""
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        del rng
+        return Weights(np.eye(train.rows.numeric.shape[1], schema.classes))
+
+
+class Weights:
+    """Scores that are linear in the numbers."""
+
+    def __init__(self, given: FloatArray) -> None:
+        self.given = given
+
+    def __getstate__(self) -> dict[str, FloatArray]:
+        return {"given": np.zeros_like(self.given)}
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        scores = np.exp(rows.numeric @ self.given)
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
 class UnmaskedFit(Mean):
     """Takes -1 for a row."""
 
@@ -300,9 +323,18 @@ class FirstNumber(Mean):
         return super().fit(train, schema, rng)
 
 
+class Elsewhere(Mean):
+    """Goes wrong in a library."""
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        del train, schema
+        return self.predictor(np.linalg.inv(np.zeros((2, 2))), rng)
+
+
 @pytest.mark.parametrize(
     ("check", "declared", "message"),
     [
+        ("trains", Elsewhere, "LinAlgError: Singular matrix (test_conformance.py:LINE, in fit)"),
         ("trains", Unseeded, "Use model.random instead"),
         ("trains", Branching, "declare stackable = False"),
         ("trains", Vector, "a loss must be a single number, however: shape (2,)"),
@@ -319,12 +351,31 @@ class FirstNumber(Mean):
         ("together", Counting, "weights differ by"),
         ("saved", Remembering, "loaded weights predict differently"),
         ("saved", Fickle, "the predictor gives something else the second time"),
+        ("storable", Forgetful, "a model that was saved and loaded predicts something else"),
         ("learns", Idle, "well-separated classes in pure bags, below 0.95"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_fault_is_caught_by_its_check(check: str, declared: Any, message: str) -> None:
-    assert message in fault(check, declared)
+    assert message in re.sub(r"(?<=\.py:)\d+", "LINE", fault(check, declared))
+
+
+def test_a_model_that_cannot_be_saved_is_told_and_no_fault() -> None:
+    """`Mean` asks of `train.index` what only a padded one has; its predictor is a function."""
+    padded = verdict_of("storable", Mean)
+    assert padded.result == "does not apply"
+    assert "llpbench fit cannot use it: TypeError: " in padded.detail
+    assert "in fit). Bags of own data are not padded" in padded.detail
+
+    class Closure(Mean):
+        """A function."""
+
+        def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+            return self.predictor(np.eye(train.rows.numeric.shape[1], schema.classes), rng)
+
+    function = verdict_of("storable", Closure)
+    assert function.result == "does not apply"
+    assert "holds a function of test_conformance. Choose another method; or its fit returns" in function.detail
 
 
 def test_a_label_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +503,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
     out = capsys.readouterr().out
     assert all(check.title in out for check in CHECKS)
-    assert out.endswith("mine: 13 checks passed\n")
+    assert out.endswith("mine: 14 checks passed\n")
 
 
 def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -460,7 +511,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     assert llpbench(monkeypatch, "check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "mine: 1 checks passed, 12 failed: trains, seeded, " in out
+    assert "mine: 1 checks passed, 1 without meaning for it, 12 failed: trains, seeded, " in out
     assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
 
 

@@ -15,12 +15,13 @@ from numpy.random import Generator
 from torch import Tensor
 
 from llpbench.conformance import CHECKS_OF, Verdict, run_checks
+from llpbench.conformance.of_baggings import BaggingSubject
 from llpbench.core.bags import IntArray, Rows, Schema
 from llpbench.core.entries import Entry
 from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, Registry
 from llpbench.core.tables import Table
-from llpbench.data.baggings import grouped
+from llpbench.data.baggings import column_keys, grouped
 from llpbench.data.sources import Parquet
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 
@@ -293,3 +294,25 @@ class TestDatasets:
 
     def test_wrong_facts_are_caught(self, bad: Catch) -> None:
         assert "expected 300, found 200" in bad("loads", lambda frame: frame, rows=300)
+
+
+def by_education(table: Table, rows: IntArray, rng: Generator) -> IntArray:
+    """Goes by a column that toys lack."""
+    del rng
+    return grouped(rows, column_keys(table, rows, "education"))
+
+
+def test_a_bagging_by_a_column_is_tried_on_a_dataset_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry("bagging", "bad", "By education.", {"keyed": True}, "bad.py:1", __name__, by_education)
+    monkeypatch.setattr(BAGGINGS, "_entries", {**BAGGINGS._index(), "bad": entry})
+    toys = {each.check.name: each for each in run_checks(entry)}
+    assert [name for name, each in toys.items() if each.result == "ok"] == ["declaration"]
+    assert toys["bags_rows"].result == toys["cost"].result == "does not apply"
+    assert toys["keyed"].detail.endswith("Name a dataset that has it: --dataset NAME.")
+    adult = {each.check.name: each for each in run_checks(entry, "adult")}
+    assert [name for name, each in adult.items() if each.result != "ok"] == ["awkward"]
+    assert adult["looks_at"].detail == "bags depend on categories"
+
+
+def test_options_that_are_needed_name_a_key_of_the_dataset() -> None:
+    assert BaggingSubject(BAGGINGS.entry("column"), "flights_2013").text == "column:by=date"

@@ -15,6 +15,7 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import METHODS, load_plugin
 from llpbench.owndata import storing
 
 FAST: dict[str, dict[str, Any]] = {
@@ -85,7 +86,7 @@ def test_no_row_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_method_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved: it holds a function"):
+    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved: its predictor holds a function"):
         fitted("bag-soft-label-gbdt").save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -156,3 +157,44 @@ def test_a_folder_of_something_else_is_left_alone(saved: Path, tmp_path: Path) -
     with pytest.raises(LLPBenchError, match="holds no model"):
         LLPClassifier.load(saved).save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+
+
+PLUGIN = '''
+import numpy as np
+from llpbench import DirectMethod, register_method
+
+
+@register_method("nearer", reference="Doe 2026")
+class Nearer(DirectMethod):
+    """The overall shares."""
+
+    def fit(self, train, schema, rng):
+        return Shares(train.prior, schema, self.params)
+
+
+class Shares:
+    def __init__(self, prior, schema, params):
+        self.prior, self.schema, self.params = prior, schema, params
+
+    def __call__(self, rows):
+        return np.tile(self.prior, (len(rows.numeric), 1)) * (self.schema.classes == 2)
+'''
+
+
+def test_a_predictor_of_a_plugin_is_saved_and_needs_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS, "_entries", dict(METHODS._index()))
+    before = METHODS._entries
+    for name in ("nearer", "renamed"):
+        (tmp_path / f"{name}.py").write_text(PLUGIN)
+    load_plugin(tmp_path / "nearer.py")
+    frame, bags, votes = people(20, 10)
+    model = LLPClassifier("nearer").fit(frame, bags, counts=counted(bags, votes))
+    model.save(tmp_path / "model")
+    expected = model.predict_proba(frame)
+    assert np.array_equal(LLPClassifier.load(tmp_path / "model").predict_proba(frame), expected)
+
+    METHODS._entries = {name: entry for name, entry in before.items() if name != "nearer"}
+    with pytest.raises(LLPBenchError, match=r"needs the method 'nearer' of a plugin.*: --plugin FILE\.py"):
+        LLPClassifier.load(tmp_path / "model")
+    load_plugin(tmp_path / "renamed.py")
+    assert np.array_equal(LLPClassifier.load(tmp_path / "model").predict_proba(frame), expected)
