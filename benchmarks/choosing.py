@@ -76,7 +76,7 @@ def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
     counts = pd.crosstab(bag, table.row_labels[rows])
     methods = {name: LLPClassifier(name, **CHEAPER.get(name, {})) for name in COMPARED}
     clock = time.perf_counter()
-    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, folds=FOLDS, repeats=1)
+    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, folds=FOLDS, repeats=1, progress=False)
     seconds, auc, members = time.perf_counter() - clock, {}, {}
     for name, method in methods.items():
         known = found.union if name == found.reference else method.fit(frame.iloc[rows], bag, counts=counts)

@@ -224,7 +224,6 @@ def choose(
         folds=folds,
         repeats=repeats,
         random_state=seed,
-        progress=lambda text: click.echo(text, err=True),
     )
     render_tables([board_table(found)], Console())
     click.echo(found.advice)

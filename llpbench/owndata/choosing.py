@@ -11,6 +11,7 @@ interval lies above zero, and where bags have no causes of their own: else what 
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
+from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.scoring import coarse_criteria
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
@@ -40,6 +42,8 @@ YARDSTICK = "bag-share"
 """stands in every comparison and is never advised: it knows no feature, and gives all rows the mean share"""
 DECIDES = "kl"
 """the criterion that decides: of four the one whose favourite loses least by labels (`docs/choosing.md`)"""
+_TRIED, _FEWEST_TRIED = 8, 8
+"""one bag in so many is enough to see how long a method takes, and so many at least"""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def choose(
     folds: int = 5,
     repeats: int = 2,
     random_state: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Callable[[str], None] = True,
     **given: Any,
 ) -> MethodChoice:
     """Compare methods on bags, of which whole ones are held out.
@@ -92,7 +96,8 @@ def choose(
     methods : names of methods that learn from bags, or classifiers (not fitted) by what they are called
     folds, repeats : into how many parts bags are dealt, and how often
     random_state : the same gives the same folds, and the same of all but the seconds
-    progress : is told of each fold, in a line
+    progress : show how long it will take and what is done: a bar, or plain lines where there is no terminal or
+        notebook; False for nothing, or a function that takes the lines
 
     Raises `LLPBenchError` as `fit` does, and for fewer bags of known counts than folds.
     """
@@ -103,19 +108,26 @@ def choose(
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
     parts = list(dealt_folds(found, folds, repeats, random_state))
-    rows, predicted = [], []
-    for done, (repeat, fold, held) in enumerate(parts):
-        for name, candidate in {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}.items():
-            scores, shares = bagged.judged(name, candidate, held)
-            rows.append({"repeat": repeat, "fold": fold, "method": name, **scores})
-            predicted.append(shares.assign(method=name))
-        if progress is not None:
-            progress(f"fold {done + 1} of {len(parts)}")
-    by_fold = pd.DataFrame(rows)
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
     reference = union or next(iter(candidates))
-    everything = np.ones(len(found), dtype=bool)
-    fitted = None if union is None else bagged.fitted(union, candidates[union], everything)
+    rows, predicted = [], []
+    with ComparisonProgress(progress, len(parts)) as shown:
+        fits = {name: len(parts) + (name == union) for name in candidates}
+        left = RemainingFits(fits, {}, 1.0) if shown.silent else bagged.tried(candidates, fits, folds, random_state)
+        shown.say(f"{plural(len(parts), 'fold')} of {plural(len(candidates), 'method')}: {left.text}")
+        for repeat, fold, held in parts:
+            for number, (name, candidate) in enumerate({**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}.items()):
+                shown.fitting(name, left.seconds, number / len(candidates))
+                clock = time.perf_counter()
+                scores, shares = bagged.judged(name, candidate, held)
+                rows.append({"repeat": repeat, "fold": fold, "method": name, **scores})
+                predicted.append(shares.assign(method=name))
+                if name in candidates:
+                    left.took(name, time.perf_counter() - clock)
+            shown.fold(left.seconds)
+        by_fold = pd.DataFrame(rows)
+        everything = np.ones(len(found), dtype=bool)
+        fitted = None if union is None else bagged.fitted(union, candidates[union], everything)
     board = compared(by_fold, reference, DECIDES)
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_)
     places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
@@ -223,6 +235,24 @@ class _Bagged:
         except LLPBenchError as error:
             raise LLPBenchError(f"{name}: {error}") from error
         return model
+
+    def tried(
+        self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], folds: int, seed: int
+    ) -> RemainingFits:
+        """What so many fits will take, from a trial of each candidate on an eighth of the bags (8 at least)."""
+        known = np.flatnonzero(~np.isnan(self._counts).any(axis=1))
+        chosen = np.zeros(len(self._counts), dtype=bool)
+        some = min(max(len(known) // _TRIED, _FEWEST_TRIED), len(known))
+        chosen[generator(seed, "bags of trials").choice(known, some, replace=False)] = True
+        inside = self._of_row >= 0
+        ratio = (1 - 1 / folds) * inside.sum() / np.append(chosen, False)[self._of_row].sum()
+        trials = {}
+        for name, candidate in candidates.items():
+            clock = time.perf_counter()
+            with contextlib.suppress(Exception):  # so few bags may not do for it; what is wrong the first fold tells
+                self.fitted(name, candidate, chosen)
+                trials[name] = time.perf_counter() - clock
+        return RemainingFits(fits, trials, float(ratio))
 
     def judged(self, name: str, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
         """Criteria of a candidate on the bags `held`, from which it has not learned, and their shares."""

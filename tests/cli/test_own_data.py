@@ -192,6 +192,7 @@ def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, 
     result = llpbench(*CHOOSE, "--repeats", "1", "--folds", "4")
     assert result.code == 0, result.err
     assert "Take bag-mean-linear" in result.out
+    assert "4 folds of 2 methods: about " in result.err
     assert "fold 4 of 4" in result.err
     board = pd.read_csv(folder / "choice" / "board.csv")
     assert set(board["method"]) == {"bag-mean-linear", "bag-soft-label-linear", "bag-share"}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from districts import counted, people
+from rich.console import Console
 from scipy.stats import ttest_rel
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.owndata import progress
 from llpbench.owndata.choosing import (
     DECIDES,
     YARDSTICK,
@@ -23,6 +28,7 @@ from llpbench.owndata.choosing import (
 )
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
+from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
 CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
@@ -163,3 +169,37 @@ def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: s
         chosen(**more)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_how_long_it_takes_is_told_before_it_begins_and_after_each_fold() -> None:
+    told: list[str] = []
+    found = chosen(folds=4, progress=told.append)
+    assert re.fullmatch(r"4 folds of 2 methods: about .+ s \(.+ s to .+ s\)", told[0])
+    assert told[1].startswith("fold 1 of 4, about ")
+    assert told[-1] == "fold 4 of 4, about 0 s left"
+    assert np.allclose(chosen(folds=4, progress=False).folds[DECIDES], found.folds[DECIDES]), "a trial changes nothing"
+
+
+def test_what_is_left_goes_by_trials_until_folds_tell() -> None:
+    left = RemainingFits({"one": 3, "two": 2}, {"one": 1.0, "two": 10.0}, ratio=4.0)
+    assert left.seconds == pytest.approx(2 * (3 * 1.0 + 2 * 10.0))
+    assert left.text == "about 46 s (23 s to 92 s)"
+    left.took("one", 5.0)
+    assert left.seconds == pytest.approx(2 * 5.0 + 2 * 20.0)
+    nobody = RemainingFits({"one": 3, "two": 2}, {"one": 1.0}, ratio=4.0)
+    assert nobody.seconds is None
+    assert "the first fold will tell" in nobody.text
+    nobody.took("two", 7.0)
+    assert nobody.seconds == pytest.approx(3 * 2.0 + 7.0)
+
+
+def test_in_a_terminal_a_bar_names_the_fold_and_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    terminal = functools.partial(Console, file=screen, force_terminal=True, width=100, highlight=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: terminal())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with ComparisonProgress(True, 4) as shown:
+        shown.say("4 folds")
+        shown.fitting("bag-gp", 61.0, 0.5)
+    assert "4 folds" in screen.getvalue()
+    assert "fold 1 of 4: bag-gp, about 61 s left" in screen.getvalue()

@@ -1,0 +1,107 @@
+"""What a comparison of methods shows while it works: in a terminal or notebook a bar, elsewhere a line a fold.
+
+It goes to standard error, as that of `llpbench run` does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from llpbench.core.text import duration
+
+
+class ComparisonProgress:
+    """Shows the folds of a comparison. A context manager, so that a bar is always taken down."""
+
+    def __init__(self, progress: bool | Callable[[str], None], folds: int) -> None:
+        """`progress`: False for nothing, or what takes the lines instead of standard error."""
+        console = Console(stderr=True, highlight=False)
+        alive = console.is_jupyter or (console.is_terminal and not os.environ.get("NO_COLOR"))
+        self._tell = progress if callable(progress) else lambda text: console.print(text, markup=False, soft_wrap=True)
+        self._folds, self._done = folds, 0
+        self.silent = not progress
+        self._bar: Progress | None = None
+        if progress is True and alive:
+            columns = (BarColumn(), TextColumn("{task.description}", markup=False))
+            self._bar = Progress(*columns, console=console, transient=True)
+            self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> ComparisonProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if not self.silent:
+            self._tell(text)
+
+    def fitting(self, name: str, left: float | None, share: float) -> None:
+        """What is fitted now, of which `share` of a fold's fits are done; seconds that are left, None if not known."""
+        if self._bar is not None:
+            text = f"fold {min(self._done + 1, self._folds)} of {self._folds}: {name}{_left(left)}"
+            self._bar.update(self._task, total=self._folds, completed=self._done + share, description=text)
+
+    def fold(self, left: float | None) -> None:
+        """One more is done."""
+        self._done += 1
+        if self._bar is None:
+            self.say(f"fold {self._done} of {self._folds}{_left(left)}")
+
+
+class RemainingFits:
+    """How long the fits of a comparison that are left will take: as those of folds did, before that as trials let
+    expect.
+
+    A trial learns from fewer rows. A fit takes at least as long as it and at most as much longer as it has more rows,
+    where what it does is linear in these; the geometric mean of both stands for what is not yet known.
+    """
+
+    def __init__(self, fits: Mapping[str, int], trials: Mapping[str, float], ratio: float) -> None:
+        """By method how many fits there are, and the seconds of its trial, if it has one. `ratio`: rows of a fit to
+        those of a trial."""
+        self._left = dict(fits)
+        self._trials, self._ratio = trials, max(ratio, 1.0)
+        self._took: dict[str, list[float]] = {name: [] for name in fits}
+
+    def took(self, name: str, seconds: float) -> None:
+        """One more fit is done."""
+        self._left[name] -= 1
+        self._took[name].append(seconds)
+
+    @property
+    def seconds(self) -> float | None:
+        """That are left; None while nothing tells."""
+        if any(self._left[name] and not self._took[name] and name not in self._trials for name in self._left):
+            return None
+        return sum(number * self._each(name) for name, number in self._left.items() if number)
+
+    @property
+    def text(self) -> str:
+        """`about 2 min (1 min to 4 min)`, before the first fit."""
+        if self.seconds is None:
+            return "how long it takes the first fold will tell"
+        low = sum(number * self._trials[name] for name, number in self._left.items())
+        return f"about {duration(self.seconds)} ({duration(low)} to {duration(self._ratio * low)})"
+
+    def _each(self, name: str) -> float:
+        if took := self._took[name]:
+            return float(np.mean(took))
+        return self._trials[name] * math.sqrt(self._ratio)
+
+
+def _left(seconds: float | None) -> str:
+    return "" if seconds is None else f", about {duration(seconds)} left"
