@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,27 @@ def _learning(command: Any) -> Any:
     return decorated
 
 
+@contextlib.contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """What a fit warns of as a line, but for doubts, which are told when it is done."""
+    from llpbench.owndata.columns import LikelyIdentifier
+    from llpbench.owndata.doubts import DoubtfulFit
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
+            if issubclass(category, LikelyIdentifier):
+                click.echo(f"llpbench: warning: {message}", err=True)
+            else:
+                usual(message, category, *where, **others)
+
+        warnings.simplefilter("ignore", DoubtfulFit)
+        warnings.simplefilter("always", LikelyIdentifier)
+        warnings.showwarning = show
+        yield
+
+
 def _warn_of(doubts: Doubts | None) -> None:
     if doubts is not None and doubts.warning:
         click.echo(f"llpbench: warning: {doubts.warning}", err=True)
@@ -171,13 +193,11 @@ def fit(
 ) -> int:
     """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.doubts import DoubtfulFit
 
     del rows
     model = LLPClassifier(method, params=_pairs(settings, "--set") or None, ensemble=ensemble, random_state=seed)
     clock = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DoubtfulFit)  # told below, in a line of its own
+    with _warnings_as_lines():
         model.fit(**given)
     seconds = time.perf_counter() - clock
     model.save(out)
@@ -218,13 +238,9 @@ def choose(
 
     if out.exists() and not out.is_dir():
         raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
-    found = choosing.choose(
-        **given,
-        methods=_names(methods) or choosing.COMPARED,
-        folds=folds,
-        repeats=repeats,
-        random_state=seed,
-    )
+    with _warnings_as_lines():
+        compared = _names(methods) or choosing.COMPARED
+        found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
     render_tables([board_table(found)], Console())
     click.echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)

@@ -91,7 +91,8 @@ class BagTable:
         return "counts" if self.is_counts else "proportions"
 
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
-        """All classes, in the order of the columns; of a single column the positive one is the last.
+        """All classes, in the order of the columns; of a single column the positive one is the last, and called as the
+        column is if that has a text for a name: `not late` and `late`.
 
         Raises `LLPBenchError` if `named`, where given, are others.
         """
@@ -105,7 +106,10 @@ class BagTable:
                 )
             return list(self.columns)
         number = 2 if width == 1 else width
-        found: list[Hashable] = [*range(number)] if named is None else [*named]
+        usual: list[Hashable] = [*range(number)]
+        if width == 1 and self.columns and isinstance(self.columns[0], str):
+            usual = [f"not {self.columns[0]}", self.columns[0]]
+        found = usual if named is None else [*named]
         if len(found) != number:
             raise LLPBenchError(
                 f"{self.what} with {plural(width, 'column')} are of {number} classes, classes has {len(found)} "

@@ -30,7 +30,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.classifier import AUTO, LLPClassifier
-from llpbench.owndata.columns import as_frame
+from llpbench.owndata.columns import LikelyIdentifier, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
@@ -231,6 +231,7 @@ class _Bagged:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+                warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
                 model.fit(self._frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         except LLPBenchError as error:
             raise LLPBenchError(f"{name}: {error}") from error

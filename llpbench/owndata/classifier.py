@@ -24,7 +24,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
-from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.scoring import coarse_criteria
@@ -115,7 +115,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             listed has 0), or an array in ascending order of the bags. NaN: suppressed, nothing is learned from such
             rows
         classes : their names, in the order of the columns where these have no names; of two without names the
-            positive one is the last. Default: the names of the columns, else 0, 1, ...
+            positive one is the last. Default: the names of the columns (of a single one `late`: "not late" and
+            "late"), else 0, 1, ...
         sizes : how many rows each whole bag has, where that was published: a mapping, series or array as above
         sampled : X holds but some rows of each bag, whose `counts` or `sizes` are of them all; the rows that are there
             are taken to have the bag's proportions, as with proportions alone
@@ -126,8 +127,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes that `classes` does not name
         impossible : "raise" for bags whose counts cannot be those of their rows, or "suppress" these counts
 
-        Raises `LLPBenchError` for what does not fit together, in a line with the numbers. Warns (`DoubtfulFit`) where
-        the bags themselves tell that "auto" may be wrong of rows.
+        Raises `LLPBenchError` for what does not fit together, in a line with the numbers. Warns where a
+        column looks like an identifier (`LikelyIdentifier`), and where the bags themselves tell that "auto" may be
+        wrong of rows (`DoubtfulFit`).
         """
         frame = as_frame(X)
         if impossible not in ("raise", "suppress"):
@@ -153,6 +155,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = frame.iloc[inside]
 
         columns = FeatureColumns(frame)
+        if told := identifier_warning(frame):
+            warnings.warn(told, LikelyIdentifier, stacklevel=2)
         train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
         known = train.where_known()
         if len(known.sizes) < 2:
@@ -168,6 +172,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predictor = self._fitted(train, columns.cardinalities)
 
         self.classes_ = np.array([named[place] for place in order])
+        self._positive = order.index(len(named) - 1) if table.values.shape[1] == 1 else len(named) - 1
         self.n_features_in_ = frame.shape[1]
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
             self.feature_names_in_ = np.array(X.columns, dtype=object)
@@ -307,6 +312,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 name: dict(value) if isinstance(value, Mapping) else value for name, value in self.get_params().items()
             },
             "classes": self.classes_.tolist(),
+            "positive": self._positive,
             "features": self.n_features_in_,
             "names": None if names is None else list(names),
             "bags": self.bags_.tolist(),
@@ -324,6 +330,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         content = read_model(Path(folder))
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
+        model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
@@ -352,7 +359,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
         labels = read_bag_labels(bags, rows)
         table = read_bag_table(proportions, counts, labels)
-        named = table.classes(None if table.columns and len(table.columns) > 1 else self.classes_.tolist())
+        known = self.classes_.tolist()
+        if table.columns and len(table.columns) > 1:
+            known = None
+        elif len(known) == 2:  # the one that is counted comes last: it is named, or else the one of `fit`
+            only = table.columns[0] if table.columns else None
+            positive = known.index(only) if only in known else self._positive
+            known = [known[1 - positive], known[positive]]
+        named = table.classes(known)
         if set(named) != set(self.classes_.tolist()):
             raise LLPBenchError(
                 f"the {table.what} are of the classes {named}, fit knew {self.classes_.tolist()}. Give these."

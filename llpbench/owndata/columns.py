@@ -15,6 +15,39 @@ from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.tasks import Scaler
 
+_FEWEST_ROWS = 20
+"""of a table in which different values everywhere are no chance"""
+
+
+class LikelyIdentifier(UserWarning):
+    """A column that looks like an identifier is taken as a feature."""
+
+
+def identifier_warning(frame: pd.DataFrame) -> str:
+    """One line that names the columns which look like identifiers, and says how to leave them out; "" if none does.
+
+    Every value is another one, and these are texts, or whole numbers that run up or down, or without a gap.
+    """
+    found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
+    if not found:
+        return ""
+    return (
+        f"taken as features, though no value stands twice, as in identifiers: {', '.join(map(repr, found))}. To leave "
+        f"out: --leave-out {','.join(found)}, in Python X.drop(columns={found})."
+    )
+
+
+def _is_identifier(series: pd.Series) -> bool:
+    known = series.dropna()
+    if len(known) < _FEWEST_ROWS or not known.is_unique:
+        return False
+    if not is_numeric(known, "X"):
+        return True
+    numbers = known.to_numpy(dtype=np.float64)
+    steps = np.diff(numbers)
+    running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
+    return running and bool((numbers == np.floor(numbers)).all())
+
 
 class FeatureColumns:
     """The features of the training rows, and any rows with the same columns as `Rows`."""

@@ -234,3 +234,14 @@ def test_confounded_bags_are_warned_of_in_one_line(
     assert result.code == 0
     assert len(result.err.strip().splitlines()) == 1
     assert "of the variance of bags' proportions" in result.err
+
+
+def test_a_column_that_looks_like_an_identifier_is_told_once_in_a_line(folder: Path, llpbench: LLPBench) -> None:
+    del folder
+    told = "llpbench: warning: taken as features, though no value stands twice, as in identifiers: 'id'. To leave out: "
+    for command in ([*FIT, "--method", "bag-mean-linear"], [*CHOOSE[:-2], "--folds", "2", "--repeats", "1"]):
+        result = llpbench(*command)
+        assert result.code == 0, result.err
+        assert result.err.count(f"{told}--leave-out id, in Python") == 1
+        assert "LikelyIdentifier" not in result.err
+    assert "identifiers" not in llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id").err

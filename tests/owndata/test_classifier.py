@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.columns import LikelyIdentifier
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 
 TREES = {"trees": 100}
@@ -372,3 +374,25 @@ def test_what_is_unmatched_can_be_dropped() -> None:
     inside = BAGS != "d02"
     alone = LLPClassifier("bag-mean-linear").fit(FRAME[inside], BAGS[inside], counts=TABLE.drop("d02"))
     assert np.array_equal(model.predict_proba(FRAME), alone.predict_proba(FRAME))
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (np.arange(7, 47), True),
+        (np.random.default_rng(0).permutation(40), True),
+        (np.cumsum(np.arange(1, 41))[::-1], True),  # gaps, in descending order
+        ([f"person {number}" for number in range(40)], True),
+        (np.random.default_rng(0).permutation(40) ** 2, False),  # distinct whole numbers in any order
+        (np.arange(40) / 8, False),
+        (np.arange(40) // 2, False),
+        (["a", "b"] * 20, False),
+    ],
+)
+def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: bool) -> None:
+    frame = pd.DataFrame({"age": np.random.default_rng(1).integers(0, 9, 40), "what": values})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) % 4, counts=[3, 4, 5, 6])
+    found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
+    assert [": 'what'. To leave out" in text for text in found] == [True] * told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.core.errors import LLPBenchError
+from llpbench.owndata import classifier, storing
 
 FRAME, BAGS, VOTES = people(200, 10)
 TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
@@ -116,3 +118,35 @@ def test_noisy_counts_move_the_rows_of_a_bag_less() -> None:
     exact = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
     nearly = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE, noise=0.01)
     assert np.allclose(exact.predict_proba(FRAME, BAGS), nearly.predict_proba(FRAME, BAGS), atol=0.02)
+
+
+def test_a_single_column_names_its_class_and_the_other() -> None:
+    late = TABLE[["yes"]].set_axis(["late"], axis=1)
+    model = fitted(counts=late)
+    assert list(model.classes_) == ["late", "not late"]
+    assert np.allclose(model.predict_proba(FRAME)[:, 0], fitted(counts=TABLE).predict_proba(FRAME)[:, 1])
+    assert list(fitted(counts=late["late"]).classes_) == [0, 1], "a series has no column"
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_single_column_is_of_the_same_class_later(saved: bool, tmp_path: Path) -> None:
+    """Also where that is not the last in ascending order."""
+    model = fitted(counts=TABLE["yes"], classes=["on time", "late"])
+    if saved:
+        model.save(tmp_path)
+        model = LLPClassifier.load(tmp_path)
+    for given in (None, TABLE["yes"], TABLE[["yes"]], TABLE[["yes"]].set_axis(["late"], axis=1)):
+        proba = model.disaggregate(FRAME, BAGS, counts=given)
+        assert proba[:, 0].sum() == pytest.approx(TABLE["yes"].sum())
+    turned = model.disaggregate(FRAME, BAGS, counts=TABLE[["no"]].set_axis(["on time"], axis=1))
+    assert turned[:, 0].sum() == pytest.approx(TABLE["yes"].sum())
+
+
+def test_models_of_earlier_versions_are_of_the_last_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(folder: Path, method: str, content: dict[str, Any]) -> None:
+        storing.write_model(folder, method, {name: value for name, value in content.items() if name != "positive"})
+
+    monkeypatch.setattr(classifier, "write_model", without)
+    fitted(counts=TABLE).save(tmp_path)
+    proba = LLPClassifier.load(tmp_path).disaggregate(FRAME, BAGS, counts=TABLE["yes"])
+    assert proba[:, 1].sum() == pytest.approx(TABLE["yes"].sum())
