@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from llpbench.core.bags import FloatArray
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Scale = Literal["log odds", "share"]
 """what effects add up to: the log odds of a class against the others, or its probability itself"""
@@ -44,6 +48,20 @@ class FeatureEffect:
     undetermined: float
     """mean variance of the values after the bags were seen, divided by that before: 1 where they told nothing"""
 
+    def __repr__(self) -> str:
+        return f"<effect of {self.name} on the {self.scale}: importance {self.importance:.2f}>"
+
+    def _repr_html_(self) -> str:
+        """Its bins, as a notebook shows them."""
+        from pandas import DataFrame
+
+        bins = {
+            "bin": [bin_text(self, place) for place in range(len(self.values))],
+            "value": [f"{value:+.2f} ± {std:.2f}" for value, std in zip(self.values, self.std, strict=True)],
+            "share of rows": [f"{weight:.1%}" for weight in self.weights],
+        }
+        return f"<p>{escape(repr(self)[1:-1])}</p>{DataFrame(bins).to_html(index=False)}"
+
     @property
     def importance(self) -> float:
         """Standard deviation of the effect over the training rows."""
@@ -55,6 +73,33 @@ class FeatureEffect:
         return self.edges is not None and len(self.values) == len(self.edges) + 2
 
 
+class FeatureEffects(list[FeatureEffect]):
+    """Effects of several features, which show themselves as a short table."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """A row a feature: `importance`, `undetermined`, and its effect where it is `lowest` and `highest`."""
+        from pandas import DataFrame
+
+        ends = [(effect, int(effect.values.argmin()), int(effect.values.argmax())) for effect in self]
+        columns: dict[str, list[Any]] = {
+            "feature": [effect.name for effect in self],
+            "importance": [effect.importance for effect in self],
+            "undetermined": [effect.undetermined for effect in self],
+            "lowest": [float(effect.values[low]) for effect, low, _ in ends],
+            "lowest at": [bin_text(effect, low) for effect, low, _ in ends],
+            "highest": [float(effect.values[high]) for effect, _, high in ends],
+            "highest at": [bin_text(effect, high) for effect, _, high in ends],
+        }
+        return DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return str(self.frame.to_string(index=False, float_format="{:.2f}".format)) if self else "[]"
+
+    def _repr_html_(self) -> str:
+        return str(self.frame.to_html(index=False, float_format="{:.2f}".format))
+
+
 @runtime_checkable
 class Explained(Protocol):
     """What can tell the effects of features, as predictors of some direct methods can."""
@@ -64,9 +109,9 @@ class Explained(Protocol):
         ...
 
 
-def strongest(effects: Iterable[FeatureEffect], most: int) -> list[FeatureEffect]:
+def strongest(effects: Iterable[FeatureEffect], most: int) -> FeatureEffects:
     """The most important ones, in descending order."""
-    return sorted(effects, key=lambda effect: -effect.importance)[:most]
+    return FeatureEffects(sorted(effects, key=lambda effect: -effect.importance)[:most])
 
 
 def bin_text(effect: FeatureEffect, place: int) -> str:

@@ -42,6 +42,9 @@ class Picture:
 
         save_figure(lambda: self.figure, Path(path))
 
+    def __repr__(self) -> str:
+        return f"<llpbench plot: {self.title}>"
+
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()
         self.figure.savefig(file, format="png", dpi=110)

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,12 @@ class MethodChoice:
     """in a few sentences"""
     union: LLPClassifier | None
     """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared"""
+
+    def __repr__(self) -> str:
+        return f"<llpbench choice of {plural(len(self.board), 'method')}: {self.advice}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.advice)}</p>{self.board.to_html(index=False, float_format='{:.4g}'.format)}"
 
 
 def choose(

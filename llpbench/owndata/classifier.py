@@ -19,7 +19,7 @@ from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
-from llpbench.core.effects import Explained, FeatureEffect
+from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural
@@ -289,7 +289,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return coarse_criteria(self._predictor(rows), whole)
 
-    def effects(self, label: Hashable = None) -> list[FeatureEffect]:
+    def effects(self, label: Hashable = None) -> FeatureEffects:
         """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
 
         `llpbench.core.effects.strongest` picks. Raises `LLPBenchError` for a method that tells none.
@@ -300,7 +300,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"{label!r} is no class; there are: {known}.")
         if not isinstance(self._predictor, Explained):
             raise LLPBenchError(f"method {self.method!r} tells no effects, nor an ensemble. Choose bag-gp.")
-        return self._columns.named(self._predictor.effects(len(known) - 1 if label is None else known.index(label)))
+        found = self._predictor.effects(len(known) - 1 if label is None else known.index(label))
+        return FeatureEffects(self._columns.named(found))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, without pickle: estimates, names of columns, categories and bags, counts

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion
 from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import plural
 
 if TYPE_CHECKING:
     from llpbench.report.standings import Standings
@@ -219,6 +220,10 @@ class Board:
     common: bool = False
     """whether only the runs are shown that all rows have completed"""
 
+    def __repr__(self) -> str:
+        rows, columns = plural(len(self.rows), "method"), plural(len(self.columns), "column")
+        return f"<board by {self.criterion.name}, {self.bagging}: {rows}, {columns}>"
+
     @cached_property
     def standings(self) -> Standings:
         """What it says over all its columns: made once, since pages, plots and terminal ask for the same."""
@@ -260,6 +265,9 @@ class Leaderboards:
     """the searches whose choices are among the rows"""
     unlabelled: tuple[Board, ...] = ()
     """those of datasets without labels, where there is nothing to rank by"""
+
+    def __repr__(self) -> str:
+        return f"<leaderboards: {', '.join(map(repr, (*self.boards, *self.unlabelled))) or 'none'}>"
 
     def of(self, regime: Literal["fine", "coarse"]) -> tuple[Board, ...]:
         """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""

@@ -151,11 +151,14 @@ class TestResults:
     def test_a_plot_is_a_picture(self, published: llpbench.Results, tmp_path: Path) -> None:
         picture = published.plot("bag-size")
         assert picture._repr_png_().startswith(b"\x89PNG")
+        assert repr(picture) == f"<llpbench plot: {picture.title}>"
         picture.save(tmp_path / "plot.svg")
         assert (tmp_path / "plot.svg").stat().st_size > 1000
 
     def test_a_notebook_shows_runs_and_the_first_board(self, published: llpbench.Results) -> None:
         shown = published._repr_html_()
+        assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
+        assert len(repr(published.leaderboards)) < 3000
         assert f"{len(published):,} runs" in shown
         assert shown.count("<tr>") == len(published.leaderboards.boards[0].rows) + 1
 

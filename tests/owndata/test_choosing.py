@@ -171,6 +171,11 @@ def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: s
     assert "\n" not in str(error.value)
 
 
+def test_a_choice_shows_its_advice_and_its_board(found: MethodChoice) -> None:
+    assert repr(found) == f"<llpbench choice of 3 methods: {found.advice}>"
+    assert "<td>bag-share</td>" in found._repr_html_()
+
+
 def test_how_long_it_takes_is_told_before_it_begins_and_after_each_fold() -> None:
     told: list[str] = []
     found = chosen(folds=4, progress=told.append)

@@ -214,6 +214,10 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
     assert others[1].categories is not None
     assert {"A", "B", "missing"} <= set(others[1].categories)
     assert np.allclose(model.effects("no")[0].values, -age.values)
+    assert repr(age) == f"<effect of age on the log odds: importance {age.importance:.2f}>"
+    assert len(repr(model.effects()).splitlines()) == 1 + len([age, *others]), "a line a feature"
+    assert "<th>lowest at</th>" in model.effects()._repr_html_()
+    assert age._repr_html_().count("<tr>") == len(age.values)
     with pytest.raises(LLPBenchError, match="'maybe' is no class; there are"):
         model.effects("maybe")
     with pytest.raises(LLPBenchError, match="tells no effects"):
