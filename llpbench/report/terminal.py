@@ -48,6 +48,11 @@ _LEGEND = (
     "table: rows that share a letter cannot be told apart; seconds of training; intervals of 95 %."
 )
 
+_NO_RESULTS = (
+    "No run has a result, so there is no board. The journal and index.html have the reasons; llpbench run with --retry "
+    "failed --executor debug runs what failed once more, in one process, where a debugger reaches it."
+)
+
 _ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*"})
 """for terminals that cannot show our few other characters"""
 
@@ -68,7 +73,8 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
     if not leaderboards.boards:
         say(origin_text(leaderboards.origin), "dim")
         return
-    for board in leaderboards.boards:
+    shown = [board for board in leaderboards.boards if _has_results(board)]
+    for board in shown:
         say(title(board), "bold")
         say(finding(board))
         say(datasets_text(len(board.standings.datasets)), "dim")
@@ -83,11 +89,16 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
         say(line, "yellow")
     for line in _notes("Worth a look", (line for board in leaderboards.boards for line in board.surprises)):
         say(line, "yellow")
-    say(
-        " ".join(filter(None, (_LEGEND, columns_text([c for board in leaderboards.boards for c in board.columns])))),
-        "dim",
-    )
+    if not shown:
+        say(_NO_RESULTS)
+        return
+    say(" ".join(filter(None, (_LEGEND, columns_text([c for board in shown for c in board.columns])))), "dim")
     say(origin_text(leaderboards.origin), "dim")
+
+
+def _has_results(board: Board) -> bool:
+    """Whether any run of it has succeeded: else its tables would be empty."""
+    return any(score.succeeded for row in board.rows for score in row.scores)
 
 
 def _overall(board: Board, console: Console, own: Collection[str]) -> Grid:

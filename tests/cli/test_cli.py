@@ -113,6 +113,16 @@ def test_failures_are_told_with_their_reason_and_exit_1(llpbench: LLPBench, plug
     assert "Traceback" not in result.err
 
 
+def test_where_every_run_fails_there_is_its_reason_and_no_board(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path
+) -> None:
+    result = llpbench(*arguments(plugin, tmp_path, "--methods", "broken"))
+    assert result.code == 1
+    assert result.out.startswith("Failed: broken on tiny 8, seeds 0, 1: ValueError: no luck (tiny_bench.py:")
+    assert "No run has a result, so there is no board." in result.out
+    assert "selected by" not in result.out
+
+
 def test_a_dry_run_is_the_plan_and_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = arguments(plugin, out, "--bag-sizes", "8,41")
