@@ -11,6 +11,7 @@ engine's (`own_sizes.py`).
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,9 @@ OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": 
 """options of every bagging with bags of their own sizes (`own_sizes.py`), with their defaults; `most` 0: any number"""
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {"rest": ("drop", "pool"), "split": ("rows", "bags")}
+
+_ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichlet", "alpha"): 0}
+"""what options of the package's own baggings must lie above. They say so themselves, but not before there are rows"""
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
@@ -123,6 +127,7 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
         if option in options:
             raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
         options[option] = _convert(value, known[option], option, text)
+        _require_number(options[option], _ABOVE.get((entry.name, option), -math.inf), option, text)
     options = {option: value for option, value in options.items() if value != known[option]}  # as if it were not given
     for option in needed_options(entry.name):
         if option not in options:
@@ -158,6 +163,13 @@ def _convert(value: str, default: object, option: str, text: str) -> Any:
     except ValueError:
         expected = f"must be of type {kind.__name__}, however: {value!r}"
         raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Mend it.") from None
+
+
+def _require_number(value: Any, above: float, option: str, text: str) -> None:
+    """Refuse a number that is none or too small; `text` is the bagging as it was written. Raises `LLPBenchError`."""
+    if isinstance(value, int | float) and not (math.isfinite(value) and value > above):
+        least = "" if math.isinf(above) else f" above {above:g}"
+        raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, however: {value}. Mend it.")
 
 
 def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:

@@ -1,5 +1,5 @@
 """What stands in the way of cells: data that cannot be had, key columns that are not there, bags larger than the split,
-too many classes.
+more clusters than rows, too many classes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from llpbench.core.cell import GIVEN, Cell, is_without_labels
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.core.text import hint
-from llpbench.data.baggings import parse_bagging
+from llpbench.data.baggings import is_sized, parse_bagging
 from llpbench.data.loading import load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import largest_bag_size, too_few_bags, training_bags
@@ -52,6 +52,8 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
                 reason = f"dataset {cell.dataset!r} has no column {name!r}, by which {cell.bagging!r} makes bags. "
                 told = f"{hint(name, found.columns)}It has: {', '.join(found.columns)}."
                 return Obstacle(reason + told, lasting=True)
+        if reason := _too_few_rows(cell, found.rows):
+            return Obstacle(reason, lasting=True)
         largest = largest_bag_size(found.rows)
         if cell.bag_size > largest:
             reason = (
@@ -86,6 +88,18 @@ def _without_labels(cell: Cell, found: _Size) -> str:
         )
     if not found.labelled and METHODS.get(cell.method).supervision == "instances":
         return f"{cell.method!r} is trained on labels of rows, and of {cell.dataset!r} nobody has any. Leave it out."
+    return ""
+
+
+def _too_few_rows(cell: Cell, rows: int) -> str:
+    """Why bags of their own sizes cannot be made of so many rows, whatever these are; "" if perhaps they can."""
+    name, options = parse_bagging(cell.bagging)
+    whole = options.get("split") == "bags"
+    smallest, what = (rows, "rows") if whole else (largest_bag_size(rows), "validation rows")
+    if name == "kmeans" and options.get("clusters", 0) > smallest:
+        return f"{cell.bagging!r} wants more clusters than {cell.dataset!r} has {what}. Choose {smallest:,} at most."
+    if not is_sized(name) and options.get("least", 1) > rows:
+        return f"{cell.bagging!r} wants more rows a bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,20 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
         ("k=x", "of type int, however: 'x'"),
         ("rate=x", "of type float"),
         ("fast=no", "true or false"),
+        ("rate=nan", "must be a finite number, however: nan"),
     ):
         with pytest.raises(LLPBenchError, match=message):
             parse_bagging(f"optional:{wrong}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kmeans:clusters=1", "option 'clusters' in 'kmeans:clusters=1' must be a finite number above 1, however: 1."),
+        ("dirichlet:alpha=0", "option 'alpha' in 'dirichlet:alpha=0' must be a finite number above 0, however: 0.0."),
+        ("dirichlet:alpha=inf", "must be a finite number above 0, however: inf."),
+    ],
+)
+def test_numbers_that_make_no_bags_are_refused_before_there_are_rows(text: str, message: str) -> None:
+    with pytest.raises(LLPBenchError, match=re.escape(message)):
+        parse_bagging(text)

@@ -117,7 +117,7 @@ class TestDirichlet:
 
     @pytest.mark.parametrize("alpha", ["0", "-1"])
     def test_alpha_is_above_0(self, alpha: str) -> None:
-        with pytest.raises(LLPBenchError, match="must be above 0"):
+        with pytest.raises(LLPBenchError, match="a finite number above 0"):
             assign_bags(toy_table(), f"dirichlet:alpha={alpha}", 16, 0)
 
 

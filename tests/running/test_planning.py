@@ -225,6 +225,24 @@ def test_more_bags_than_there_are_are_impossible() -> None:
     assert found.reason.startswith("'adult' ordered 1024 has 38 training bags, fewer than --max-bags 39. Choose 38")
 
 
+@pytest.mark.parametrize(
+    ("bagging", "told"),
+    [
+        ("kmeans:clusters=4884", ""),
+        ("kmeans:clusters=4885", "more clusters than 'adult' has validation rows. Choose 4,884 at most."),
+        ("kmeans:clusters=4885:split=bags", ""),
+        ("column:by=sex:least=48843", "more rows a bag than the 48,842 of 'adult'. Choose a smaller least."),
+        ("column:by=sex:least=10000", ""),
+    ],
+)
+def test_more_clusters_or_larger_bags_than_rows_are_impossible(bagging: str, told: str) -> None:
+    found = obstacles(None, load=False)(make_cell("bag-mean-linear", "adult", bag_size=256, bagging=bagging))
+    assert (found is not None) == bool(told)
+    if found is not None:
+        assert found.lasting
+        assert told in found.reason
+
+
 def test_bags_larger_than_the_split_are_impossible() -> None:
     find = obstacles(None, load=False)
     assert find(make_cell_of(size=4884)) is None
