@@ -273,7 +273,7 @@ def storable(subject: Subject) -> str:
     table, bags = toy_table(), np.arange(400) // 16
     frame = pd.DataFrame(table.numeric).assign(category=table.categorical[:, 0].astype(str)).rename(columns=str)
     counts = count_labels(table.row_labels, grouped(np.arange(400), bags), 2)
-    model = LLPClassifier(subject.name, epochs=EPOCHS, random_state=0)
+    model = LLPClassifier(subject.name, params=subject.params, epochs=EPOCHS)
     try:
         model.fit(frame, bags, counts=counts)
     except Exception as error:  # it may do for the benchmark
