@@ -57,7 +57,7 @@ class Column(NamedTuple):
     dataset: str
     bag_size: int
     seeds: tuple[int, ...]
-    """every seed that the journal holds for this column, ascending: what a complete score has"""
+    """every seed that the journal holds for this column, ascending"""
     sizes: tuple[int, float, int] | None = None
     """rows of a training bag over all seeds: least, median (of the seeds' medians), most; None if no run says"""
     validation: tuple[int, int] | None = None
@@ -66,6 +66,8 @@ class Column(NamedTuple):
     """of the dataset; None if no run says"""
     counts: bool = True
     """whether it is in means, ranks and tests: not where a coarse criterion has fewer than `FEWEST_BAGS` to go by"""
+    extra: frozenset[int] = frozenset()
+    """seeds that fewer than half of the rows have: a score is complete without them"""
 
     @property
     def key(self) -> ColumnKey:
@@ -131,7 +133,7 @@ class Score:
     failures: Mapping[int, str]
     """reason by seed"""
     missing: tuple[int, ...]
-    """seeds of the column that have no run here"""
+    """seeds of the column that have no run here, extra ones left out"""
     stale: Mapping[int, str]
     """by seed, of runs that succeeded or failed: what has changed in the code since they, or the search that has chosen
     what they are of, were made"""

@@ -189,13 +189,15 @@ def _column(key: ColumnKey, cells: Sequence[CellRuns], criterion: Criterion) -> 
     sizes = [found["sizes"] for found in bags if "sizes" in found]
     validation = [found["validation"] for found in bags if "validation" in found]
     middle = float(median(size[1] for size in sizes)) if sizes else 0.0
+    seeds = Counter(seed for cell in cells for seed in cell.runs)
     return Column(
         *key,
-        seeds=tuple(sorted(_seeds(cells, key))),
+        seeds=tuple(sorted(seeds)),
         sizes=(min(size[0] for size in sizes), middle, max(size[2] for size in sizes)) if sizes else None,
         validation=(min(validation), max(validation)) if validation else None,
         classes=next((n for run in runs if (n := run["dataset"].get("classes")) is not None), None),
         counts=criterion.regime == "fine" or min(validation, default=FEWEST_BAGS) >= FEWEST_BAGS,
+        extra=frozenset(seed for seed, rows in seeds.items() if 2 * rows < len(cells)),
     )
 
 
@@ -222,7 +224,7 @@ def _score(cell: CellRuns | None, column: Column, criterion: Criterion, stale: M
         values=values_of(runs, criterion),
         succeeded=tuple(succeeded),
         failures={seed: _reason(run) for seed, run in runs.items() if run["status"] != "ok"},
-        missing=tuple(seed for seed in column.seeds if seed not in runs),
+        missing=tuple(seed for seed in column.seeds if seed not in runs and seed not in column.extra),
         stale={seed: why for seed, run in runs.items() if (why := _why_stale(run, cell, stale))},
         best_epoch=median(epochs) if epochs else None,
         seconds=median(seconds) if seconds else None,

@@ -123,6 +123,12 @@ def test_every_expected_seed_succeeded_failed_or_is_missing() -> None:
     assert (b.succeeded, b.failures, b.missing, b.expected) == ((0,), {2: "loss became NaN in epoch 4"}, (1, 3), 4)
 
 
+def test_nobody_lacks_the_seeds_that_few_rows_have() -> None:
+    records = [*runs("a", 0.9, 0.9, 0.9, 0.9), *runs("b", 0.8, 0.8), *runs("c", 0.7)]
+    found = [score(records, row=row) for row in range(3)]
+    assert [(each.missing, each.expected) for each in found] == [((), 4), ((), 2), ((1,), 2)]
+
+
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_is_never_averaged(value: float | None) -> None:
     found = score(runs("dllp", 0.8, value, 0.9))
