@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
@@ -22,7 +22,7 @@ class Comparison:
     """Own and published results together."""
 
     leaderboards: Leaderboards
-    """of every dataset, bagging and bag size that one's own journal has"""
+    """of every dataset, bagging and bag size that one's own journal has: those boards that one's own runs are on"""
     own: frozenset[str]
     """ids of one's own cells"""
     remarks: tuple[str, ...]
@@ -39,12 +39,18 @@ def compare(
     tasks = {_task(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _task(record) in tasks}
     remarks = [*_repeated(own, near), *_apart(own.values(), near.values())]
-    found = {run: settle([near[run], record] if run in near else [record]) for run, record in own.items()}
-    disputed = {run: records for run, records in found.items() if not agree(records)}
+    settled = {run: settle([near[run], record] if run in near else [record]) for run, record in own.items()}
+    disputed = {run: records for run, records in settled.items() if not agree(records)}
     remarks += disputes(disputed.values())
-    counting = {**near, **{run: records[-1] for run, records in found.items()}}
-    leaderboards = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings)
-    return Comparison(leaderboards, frozenset(record["cell"] for record in own.values()), tuple(map(clean, remarks)))
+    counting = {**near, **{run: records[-1] for run, records in settled.items()}}
+    found = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings)
+    cells = frozenset(record["cell"] for record in own.values())
+    boards, unlabelled = (
+        tuple(board for board in some if any(score.cell in cells for row in board.rows for score in row.scores))
+        for some in (found.boards, found.unlabelled)
+    )
+    leaderboards = replace(found, boards=boards, unlabelled=unlabelled)
+    return Comparison(leaderboards, cells, tuple(map(clean, remarks)))
 
 
 def _task(record: Record) -> tuple[str, str, int]:
