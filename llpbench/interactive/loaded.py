@@ -208,7 +208,10 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
 
     named: list[str] = []
     for source in sources:
-        named += [fspath(source)] if isinstance(source, str | PathLike) else [fspath(each) for each in source]
+        try:
+            named += [fspath(source)] if isinstance(source, str | PathLike) else [fspath(each) for each in source]
+        except TypeError as error:
+            raise LLPBenchError(f"a source of results is a path or 'published', however: {source!r}") from error
     paths = [journal_path(name) for name in named or [str(default("out"))]]
     merged = merge(paths)
     records, tunings = list(merged.records.values()), list(merged.tunings.values())
