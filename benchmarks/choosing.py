@@ -1,10 +1,13 @@
 """How good is the advice of `choose`? Its regret in test AUC, which it never sees, against always taking the union.
 
     python -m benchmarks.choosing --data-dir DATA --out choosing.jsonl
+    python -m benchmarks.choosing --data-dir DATA --out large.jsonl --size 256 --bags 128 --seeds 2
+    python -m benchmarks.choosing --published leaderboards/journal.jsonl
 
-A cell is a dataset and a bagging: 64 bags of 64 rows (or of their own sizes). `choose` compares the methods on
+A cell is a dataset, a bagging and a seed: 64 bags of 64 rows (or of their own sizes). `choose` compares the methods on
 the training bags; then each is fitted to all of them, and its AUC is that of test rows. Every cell is a line of --out,
-so that a run can be stopped and goes on where it was; the tables are made from that file alone.
+so that a run can be stopped and goes on where it was; the tables are made from that file alone. With --published, the
+runs of a journal instead: what is lost by taking, in every run, the method that meets the test bags best.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from rich.table import Table as Grid
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
+from llpbench import load_results
 from llpbench.core.bags import IntArray
 from llpbench.core.tables import Table
 from llpbench.data.loading import load_table
@@ -32,7 +36,7 @@ from llpbench.owndata.choosing import COMPARED, DECIDES, YARDSTICK, choose, comp
 from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.doubts import CONFOUNDED
 
-SIZE, BAGS, FOLDS = 64, 64, 4
+FOLDS = 4
 CHEAPER: dict[str, dict[str, Any]] = {
     "bag-gp-gbdt": {"params": {"trees": 200, "rounds": 2}},
     "count-gbdt": {"params": {"trees": 200}},
@@ -48,13 +52,13 @@ NATURAL = (
 )
 
 
-def bags_of(table: Table, bagging: str) -> tuple[IntArray, IntArray]:
+def bags_of(table: Table, bagging: str, size: int, most: int, seed: int) -> tuple[IntArray, IntArray]:
     """Training bags [bags, longest] of row numbers, and test rows."""
     own = bagging.startswith("column")
     if bagging == "kmeans":
-        bagging, own = f"kmeans:clusters={len(table) * 8 // 10 // SIZE}", True
-    found = assign_bags(table, bagging, 0 if own else SIZE, 0)
-    few = np.random.default_rng(0).permutation(len(found.train))[: 2 * BAGS if "+" in bagging else BAGS]
+        bagging, own = f"kmeans:clusters={len(table) * 8 // 10 // size}", True
+    found = assign_bags(table, bagging, 0 if own else size, seed)
+    few = np.random.default_rng(seed).permutation(len(found.train))[: 2 * most if "+" in bagging else most]
     return found.train[few], found.split.test[:4000]
 
 
@@ -67,16 +71,17 @@ def frame_of(table: Table) -> pd.DataFrame:
     return pd.DataFrame({**dict(zip(table.numeric_names, table.numeric.T, strict=True)), **texts})
 
 
-def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
+def measure(dataset: str, bagging: str, seed: int, size: int, most: int, data_dir: str | None) -> dict[str, Any]:
     """A cell: what `choose` has seen, and the test AUC of each method fitted to all bags."""
     table = load_table(dataset, data_dir)
-    frame, (bags, test) = frame_of(table), bags_of(table, bagging)
+    frame, (bags, test) = frame_of(table), bags_of(table, bagging, size, most, seed)
     bag, place = np.nonzero(bags >= 0)
     rows = bags[bag, place]
     counts = pd.crosstab(bag, table.row_labels[rows])
     methods = {name: LLPClassifier(name, **CHEAPER.get(name, {})) for name in COMPARED}
     clock = time.perf_counter()
-    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, folds=FOLDS, repeats=1, progress=False)
+    dealt: dict[str, Any] = {"folds": FOLDS, "repeats": 1, "random_state": seed}
+    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, progress=False, **dealt)
     seconds, auc, members = time.perf_counter() - clock, {}, {}
     for name, method in methods.items():
         known = found.union if name == found.reference else method.fit(frame.iloc[rows], bag, counts=counts)
@@ -91,6 +96,7 @@ def measure(dataset: str, bagging: str, data_dir: str | None) -> dict[str, Any]:
     return {
         "dataset": dataset,
         "bagging": bagging,
+        "seed": seed,
         "bags": len(bags),
         "rows": len(rows),
         "spread": float(np.std(positive["known"])),
@@ -139,22 +145,48 @@ def show(cells: list[dict[str, Any]]) -> None:
         Console(width=140).print(each)
 
 
+def of_published(journal: Path) -> None:
+    """What taking the best on test bags costs, over the runs of a journal: default settings, bags of two classes."""
+    found = load_results(journal).frame
+    found = found[(found["criterion"] == "l1") & (found["role"] == "") & (found["changed"].map(len) == 0)]
+    found = found[(found["status"] == "ok") & (found["pretraining"] == "none") & found["max_bags"].isna()]
+    found = found[found["test_auc"].notna() & (found["method"] != YARDSTICK)]
+    lost = []
+    for cell, runs in found.groupby(["dataset", "bagging", "bag_size", "seed"]):
+        auc, distance = (runs.groupby("method")[name].mean() for name in ("test_auc", "test_l1"))
+        if AUTO in auc:
+            named = str(distance.idxmin())
+            lost.append((*cell, len(auc), named, *(100 * (auc.max() - auc[each]) for each in (named, AUTO))))
+    columns = ["dataset", "bagging", "size", "seed", "methods", "best L1", "its regret", "auto's"]
+    cells = pd.DataFrame(lost, columns=columns)
+    shown = cells.groupby(columns[:3]).agg({"seed": "count", "methods": "max", "its regret": "mean", "auto's": "mean"})
+    print(shown.round(1).to_string(), f"{len(cells)} runs", sep="\n")
+    print(cells[["its regret", "auto's"]].agg(["mean", "max"]).round(1))
+
+
 @click.command(help=__doc__)
 @click.option("--data-dir", default=None)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("choosing.jsonl"))
-def main(data_dir: str | None, out: Path) -> None:
+@click.option("--size", default=64, help="rows a bag")
+@click.option("--bags", default=64, help="bags at most")
+@click.option("--seeds", default=1)
+@click.option("--published", type=click.Path(path_type=Path, exists=True), help="a journal, looked at instead")
+def main(data_dir: str | None, out: Path, size: int, bags: int, seeds: int, published: Path | None) -> None:
     """Measure what is missing, and print the tables."""
+    if published:
+        of_published(published)
+        return
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    cells = [(dataset, bagging) for bagging in BAGGINGS for dataset in DATASETS]
-    cells += NATURAL
+    cells = [(each, bagging, seed) for seed in range(seeds) for bagging in BAGGINGS for each in DATASETS]
+    cells += [(*natural, seed) for seed in range(seeds) for natural in NATURAL]
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    for dataset, bagging in cells:
-        if (dataset, bagging) not in {(cell["dataset"], cell["bagging"]) for cell in done}:
-            done.append(measure(dataset, bagging, data_dir))
+    for dataset, bagging, seed in cells:
+        if (dataset, bagging, seed) not in {(cell["dataset"], cell["bagging"], cell["seed"]) for cell in done}:
+            done.append(measure(dataset, bagging, seed, size, bags, data_dir))
             with out.open("a") as file:
                 file.write(json.dumps(done[-1]) + "\n")
-    for some in (done[: len(cells) - len(NATURAL)], done):
+    for some in ([cell for cell in done if cell["bagging"] in BAGGINGS], done):
         show(some)
 
 
