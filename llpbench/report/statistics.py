@@ -134,13 +134,16 @@ def comparisons(scores: DataFrame) -> DataFrame | None:
 def paired_p(found: DataFrame) -> NDArray[np.float64]:
     """p values of Student's paired t, two-sided, of blocks by methods: all pairs, corrected after Holm; diagonal 1."""
     t = _paired_t(found)
-    pairs = np.triu_indices(len(t), 1)
-    p = 2 * stats.t.sf(np.abs(t[pairs]), len(found) - 1)
+    return _all_pairs(2 * stats.t.sf(np.abs(t[np.triu_indices(len(t), 1)]), len(found) - 1), len(t))
+
+
+def _all_pairs(p: NDArray[np.float64], methods: int) -> NDArray[np.float64]:
+    """p values of all pairs, in the order of `triu_indices`, corrected after Holm, as a matrix; diagonal 1."""
     order = np.argsort(p, kind="stable")
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    whole = np.ones_like(t)
-    whole[pairs] = corrected
+    whole = np.ones((methods, methods))
+    whole[np.triu_indices(methods, 1)] = corrected
     return np.minimum(whole, whole.T)
 
 
@@ -189,18 +192,16 @@ def wilcoxon_holm(scores: DataFrame) -> DataFrame | None:
     None with fewer than 2 methods or `FEWEST_DATASETS` datasets: before correction no p is below 2 / 2**datasets.
     Below about 1e-15 p is rounded, even to 0.
     """
-    from scikit_posthocs import posthoc_wilcoxon
-
     found = dataset_means(scores)
     if len(found.columns) < 2 or len(found) < FEWEST_DATASETS:
         return None
+    first, second = np.triu_indices(len(found.columns), 1)
+    values = found.to_numpy().T  # [methods, datasets]
     # zsplit: ranks of zero differences are split evenly (Demšar, 2006, section 3.1.3). With the default, two methods
     # that never differ have p NaN, which then spoils the correction. exact: conservative with ties; the default would
     # enumerate all signs of each pair with ties, a second a pair at 13 datasets
-    p = posthoc_wilcoxon(
-        found.melt(), val_col="value", group_col="method", zero_method="zsplit", method="exact", p_adjust="holm"
-    )
-    return _matrix(p.to_numpy(), found.columns)
+    tested = stats.wilcoxon(values[first], values[second], zero_method="zsplit", method="exact", axis=1)
+    return _matrix(_all_pairs(np.asarray(tested.pvalue), len(values)), found.columns)
 
 
 def win_rates(scores: DataFrame) -> DataFrame:

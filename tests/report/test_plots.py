@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from factory import failed, record, runs
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from llpbench.core.errors import LLPBenchError
@@ -178,6 +179,21 @@ def test_plots_are_the_same_however_many_processes_draw_them(tmp_path: Path, mon
         monkeypatch.setattr(saving, "_processors", lambda number=processors: number)
         drawn.append([(plot.name, plot.svg.read_bytes()) for plot in draw_all(boards, tmp_path / str(processors))])
     assert drawn[0] == drawn[1]
+
+
+def test_a_plot_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing is most of what a report takes; `savefig` does it twice for each file."""
+    drawn: list[str] = []
+    draw = Figure.draw
+
+    def counted(figure: Figure, renderer: Any) -> None:
+        drawn.append(type(renderer).__name__)
+        draw(figure, renderer)
+
+    monkeypatch.setattr(Figure, "draw", counted)
+    (plot,) = save_all(robustness(board(journal(("dllp",), datasets=("adult",))), "x"), tmp_path)
+    assert drawn == ["RendererAgg", "MixedModeRenderer"]
+    assert plot.png.stat().st_size > 10_000
 
 
 def test_pretraining_is_compared_seed_by_seed_with_the_same_method_without() -> None:

@@ -17,6 +17,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from llpbench.core.criteria import CRITERIA
@@ -185,16 +187,22 @@ def _our_look() -> Iterator[None]:
         yield
 
 
+# `savefig` draws every figure once more than it writes it, to find its layout, even where that is final
+
+
 def _png(figure: Figure) -> bytes:
+    """Its layout is found while it is drawn."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=DPI)
+    figure.set_dpi(DPI)
+    FigureCanvasAgg(figure).print_png(file)
     return file.getvalue()
 
 
 def _svg(figure: Figure, about: About, kept: Collection[str]) -> bytes:
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": about.name}):  # ids of two plots must not meet in one page
-        figure.savefig(file, format="svg", metadata={"Title": about.title, "Creator": "llpbench", "Date": None})
+        metadata = {"Title": about.title, "Creator": "llpbench", "Date": None}
+        FigureCanvasSVG(figure).print_svg(file, metadata=metadata)
     text = _TAG.sub(_compact, _BETWEEN.sub(">\n<", file.getvalue().decode("utf-8")))
     return text.replace("</style>", f"{dark_rules(text, kept)}</style>", 1).encode("utf-8")
 
