@@ -18,7 +18,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
+from llpbench.core.text import plural
 from llpbench.report import wording as words
+from llpbench.report.advice import ADVICE
 from llpbench.report.bag_only import BAG_ONLY
 from llpbench.report.board_tables import ASIDE, OVERALL, SHORT, names_of, summary, whole
 from llpbench.report.boards import Board, Leaderboards, Row
@@ -40,6 +44,15 @@ ALWAYS = ("rank", "method", "mean AUC")
 
 MOST_SUMMARISED = 6
 """ranked rows on the first screen"""
+
+LARGEST_PAGE = 5_000_000
+"""bytes; of a journal that has more to say without any plot, as many as it takes"""
+
+MOST_PLOTTED = 1_700_000
+"""bytes of plots on the page, which is to stay small enough to be passed on"""
+
+_GALLERY = "<!--gallery-->"
+"""where plots are put into a page, once it is known how many it has room for; text from outside is escaped"""
 
 FILTERS = (
     "Filters hide rows and columns; they change no number. Ranks, means, bold scores and coverage are those of the "
@@ -74,7 +87,8 @@ NO_LINKS: Mapping[str, Any] = MappingProxyType({})
 def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[str, Any] = NO_LINKS) -> str:
     """The page of a report. It depends on its arguments alone, so equal ones give equal pages.
 
-    `links`: where files lie beside the page, `journal`, and `methods` by name.
+    Of `plots` it shows those that it has room for, the smallest first, which are those of all datasets. `links`: where
+    files lie beside the page, `journal`, and `methods` by name.
     """
     leaderboards = report.leaderboards
     style, script = read_part(STYLE), "\n".join(map(read_part, SCRIPTS))
@@ -100,11 +114,33 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
         facets=_facets(leaderboards),
         not_the_papers=_not_the_papers(leaderboards),
         filters=FILTERS,
+        advice=next((table for page in report.pages if page.name == ADVICE for table in page.tables), None),
         tables=_further(report),
         unlabelled=[table for page in report.pages if page.name == BAG_ONLY for table in page.tables],
-        plots=plots,
+        gallery=Markup(_GALLERY if plots else ""),
     )
+    page = page.replace(_GALLERY, _gallery(plots, LARGEST_PAGE - _size(page)), 1) if plots else page
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
+
+
+def _gallery(plots: Sequence[PagePlot], room: int) -> str:
+    """The plots that so many bytes have room for, in their order, and how many had to be left out."""
+    figures = [template("figure.html").render(plot=plot) for plot in plots]
+    none = template("gallery.html").render(figures=[], left=plural(len(plots), "plot"))
+    room = min(MOST_PLOTTED, room - _size(none))
+    kept = set()
+    for place in sorted(range(len(figures)), key=lambda place: _size(figures[place])):
+        room -= _size(figures[place])
+        if room >= 0:
+            kept.add(place)
+    drawn = [Markup(figure) for place, figure in enumerate(figures) if place in kept]
+    left = plural(len(plots) - len(drawn), "plot") if len(drawn) < len(plots) else ""
+    return template("gallery.html").render(figures=drawn, left=left)
+
+
+def _size(text: str) -> int:
+    """Bytes."""
+    return len(text.encode("utf-8", "replace"))
 
 
 def read_part(name: str) -> str:
@@ -117,7 +153,6 @@ def template(name: str) -> Template:
     """A page to be filled in. Everything that is put into it is escaped and, but for what is `safe`, on one line of
     printable characters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     def cleaned(value: Any) -> Any:
         return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -199,12 +234,12 @@ def family(row: Row) -> str:
 
 
 def _further(report: Report) -> list[ReportTable]:
-    """Every table but those of single bag sizes, whose scores stand in the boards."""
+    """Every table but the advice and those of single bag sizes, whose scores stand in the boards."""
     return [
         table
         for page in report.pages
         for table in page.tables
-        if page.name not in SHORT.values() or table.name.endswith(OVERALL)
+        if page.name != ADVICE and (page.name not in SHORT.values() or table.name.endswith(OVERALL))
     ]
 
 

@@ -17,7 +17,7 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 
 def to_markdown(table: ReportTable) -> str:
     """A section: title, caption, the table, and its notes."""
-    parts = [f"## {escape(table.title)}", escape(table.caption), _grid(table)]
+    parts = [f"## {escape(table.title)}", escape(table.caption), grid(table)]
     for heading, lines in table.notes.items():
         parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
     return "\n\n".join(parts)
@@ -39,7 +39,8 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\g<0>", clean(text)).translate(_HTML)
 
 
-def _grid(table: ReportTable) -> str:
+def grid(table: ReportTable) -> str:
+    """Its headings and rows alone."""
     marks = ["---:" if heading.numeric else "---" for heading in table.headings]
     lines = [_line(escape(heading.text) for heading in table.headings), _line(marks)]
     return "\n".join([*lines, *(_line(map(_field, row)) for row in table.rows)])

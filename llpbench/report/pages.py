@@ -9,6 +9,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import Study
 from llpbench.report import board_tables, further_tables
 from llpbench.report import wording as words
+from llpbench.report.advice import ADVICE, advice
 from llpbench.report.bag_only import BAG_ONLY, bag_only
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
 from llpbench.report.report_table import ReportTable
@@ -109,6 +110,8 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             [table for board, name in (*fine, *coarse) for table in further_tables.statistics_tables(board, name)],
         ),
     }
+    if which := advice(leaderboards):
+        others[ADVICE] = (which.title, [which])
     known = [table for board, name in (*fine, *coarse) if (table := further_tables.known_bags(board, name))]
     whole = [table for board, name in (*fine, *coarse) if (table := further_tables.whole_bags(board, name))]
     if known or whole:

@@ -13,7 +13,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.studies import STUDIES
-from llpbench.core.text import hint, plural
+from llpbench.core.text import hint
 from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE
 from llpbench.report.exports import table_csv, table_json, to_csv
@@ -31,10 +31,6 @@ _NAME = re.compile(r"[a-z0-9-]{1,60}")
 TABLES = "tables"
 FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
 """what every table can be written as, by the ending of its file"""
-LARGEST_PAGE = 5_000_000
-"""bytes; of a journal that has more to say without any plot, as many as it takes"""
-MOST_PLOTTED = 1_300_000
-"""characters of SVG on the page, which is to stay small enough to be passed on"""
 
 
 def make_report(
@@ -78,29 +74,17 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     """
     from llpbench.report.html import to_html
 
-    every: list[PagePlot] = []
+    drawn: list[PagePlot] = []
     if plots is not None:
         from llpbench.report.plots import draw_all
 
-        every = [
+        drawn = [
             PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
             for plot in draw_all(report.leaderboards, plots)
         ]
     files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
     files["leaderboards.csv"] = to_csv(report.leaderboards)
-    links = _links(report, out)
-
-    def page_with(drawn: Sequence[PagePlot]) -> str:
-        left = plural(len(every) - len(drawn), "plot")
-        told = f"{left} of many datasets would make this page too large: see the folder of plots."
-        warnings = (*report.warnings, *([told] if len(drawn) < len(every) else []))
-        return to_html(replace(report, warnings=warnings), plots=drawn, links=links)
-
-    drawn = _that_fit(every, MOST_PLOTTED)
-    files[INDEX] = page_with(drawn)
-    over = len(files[INDEX].encode()) - LARGEST_PAGE
-    if over > 0 and drawn:
-        files[INDEX] = page_with(_that_fit(every, sum(len(plot.svg) for plot in drawn) - over))
+    files[INDEX] = to_html(report, plots=drawn, links=_links(report, out))
     tables = {f"{table.name}.{name}": FORMATS[name](table) for table in report.tables for name in formats}
     try:
         _write(files, out)
@@ -119,17 +103,6 @@ def _links(report: Report, out: Path) -> dict[str, Any]:
         "journal": FILE if (out / FILE).is_file() else "",
         "methods": {name: path for name, path in code.items() if _NAME.fullmatch(name) and (out / path).is_file()},
     }
-
-
-def _that_fit(plots: Sequence[PagePlot], room: int) -> list[PagePlot]:
-    """Those plots that so many characters have room for, in their order; the smallest first, which are those of all
-    datasets."""
-    kept = set()
-    for plot in sorted(plots, key=lambda plot: len(plot.svg)):
-        room -= len(plot.svg)
-        if room >= 0:
-            kept.add(plot.name)
-    return [plot for plot in plots if plot.name in kept]
 
 
 def _write(files: Mapping[str, str], folder: Path) -> None:

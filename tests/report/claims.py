@@ -1,7 +1,8 @@
 """Every number of README's result section, made again from the published journal: what docs/claims.md lists.
 
-`python tests/report/claims.py` writes that list anew. A claim's `text` is README's own words, with numbers as they are
-computed here; a test demands that README has them, and that no number there is without a claim.
+`python tests/report/claims.py` writes that list anew, and README's table of which method to take. A claim's `text` is
+README's own words, with numbers as they are computed here; a test demands that README has them, and that no number
+there is without a claim.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from pandas import DataFrame
 
 from llpbench.core.record import Record
 from llpbench.report import wording as words
+from llpbench.report.advice import ADVICE, advice
 from llpbench.report.boards import Board, Row
+from llpbench.report.markdown import grid
 from llpbench.report.reference import rows
 from llpbench.report.standings import Standings
 from llpbench.report.statistics import dataset_means, interval
@@ -46,9 +49,8 @@ class Claim(NamedTuple):
 NOT_OF_THE_JOURNAL = {
     "credit are sorted by a column that alone gives 82.9 and 76.7": "test AUC of MedInc, and of the first column of "
     "credit, on the data, which are not in the journal",
-    "| fewer than about 20 | none | electricity, 6 and 12 bags: 44 and 51 |": "docs/choosing.md, one seed",
-    "| counts that may be wrong | none without a check | adult, counts dealt to wrong bags: 42 |": "docs/choosing.md, "
-    "one seed",
+    "6 and 12 ordered bags of electricity: 44 and 51": "docs/choosing.md, one seed",
+    "counts of adult dealt to wrong bags: 42": "docs/choosing.md, one seed",
     "about six hours of one core in all": "an estimate of the two commands before the direct methods had six seeds",
 }
 """words whose numbers no test makes again, and where they are from"""
@@ -62,6 +64,7 @@ NO_RESULTS = (
     "| 95 % of rank |",
     "| bags of 64 | of 256 | of 1024 |",
     "for bags of 256",
+    "fewer than about 20 bags",
     "AUC × 100 on new rows",
 )
 """words with numbers that say what is shown, or what the paper's protocol is"""
@@ -75,11 +78,12 @@ class Published:
         # `test_published.py` checks each of them
         runs: list[Record] = [line for line in lines if "run" in line]
         self.records = [run for run in runs if run["spec"]["bagging"] == "ordered"]
-        natural = [run for run in runs if run["spec"]["bagging"] != "ordered"]
-        boards = tabulate(self.records, tunings=[line for line in lines if "tuning" in line]).boards
-        found = {board.criterion.name: board for board in boards}
+        every = tabulate(runs, tunings=[line for line in lines if "tuning" in line])
+        found = {board.criterion.name: board for board in every.boards if board.bagging == "ordered"}
         self.fine, self.coarse = Standings(found["auc"]), Standings(found["mpiou"])
-        self.natural = {board.bagging: board for board in tabulate(natural).boards if board.criterion.name == "auc"}
+        advised = advice(every)
+        assert advised is not None
+        self.advice = advised
 
     def plain(self) -> list[Row]:
         """The rows of README's table: default configuration, not pretrained, in the order of the board."""
@@ -212,86 +216,11 @@ def _selection(fine: Standings, coarse: Standings) -> Iterator[Claim]:
 
 
 def _advice(published: Published) -> Iterator[Claim]:
-    """The lines of the table that says which method to take."""
-    board = published.fine.board
-    neural = [row for row in published.plain() if row.contender.kind == "neural" and not row.contender.role]
-
-    def of(*labels: str, size: int) -> list[float]:
-        return [_mean_of_size(_row(board, label), board, size) for label in labels]
-
-    def single(label: str, dataset: str) -> float:
-        place = next(n for n, column in enumerate(board.columns) if column.key == (dataset, 1024))
-        found = _row(board, label).scores[place].headline
-        assert found is not None
-        return found.mean
-
-    def keyed(bagging: str, *labels: str) -> list[float]:
-        """Means over the datasets of a board."""
-        rows = [_row(published.natural[bagging], label) for label in labels]
-        return [middle.fmean(score.headline.mean for score in row.scores if score.headline) for row in rows]
-
-    lead, boosted = ([*of(label, size=64), *of(label, size=256)] for label in (LEADER, "bag-soft-label-gbdt"))
-    best = [max(_mean_of_size(row, board, size) for row in neural) for size in (64, 256)]
-    large = [*of(LEADER, BDC, size=1024), single(LEADER, "electricity"), single("tabllp-pse (mlp)", "electricity")]
-    large += [single(LEADER, "california"), single(FLOOR, "california")]
-    few = (LEADER, "bag-mean-linear", "bag-soft-label-gbdt")
-    dealt, alike = keyed("random", *few), keyed("kmeans", *few)
-    key = "column:by=native-country+education"
-    each = [
-        keyed(one, "bag-gp", "em-gbdt", LEADER, "bag-mean-linear", "count-gbdt", "bag-soft-label-gbdt")
-        for one in (key, "column:by=job+education", "column:by=carrier+dest")
-    ]
-    described = [middle.fmean(values) for values in zip(*each, strict=True)]
-    coming = keyed(f"{key}:split=bags", "bag-gp", LEADER)
-    days = keyed("column:by=date", "bag-soft-label-linear", "count-gbdt", LEADER, "bag-gp")
-    alone = _row(published.natural["column:by=date"], "bag-share").scores[0].summary("auc-known-bags")
-    assert alone is not None
-    for text, numbers, page in (
-        (
-            "| sorted or grouped by features, 64 to 256 rows | `bag-gp-gbdt` (seconds) | four datasets: {}, {}; best "
-            "neural method {}, {}; soft labels, boosted {}, {} |",
-            [*lead, *best, *boosted],
-            "fine",
-        ),
-        (
-            "| the same, 1,024 rows | `bag-gp-gbdt`, and look twice | {}; `tabllp-bdc` {}; but electricity {} "
-            "(`tabllp-pse` {}) and california {} (floor {}) |",
-            large,
-            "fine",
-        ),
-        (
-            "| dealt out at random, 256 rows | `bag-gp-gbdt` | five datasets: {}; ridge on bag means {}, soft labels, "
-            "boosted {} |",
-            dealt,
-            "fine",
-        ),
-        (
-            "| clusters of like rows | `bag-gp-gbdt` | three datasets: {}; ridge on bag means {} (first on one of "
-            "them), soft labels, boosted {} |",
-            alike,
-            "fine",
-        ),
-        (
-            "| natural groups that features describe (campaigns, regions) | `bag-gp`, `em-gbdt` or `bag-gp-gbdt` | "
-            "adult, bank_marketing and flights by two columns each: {}, {}, {}; ridge on bag means {}, count boosting "
-            "{}, soft labels, boosted {} |",
-            described,
-            "fine",
-        ),
-        ("| the same, rows of groups yet to come | `bag-gp` | adult alone: {}; `bag-gp-gbdt` {} |", coming, "fine"),
-        (
-            "| days, shops: groups with causes of their own | `bag-soft-label-linear`, `count-gbdt`, with the bag "
-            "where it is known | flights by day alone: {}, {}; `bag-gp-gbdt` {}, `bag-gp` {}; the day's share by "
-            "itself {} |",
-            [*days, alone.mean],
-            "fine, known-bags",
-        ),
-    ):
-        yield Claim(
-            text.format(*(f"{number:.1f}" for number in numbers)),
-            ", ".join(f"{number:.3f}" for number in numbers),
-            f"page {page}",
-        )
+    """The table that says which method to take: README has what the page has."""
+    table = published.advice
+    for line, row in zip(grid(table).splitlines()[2:], table.rows, strict=True):
+        (mean,) = (field.values["mean"] for field, heading in zip(row, table.headings, strict=True) if heading.numeric)
+        yield Claim(line, f"{mean:.3f}", f"page {ADVICE}")
 
 
 def _means_over(standings: Standings, columns: set[tuple[str, int]]) -> DataFrame:
@@ -391,5 +320,20 @@ def listed(found: Sequence[Claim]) -> str:
     return head + "".join(f"| {' | '.join(line)} |\n" for line in [*lines, *others])
 
 
+def with_advice(readme: str, published: Published) -> str:
+    """README with the generated table of which method to take."""
+    before, head, after = readme.partition("\n### Which method for my data?\n")
+    said, table, left = re.split(r"((?:^\|.*\n)+)", after, maxsplit=1, flags=re.MULTILINE)
+    del table
+    return f"{before}{head}{said}{grid(published.advice)}\n{left}"
+
+
+def main() -> None:
+    """Write the list and README's table anew."""
+    published, readme = Published(), ROOT / "README.md"
+    readme.write_text(with_advice(readme.read_text(encoding="utf-8"), published), encoding="utf-8")
+    LIST.write_text(listed([*claims(published)]), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    LIST.write_text(listed([*claims(Published())]), encoding="utf-8")
+    main()

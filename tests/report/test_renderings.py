@@ -18,7 +18,7 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, make_report, publishing, render, render_tables, select_formats, write_report
+from llpbench.report import Leaderboards, html, make_report, render, render_tables, select_formats, write_report
 from llpbench.report.boards import Summary
 from llpbench.report.exports import table_csv, table_json
 from llpbench.report.finding import finding
@@ -361,7 +361,7 @@ def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
     every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
     assert len(every) > 1
     whole = (tmp_path / "index.html").read_text()
-    monkeypatch.setattr(publishing, "LARGEST_PAGE", len(whole.encode()) - 1)
+    monkeypatch.setattr(html, "LARGEST_PAGE", len(whole.encode()) - 1)
     write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
     page = (tmp_path / "index.html").read_text()
     assert len(page) < len(whole)
@@ -388,6 +388,7 @@ class TestFiles:
             "statistics.md",
             "studies.md",
             "timing.md",
+            "which-method.md",
         ]
         assert "ridge" in (tmp_path / "new" / "fine.md").read_text(encoding="utf-8")
 

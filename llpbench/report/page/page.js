@@ -272,7 +272,7 @@ function start() {
     render();
     listen();
   }
-  for (const table of document.querySelectorAll("#tables table.plain")) {
+  for (const table of document.querySelectorAll("#which table.plain, #tables table.plain")) {
     table.tHead.addEventListener("click", (event) => {
       const cell = event.target.closest("button")?.closest("th");
       if (cell) order(table, nextSorting(cell));

@@ -1,0 +1,95 @@
+"""Which method for my data: what is advised follows from the runs alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from factory import record, runs
+
+from llpbench.core.record import Record
+from llpbench.report import make_report
+from llpbench.report.advice import advice
+from llpbench.report.html import to_html
+from llpbench.report.report_table import ReportTable
+from llpbench.report.tabulate import tabulate
+
+
+def advised(records: list[Record]) -> ReportTable:
+    table = advice(tabulate(records))
+    assert table is not None
+    return table
+
+
+def lines(table: ReportTable) -> list[dict[str, tuple[str, ...]]]:
+    return [
+        {heading.text: field.lines for heading, field in zip(table.headings, row, strict=True)} for row in table.rows
+    ]
+
+
+def test_the_best_mean_is_taken_with_all_that_are_alike() -> None:
+    direct: dict[str, Any] = {"encoder": None, "times": {"train": 2.0, "total": 9.0}}
+    (line,) = lines(
+        advised(
+            [
+                *runs("trees", 0.80, 0.82, bags={"number": 40}, **direct),
+                *runs("close", 0.807, 0.807, **direct),
+                *runs("further", 0.80, 0.80, **direct),
+                *runs("network", 0.70, 0.70),
+                *runs("supervised", 0.99, 0.99, role="ceiling"),
+                *runs("network", 0.95, 0.95, pretraining="bag"),
+            ]
+        )
+    )
+    assert line["take"] == ("trees", "close")
+    assert line["AUC"] == ("81.0 ± 1.4 (2)",)
+    assert line["seconds"] == ("2.00",)
+    assert line["next best"] == ("further 80.0", "best network network 70.0")
+    assert (line["rows of a bag"], line["training bags"], line["datasets"]) == (("64",), ("20–40",), ("adult",))
+    assert line["look twice"] == ("–",)
+
+
+def test_a_dataset_on_which_another_leads_is_named() -> None:
+    records = [
+        *runs("one", 0.9, dataset="adult"),
+        *runs("one", 0.7, dataset="credit"),
+        *runs("other", 0.6, dataset="adult"),
+        *runs("other", 0.75, dataset="credit"),
+    ]
+    (line,) = lines(advised(records))
+    assert line["take"] == ("one",)
+    assert line["look twice"] == ("credit: 70.0, but other 75.0",)
+
+
+def test_nothing_is_advised_where_rows_are_hardly_told_apart() -> None:
+    (line,) = lines(advised([*runs("a", 0.51), *runs("b", 0.44)]))
+    assert line["take"] == ("none",)
+    assert line["next best"] == ("a 51.0",)
+    assert advice(tabulate(runs("a", 0.9))) is None, "nothing to compare with"
+
+
+def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
+    share = record("bag-share", 0.5, role="floor", encoder=None)
+    share["results"]["auc"]["test"]["auc-known-bags"] = 0.72
+    (line,) = lines(advised([*runs("a", 0.71), share]))
+    assert line["look twice"] == ("with the bag of a row known, its share alone 72.0",)
+
+
+@pytest.mark.parametrize(
+    ("bagging", "kind"),
+    [
+        ("random", "dealt out at random"),
+        ("kmeans:clusters=9", "clusters of like rows (clusters=9)"),
+        ("column:by=day+shop:split=bags", "grouped by day and shop, rows of groups yet to come"),
+        ("mine", "mine"),
+    ],
+)
+def test_kinds_of_bags_are_said_in_words(bagging: str, kind: str) -> None:
+    (line,) = lines(advised([*runs("a", 0.9, bagging=bagging), *runs("b", 0.8, bagging=bagging)]))
+    assert line["bags"] == (kind,)
+
+
+def test_it_stands_on_the_page_once() -> None:
+    page = to_html(make_report([*runs("a", 0.9, 0.8), *runs("b", 0.8, 0.8)]))
+    assert page.count('<section id="which"') == page.count("<td>sorted by features</td>") == 1
+    assert 'href="#which"' in page
