@@ -178,7 +178,7 @@ class Row:
     mark: Literal["ceiling", "supervised", "floor", ""] = ""
     """what it is beside the methods: a floor, a 100 % mark of gaps, or something else that is trained on all labels"""
 
-    @property
+    @cached_property
     def is_default(self) -> bool:
         """Whether its hyperparameters are the method's defaults, and not because a search has chosen them."""
         changed = (run["method"]["changed"] for score in self.scores for run in score.runs.values())

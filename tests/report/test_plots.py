@@ -27,13 +27,13 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.costs import cost_of
-from llpbench.report.plots import Plot, draw_all, saving
+from llpbench.report.plots import Plot, draw_all, layout, saving
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.dark import dark_of, luminance
 from llpbench.report.plots.heat_map import heat_maps
 from llpbench.report.plots.layout import LONGEST, labels, shown
-from llpbench.report.plots.learning import learning_curves
+from llpbench.report.plots.learning import MOST_FIGURES, learning_curves
 from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.robustness import robustness
@@ -478,6 +478,39 @@ def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
     assert (drawing.about.dataset, drawing.about.bag_size) == ("adult", 1024)
     marked = [line for line in visible(drawing)[0].get_lines() if line.get_marker() not in (None, "None", "")]
     assert {points(line)[0] for line in marked} == {(1, 0.8), (2, 0.85)}
+
+
+def test_no_more_learning_curves_are_drawn_than_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    panels = layout.panels
+
+    def counted(number: int, **how: Any) -> Any:
+        drawn.append(number)
+        return panels(number, **how)
+
+    monkeypatch.setattr(layout, "panels", counted)
+    of = board([record("a", curves=COURSE, dataset=f"d{number:02}") for number in range(MOST_FIGURES + 2)])
+    figures = list(learning_curves(of, "x"))
+    assert len(figures) == len(drawn) == MOST_FIGURES
+    assert f"The first {MOST_FIGURES} of {MOST_FIGURES + 2} datasets are drawn." in figures[0].about.caption
+
+
+def test_learning_curves_name_the_training_before_the_stage_that_they_show() -> None:
+    stages = {"train": 9.0, "stage proportions": 3.25, "stage pseudo-labels": 4.0, "total": 9.0}
+    of = board(
+        [
+            record("pse", curves=COURSE, times=stages),
+            record("plain", curves=COURSE, times={"train": 9.0, "stage train": 9.0}),
+            record("plain", curves=COURSE, pretraining="bag", times={"train": 9.0, "pretraining": 20.0}),
+        ]
+    )
+    (drawing,) = learning_curves(of, "x")
+    labels = {ax.get_title(): ax.get_xlabel() for ax in visible(drawing)}
+    assert labels == {
+        "pse": "epoch of pseudo-labels\nafter proportions (3.25 s)",
+        "plain": "epoch",
+        "plain (bag)": "epoch\nafter pretraining bag (20.0 s)",
+    }
 
 
 def test_the_shares_of_bags_count_every_seed_once() -> None:

@@ -150,7 +150,8 @@ def _number(ax: Axes, x: int, y: int, row: Row, place: int, share: float) -> Non
     spread = "" if score.headline.std is None else f"\n±{score.headline.std:.1f}"
     ink = "black" if np.isnan(share) else DARK_INK if _luminance(_colour(share)) >= 0.47 else LIGHT_INK
     text = f"{score.headline.mean:.1f}{lacking}{spread}"
-    ax.text(x + 0.5, y + 0.52, text, ha="center", va="center", color=ink, linespacing=1.0)
+    inside = ax.text(x + 0.5, y + 0.52, text, ha="center", va="center", color=ink, linespacing=1.0)
+    inside.set_in_layout(False)  # hundreds of texts would be measured for nothing
 
 
 def _colour(share: float) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from matplotlib.axes import Axes
@@ -57,55 +57,65 @@ COURSES: Mapping[str, Course] = {
 
 def learning_curves(board: Board, name: str) -> Iterator[Drawing]:
     """A figure for each dataset, at one bag size: a panel for each method."""
-    datasets = list(dict.fromkeys(column.dataset for column in board.columns))
-    figures = [drawing for dataset in datasets if (drawing := _of_dataset(board, dataset, name)) is not None]
-    note = f"The first {MOST_FIGURES} of {len(figures)} datasets are drawn." if len(figures) > MOST_FIGURES else ""
-    for figure in figures[:MOST_FIGURES]:
-        about = replace(figure.about, caption=layout.sentences(figure.about.caption, note))
-        yield replace(figure, about=about)
+    datasets = dict.fromkeys(column.dataset for column in board.columns)
+    places = [place for dataset in datasets if (place := _place(board, dataset)) is not None]
+    note = f"The first {MOST_FIGURES} of {len(places)} datasets are drawn." if len(places) > MOST_FIGURES else ""
+    for place in places[:MOST_FIGURES]:
+        yield _of_column(board, place, name, note)
 
 
-def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
-    found = {place: _courses(board, place) for place, column in enumerate(board.columns) if column.dataset == dataset}
-    if not any(found.values()):
-        return None
-    # where most methods have told their course; of several the usual size, else the smallest
-    place = max(
-        found, key=lambda p: (len(found[p]), board.columns[p].bag_size == USUAL_SIZE, -board.columns[p].bag_size)
-    )
-    column, courses = board.columns[place], found[place]
+def _place(board: Board, dataset: str) -> int | None:
+    """The column of a dataset that is drawn: where most methods have told their course; of several the usual size, else
+    the smallest. None where none has."""
+    number = {
+        place: len(_courses(board, place)) for place, column in enumerate(board.columns) if column.dataset == dataset
+    }
+    place = max(number, key=lambda p: (number[p], board.columns[p].bag_size == USUAL_SIZE, -board.columns[p].bag_size))
+    return place if number[place] else None
+
+
+def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
+    column, courses = board.columns[place], _courses(board, place)
+    dataset = column.dataset
     drawn = dict(list(courses.items())[:MOST_PANELS])
     names = layout.labels(row for row in board.rows if row.contender in drawn)
     across = layout.balanced(len(drawn), most=4)
-    figure, axes = layout.panels(len(drawn), across=across, height=1.4, below=0.45, share_y=True)
+    figure, axes = layout.panels(len(drawn), across=across, height=1.6, below=0.6, share_y=True)
     for number, (ax, (contender, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
         _panel(ax, runs, (board.protocol or {}).get("patience"))
-        ax.set_title(layout.shown(names[contender], 20))
+        ax.set_title(layout.shown(names[contender], 24))
+        ax.set_xlabel(_epochs_of(runs[0]) or ("epoch" if number + across >= len(drawn) else ""))
         if number % across == 0:
-            ax.set_ylabel("criterion")
-    layout.label_below(axes, across, "epoch")
+            ax.set_ylabel("on validation data")
     legend = [
         Line2D(
             [], [], color=each.colour, linestyle=each.line, marker=each.marker, label=each.label, markersize=each.size
         )
         for each in COURSES.values()
     ]
-    figure.legend(handles=legend, loc="outside lower center", ncols=3, handlelength=2.8)
+    legend += [
+        Line2D([], [], color="0.3", linewidth=1.3, label="may still choose"),
+        Line2D([], [], color="0.3", linewidth=0.6, label="patience is over: chooses no more"),
+        Line2D([], [], color="0.3", linestyle="none", marker="D", markersize=4, label="the epoch that it chooses"),
+    ]
+    by_column = [entry for place in range(3) for entry in legend[place::3]]  # a legend fills columns first
+    figure.legend(handles=by_column, loc="outside lower center", ncols=3, handlelength=2.8)
     about = About(
         kind="learning-curves",
         name=f"learning-curves-{name}-{slug(dataset)}",
         title=f"Course of training on {words.clean(dataset)}, bags of {column.bags}",
         caption=layout.sentences(
-            "Each criterion after each epoch, so drawn that up is good; a marker at the epoch that it chooses. A "
-            "criterion "
-            "that has not improved for as many epochs as training is patient chooses no later one, even where training "
-            "goes on for another: its line is thin from there on, and may rise above its marker. Thick: the lowest "
-            "seed; faint: up to four others, thinned out. Epochs count from 0. The journal keeps the course of "
-            "the last "
-            "stage alone: “+ n” are the epochs of earlier stages and of other kinds of validation.",
+            "What each criterion saw on validation rows and bags after each epoch, so drawn that up is good and 1 is "
+            "perfect; a marker at the epoch that it chooses, of which alone the leaderboard shows test rows. No curve "
+            "is of test rows, and none of them chooses. A criterion that has not improved for as many epochs as "
+            "training is patient chooses no later one, even where training goes on for another: its line is thin from "
+            "there on, and may rise above its marker. Thick: the lowest seed; faint: up to four others, thinned out. "
+            "Epochs count from 0. The journal keeps the course of the last stage alone: where there were others, or "
+            "pretraining, the axis names them, with their seconds.",
             f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
-            layout.plain_note(board),
+            f"With the encoder {layout.usual_encoder(board)}." if len(board.encoders) > 1 else "",
             layout.setting(board),
+            note,
         ),
         bagging=board.bagging,
         criterion=None,
@@ -116,13 +126,25 @@ def _of_dataset(board: Board, dataset: str, name: str) -> Drawing | None:
 
 
 def _courses(board: Board, place: int) -> dict[Contender, list[Record]]:
-    """The runs of a column that tell their course, by row and in order of seeds."""
+    """The runs of a column that tell their course, by row and in order of seeds: first those without pretraining."""
+    usual = (None, layout.usual_encoder(board))
     found = {}
-    for row in layout.plain_rows(board):
+    for row in sorted(board.rows, key=lambda row: row.contender.pretraining != "none"):
         runs = [run for _, run in sorted(row.scores[place].runs.items()) if any(run["curves"].values())]
-        if runs:
+        if runs and row.contender.encoder in usual:
             found[row.contender] = runs
     return found
+
+
+def _epochs_of(run: Record) -> str:
+    """Which epochs an axis shows where there was training before, and how long that took; "" where there was none."""
+    times, pretraining = run["times"], run["spec"]["pretraining"]
+    stages = [name.removeprefix("stage ") for name in times if name.startswith("stage ")]
+    before = [] if pretraining == "none" else [(f"pretraining {pretraining}", times.get("pretraining"))]
+    before += [(stage, times[f"stage {stage}"]) for stage in stages[:-1]]
+    told = [name if seconds is None else f"{name} ({words.seconds_text(seconds)} s)" for name, seconds in before]
+    last = f"epoch of {stages[-1]}" if len(stages) > 1 else "epoch"
+    return "\n".join([last, *(f"after {each}" for each in told)]) if told else ""
 
 
 def _panel(ax: Axes, runs: Sequence[Record], patience: int | None) -> None:
@@ -154,9 +176,6 @@ def _panel(ax: Axes, runs: Sequence[Record], patience: int | None) -> None:
                 zorder=4,
                 clip_on=False,
             )
-    earlier = (first["epochs"] or 0) - max(len(_values(first, criterion)) for criterion in COURSES)
-    if earlier > 0:
-        ax.text(0.98, 0.04, f"+ {earlier:,}", transform=ax.transAxes, ha="right", color="0.4")
     ax.yaxis.grid(visible=True)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     ax.margins(x=0.04)
