@@ -430,7 +430,7 @@ def test_unequal_bags_are_drawn_by_their_real_sizes(tmp_path: Path) -> None:
     drawn = {plot.kind: plot for plot in draw_all(tabulate([*runs("a", 0.8, 0.9, **facts)]), tmp_path)}
     assert "bags of 1–9–11,660" in drawn["learning-curves"].title
     texts = drawn["proportions"].svg.read_text(encoding="utf-8")
-    assert "adult, 1–9–11,660" in texts
+    assert "1–9–11,660, 4 bags" in texts
     assert all(part in drawn["heat-map"].svg.read_text(encoding="utf-8") for part in ("1–", "9–", "11,660"))
     assert "bag-size" not in drawn
     for kind in ("heat-map", "proportions", "time"):
@@ -525,6 +525,20 @@ def test_the_shares_of_bags_count_every_seed_once() -> None:
     assert shares(tabulate(records)) == {("adult", 64): {"ordered": [0.75, 0.25], "random": [0.5, 0.5]}}
     (drawing,) = proportions(tabulate(records))
     assert drawing.about.bagging is None
+
+
+def test_the_class_prior_is_a_line_with_its_number() -> None:
+    """Not the mean of bags of many sizes, each of which counts once."""
+    equal = {"number": 4, "sizes": [64, 64, 64], "histograms": [[0] * 15 + [4] + [0] * 4, [0] * 4 + [4] + [0] * 15]}
+    uneven = {"number": 4, "sizes": [1, 9, 900], "histograms": [[0, 4], [4, 0]]}
+    records = [record("a", bags=equal), record("a", bag_size=0, bagging="key", bags=uneven)]
+    (drawing,) = proportions(tabulate(records))
+    for ax in visible(drawing):
+        (line,) = ax.get_lines()
+        assert (list(line.get_xdata()), line.get_linestyle()) == ([0.225] * 2, "--")  # type: ignore[arg-type]
+        assert [text.get_text() for text in ax.texts] == ["prior 0.23"]
+    (alone,) = proportions(tabulate(records[1:]))
+    assert [text.get_text() for ax in visible(alone) for text in ax.texts] == ["mean 0.25"]
 
 
 def test_only_the_three_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

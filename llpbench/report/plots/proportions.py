@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from statistics import fmean
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import ColumnKey, Leaderboards
+from llpbench.report.boards import Column, ColumnKey, Leaderboards
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
@@ -33,14 +33,15 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     every = [(place, bagging) for place in sorted(found) for bagging in sorted(found[place])]
     drawn = every[:MOST_PANELS]
     columns = [column for board in leaderboards.boards for column in board.columns]
+    known = priors(found, columns)
     across = min(4, layout.balanced(len(drawn), 4))
-    figure, axes = layout.panels(len(drawn), across=across, height=1.6, below=0.2, share_y=True)
+    figure, axes = layout.panels(len(drawn), across=across, height=1.75, below=0.2, share_y=True)
     for number, (ax, (place, bagging)) in enumerate(zip(axes, drawn, strict=True)):
-        _panel(ax, bagging, found[place][bagging])
+        _panel(ax, bagging, found[place][bagging], known.get(place[0]))
         sizes = [c.bags for b in leaderboards.boards if b.bagging == bagging for c in b.columns if c.key == place]
         bags = round(fmean(numbers[place, bagging])) if numbers.get((place, bagging)) else None
         told = "" if bags is None else f", {plural(bags, 'bag')}"
-        ax.set_title(f"{layout.shown(place[0], 12)}, {sizes[0]}\n{layout.shown(bagging, 12)}{told}")
+        ax.set_title(f"{layout.shown(place[0], 22)}\n{layout.shown(bagging, 22)}\n{sizes[0]}{told}")
         if number % across == 0:
             ax.set_ylabel("% of bags")
     layout.label_below(axes, across, "positive proportion")
@@ -52,13 +53,13 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
             title="Class proportions of bags",
             caption=layout.sentences(
                 "Proportions of the positive class (of several classes: the last) in the bags of the training split, "
-                "by dataset, bag size and bagging, on one scale: percent of bags in each bin, mean over seeds. Dotted: "
-                "their mean, which for bags of one size is the share of the class. The closer to one value, the "
-                "less do "
-                "bags tell apart.",
+                "by dataset, bag size and bagging, on one scale: percent of bags in each bin, mean over seeds. Dashed: "
+                "the class prior, which is the mean proportion of the dataset's largest bags of one size; dotted, "
+                "where it has none: the mean of these bags, each counting once, which need not be the prior. The "
+                "closer to one value, the less do bags tell apart.",
                 f"The first {len(drawn)} of {len(every)} panels." if len(drawn) < len(every) else "",
                 f"Baggings: {', '.join(map(words.clean, baggings))}."
-                if any(len(each) > 12 for each in baggings)
+                if any(len(each) > 22 for each in baggings)
                 else "",
                 words.sizes_text(columns),
             ),
@@ -96,12 +97,36 @@ def shares(leaderboards: Leaderboards) -> dict[ColumnKey, Shares]:
     return dict(found)
 
 
-def _panel(ax: Axes, bagging: str, values: Sequence[float]) -> None:
+def priors(found: Mapping[ColumnKey, Shares], columns: Iterable[Column]) -> dict[str, float]:
+    """The class prior of each dataset that has bags of one size: the mean proportion of the largest."""
+    equal = {column.key for column in columns if column.sizes is not None and not column.unequal}
+    largest = {place[0]: place for place in sorted(equal & found.keys())}
+    return {
+        dataset: fmean(_mean(values) for values in found[place].values()) for dataset, place in sorted(largest.items())
+    }
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Of what lies in equal bins from 0 to 1, each taken at its middle."""
+    return fsum(value * (place + 0.5) / len(values) for place, value in enumerate(values)) / fsum(values)
+
+
+def _panel(ax: Axes, bagging: str, values: Sequence[float], prior: float | None) -> None:
     edges = [place / len(values) for place in range(len(values) + 1)]
     percent, colour = [100 * value for value in values], _colour(bagging)
     ax.stairs(percent, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2)
-    mean = fsum(value * (edge + 0.5 / len(values)) for value, edge in zip(values, edges, strict=False)) / fsum(values)
-    ax.axvline(mean, color="black", linewidth=1, linestyle=":")
+    at, what, line = (_mean(values), "mean", ":") if prior is None else (prior, "prior", "--")
+    ax.axvline(at, color="black", linewidth=1, linestyle=line)
+    ax.annotate(
+        f"{what} {at:.2f}",
+        (at, 1),
+        (4 if at < 0.55 else -4, 0),
+        xycoords=ax.get_xaxis_transform(),
+        textcoords="offset points",
+        ha="left" if at < 0.55 else "right",
+        va="top",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
+    )
     ax.set_xlim(0, 1)
     ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
     ax.set_ylim(bottom=0)
