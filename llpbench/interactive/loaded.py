@@ -34,7 +34,7 @@ class Picture:
     title: str
     caption: str
     figure: Figure
-    """matplotlib's, to change what one likes"""
+    """matplotlib's, to change what one likes; title and caption are part of it, and so of what is saved"""
 
     def save(self, path: Source) -> None:
         """Write it as PNG, SVG or PDF, by the suffix of `path`."""
@@ -113,6 +113,7 @@ class Results:
         import matplotlib
 
         from llpbench.report.plots.gallery import drawings
+        from llpbench.report.plots.saving import captioned
         from llpbench.report.plots.style import RC
 
         boards = self.leaderboards
@@ -129,6 +130,7 @@ class Results:
                     about.dataset if dataset is None else dataset,
                     about.bag_size if bag_size is None else bag_size,
                 ):
+                    captioned(drawing.figure, about)
                     return Picture(about.title, about.caption, drawing.figure)
         there_are = f"There are: {', '.join(seen)}." if seen else "There is too little to draw."
         raise LLPBenchError(f"these results have no plot {kind!r} of what was asked for. {hint(kind, seen)}{there_are}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,9 @@ class TestResults:
         assert picture._repr_png_().startswith(b"\x89PNG")
         assert repr(picture) == f"<llpbench plot: {picture.title}>"
         picture.save(tmp_path / "plot.svg")
-        assert (tmp_path / "plot.svg").stat().st_size > 1000
+        saved = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+        for words in (picture.title, *picture.caption.split()):
+            assert escape(words, quote=False) in saved
 
     def test_a_notebook_shows_runs_and_the_first_board(self, published: llpbench.Results) -> None:
         shown = published._repr_html_()

@@ -12,11 +12,14 @@ from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Contender, Row
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.style import GREY, METHODS, OWN, PAPER, Style, row_styles
+from llpbench.report.plots.style import GREY, METHODS, Style, row_styles
 from llpbench.report.statistics import interval
 
 MOST_LINES = 12
 """that can be told apart; with more, those that least need it are grey"""
+
+FIRST = 8
+"""of the board: never grey, whatever they are"""
 
 MOST_PANELS = 12
 
@@ -72,23 +75,16 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
 
 
 def _prominent(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Rows in colour and rows in grey. Readers ask for the paper's methods, the best of ours, floor, ceiling and
-    newcomers."""
+    """Rows in colour and rows in grey. Readers look for the first of the board, a ceiling, a floor and newcomers."""
     if len(rows) <= MOST_LINES:
         return list(rows), []
-    first = {*PAPER, *OWN, "supervised", "bag-soft-label"}
-    order = sorted(
-        rows,
-        key=lambda row: (
-            row.contender.tuned,
-            0 if row.contender.method in first else 2 if row.contender.method in METHODS else 1,
-        ),
-    )
-    chosen = {
-        row.contender
-        for row in order[:MOST_LINES]
-        if not row.contender.tuned and (row.contender.method in first or row.contender.method not in METHODS)
-    }
+    plain = [row for row in rows if not row.contender.tuned]
+    marked = [next((row for row in plain if row.mark == mark), None) for mark in ("ceiling", "floor")]
+    first = [row for row in plain if row.rank is not None][:FIRST]
+    learners = [row for row in plain if row.contender.role != "ceiling"]
+    others = sorted(learners, key=lambda row: row.contender.method in METHODS)
+    order = dict.fromkeys(row.contender for row in (*marked, *first, *others) if row is not None)
+    chosen = [*order][:MOST_LINES]
     return [row for row in rows if row.contender in chosen], [row for row in rows if row.contender not in chosen]
 
 

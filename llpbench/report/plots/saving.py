@@ -20,6 +20,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.transforms import Affine2D, Bbox
 
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
@@ -33,6 +34,9 @@ DPI = 150
 
 _FORMATS = (".png", ".svg", ".pdf")
 """of a single plot"""
+
+_CAPTION_LINE = 0.165
+"""inches"""
 
 _TAG = re.compile(r"<[^<>]+>")
 _NUMBERED = re.compile(r' id="[\w.]+_\d+"')
@@ -149,6 +153,25 @@ def _entitle(figure: Figure, about: About) -> None:
     lines = textwrap.wrap(" · ".join(fact for fact in facts if fact), 112, max_lines=2, placeholder=" …")
     figure.set_figheight(figure.get_figheight() + 0.16 * (1 + len(lines)))
     figure.suptitle("\n".join([about.title, *lines]), x=0.01, ha="left", fontsize=FONT_SIZE + 0.5)
+
+
+def captioned(figure: Figure, about: About) -> None:
+    """Title, facts and caption as part of a picture that leaves its page. Its layout is final then."""
+    _entitle(figure, about)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    lines = textwrap.wrap(clean(about.caption), 118, break_on_hyphens=False)
+    height = figure.get_figheight() + _CAPTION_LINE * (len(lines) + 1)
+    below = _CAPTION_LINE * (len(lines) + 0.5) / height
+    raised = Affine2D().scale(1, figure.get_figheight() / height).translate(0, 1 - figure.get_figheight() / height)
+    figure.set_figheight(height)
+    for ax in figure.axes:
+        ax.set_position(ax.get_position(original=True).transformed(raised))
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor(Bbox.unit().transformed(raised), transform=figure.transFigure)
+    for title in figure.texts:
+        title.set_position(raised.transform(title.get_position()))
+    figure.text(0.01, below, "\n".join(lines), va="top", color="0.35")
 
 
 def check_suffix(path: Path) -> None:

@@ -123,12 +123,6 @@ METHODS: Mapping[str, Style] = {
 }
 """the methods that come with llpbench"""
 
-OWN = ("bag-gp-gbdt",)
-"""methods that readers ask for besides the paper's"""
-
-PAPER = ("dllp", "llp-gan", "llp-vat", "selfclr-llp", "tabllp-self", "tabllp-dec", "tabllp-pse", "tabllp-bdc")
-"""the methods that the paper compares"""
-
 _OTHER_COLOURS = ("#117733", "#cc3311", "#4477aa", "#aa4499", "#b8860b", "#225555")
 _OTHER_MARKERS: tuple[Marker, ...] = ((4, 1, 45), (3, 1, 0), (6, 1, 0), (3, 1, 180), "8", "H")
 _OTHER_LINES: tuple[LineStyle, ...] = ("-", _LONG, _DASH_DOT)
