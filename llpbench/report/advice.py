@@ -78,12 +78,12 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
         headings=(
             Heading("bags", numeric=False),
             Heading("rows of a bag", numeric=False),
-            Heading("training bags", numeric=False),
             Heading("take", numeric=False),
             Heading("AUC", SCORE),
             Heading("seconds", numeric=False),
             Heading("next best", numeric=False),
             Heading("look twice", numeric=False),
+            Heading("training bags", numeric=False),
             Heading("datasets", numeric=False),
         ),
         rows=tuple(rows),
@@ -115,12 +115,12 @@ def _line(case: _Case) -> tuple[Field, ...]:
     return (
         text(kind(case.board)),
         text(_range([end for column in case.columns for end in _sizes(column)])),
-        text(_range(_numbers(case))),
         Field(tuple(row.contender.method for row in case.taken) or ("none",), {"": _names(case.taken)}),
         score(case.mean(best), digits=1),
         text(_seconds(case)),
         _next_best(case),
         _look_twice(case),
+        text(_range(_numbers(case))),
         text(named),
     )
 

@@ -514,6 +514,21 @@ def test_plots_and_tables_are_shown(show: Show, records: list[Record]) -> None:
     assert [row[0] for row in table(browser, "#table-wins")[1:]] == ["dllp", "nova <b>", "ridge"]
 
 
+def test_tables_that_are_closed_are_printed_open(show: Show, records: list[Record]) -> None:
+    browser = show(with_tables(records, TABLE))
+    closed = "return document.querySelectorAll('#tables details:not([open]), details.notes:not([open])').length"
+    before = browser.execute_script(closed)
+    assert before > 0
+    browser.execute_script(
+        "window.wide = null; addEventListener('beforeprint', () => {"
+        "wide = [...document.querySelectorAll('#tables details:not([open])')];"
+        "wide.push(...[...document.querySelectorAll('#tables table')].filter(t => !t.style.getPropertyValue('--fit')))})"
+    )
+    browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    assert browser.execute_script("return window.wide?.length") == 0, "closed, or not fitted to the paper"
+    assert browser.execute_script(closed) == before, "closed again"
+
+
 def test_without_scripts_all_boards_and_tables_can_be_read(show: Show, chrome: Chrome) -> None:
     found = _random_records()
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})

@@ -254,9 +254,21 @@ function openTarget() {
   if (target?.matches("details")) target.open = true;
 }
 
+/** Tables and notes that are closed on the screen are printed open; what was opened for that is closed again. */
+const openedForPaper = [];
+
+function closeAfterPrint() {
+  document.documentElement.classList.remove("printing");
+  for (const details of openedForPaper.splice(0)) details.open = false;
+}
+
 /** Tables that are wider than a sheet of paper are printed smaller, so that nothing of them is cut off. */
 function fitPaper() {
   document.documentElement.classList.add("printing");
+  for (const details of document.querySelectorAll("#tables details:not([open]), details.notes:not([open])")) {
+    details.open = true;
+    openedForPaper.push(details);
+  }
   const sheet = 1020; // CSS pixels of A4 across, without its margins
   for (const table of document.querySelectorAll(".scroll > table")) {
     if (table.offsetParent) table.style.setProperty("--fit", Math.min(1, sheet / table.scrollWidth).toFixed(3));
@@ -279,7 +291,7 @@ function start() {
     });
   }
   window.addEventListener("beforeprint", fitPaper);
-  window.addEventListener("afterprint", () => document.documentElement.classList.remove("printing"));
+  window.addEventListener("afterprint", closeAfterPrint);
   document.documentElement.dataset.ready = "";
 }
 
