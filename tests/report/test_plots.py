@@ -212,10 +212,19 @@ def test_failed_runs_and_every_seed_are_seen() -> None:
     of = board([*runs("a", 0.8, 0.9, 0.7), failed("a", seed=3), *runs("b", 0.6, 0.6, 0.6, 0.6)])
     (drawing,) = robustness(of, "x")
     (ax,) = visible(drawing)
-    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    found = [tuple(sorted(np.round(np.asarray(line.get_xdata(), dtype=float), 6).tolist())) for line in dots]
+    found = [tuple(np.round(np.sort(np.asarray(dots.get_offsets())[:, 0]), 6).tolist()) for dots in ax.collections]
     assert sorted(found) == [(-10, 0, 10), (0, 0, 0, 0)]
     assert "× 1" in {text.get_text() for text in ax.texts}
+
+
+def test_more_runs_than_a_row_has_room_for_are_a_density(tmp_path: Path) -> None:
+    many = [record("a", 0.8 + 0.001 * (seed % 7), dataset=f"d{d}", seed=seed) for d in range(13) for seed in range(10)]
+    (drawing,) = robustness(board(many), "x")
+    (ax,) = visible(drawing)
+    (outline,) = ax.collections
+    assert len(outline.get_paths()) == 1
+    first, second = (save_all(robustness(board(many), "x"), tmp_path / each)[0] for each in ("first", "second"))
+    assert first.svg.read_bytes() == second.svg.read_bytes()
 
 
 def test_an_svg_has_the_same_bytes_in_every_process(tmp_path: Path) -> None:

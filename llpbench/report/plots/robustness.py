@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import seaborn
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from pandas import DataFrame
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
@@ -17,6 +21,12 @@ from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
 
 MOST_ROWS = 40
+
+MOST_DOTS = 120
+"""of a row; of more runs the outline of their density is drawn"""
+
+LINEAR = 2.0
+"""points around 0 where the axis is as good as linear; a single run far out would press all others into a line"""
 
 _FAILED = "#b3261e"
 
@@ -31,13 +41,15 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     styles, names = row_styles(row for row, _, _ in rows), layout.labels(board.rows)
     figure = Figure(figsize=(WIDTH, 0.95 + 0.25 * len(rows)))
     ax = figure.subplots()
-    edge = 1.04 * max(abs(value) for _, (deviations, _), _ in rows for value in deviations) or 1.0
+    edge = 1.2 * max(abs(value) for _, (deviations, _), _ in rows for value in deviations) or 1.0
+    ax.set_xscale("asinh", linear_width=LINEAR)
+    dense = _draw_runs(
+        ax, [deviations for _, (deviations, _), _ in rows], [styles[row.contender].colour for row, _, _ in rows]
+    )
     for place, (row, (deviations, free), failures) in enumerate(rows):
         colour = styles[row.contender].colour
         std = math.sqrt(math.fsum(value**2 for value in deviations) / max(free, 1))
         ax.plot([-std, std], [place, place], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", zorder=1)
-        heights = [place + 0.28 * _aside(number) for number in range(len(deviations))]
-        ax.plot(deviations, heights, linestyle="none", marker="o", color=colour, markersize=2.4, markeredgewidth=0)
         told = f"{std:.1f}" if deviations else words.NOTHING
         ax.text(1.01, place, told, transform=ax.get_yaxis_transform(), va="center")
         if failures:
@@ -48,10 +60,15 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(rows) - 0.3, -1.4)
     ax.set_xlim(-edge, edge)
+    ticks = _ticks(edge)
+    ax.set_xticks(ticks, [f"{tick:+g}".replace("-", "−") if tick else "0" for tick in ticks])
+    ax.set_xticks([], minor=True)
     ax.xaxis.grid(visible=True)
     ax.set_xlabel("test AUC × 100 of a run, minus the mean of the seeds of its column")
     keys = [
-        Line2D([], [], linestyle="none", marker="o", markersize=3.5, color="0.3", label="a run"),
+        Line2D([], [], color="0.45", linewidth=9, alpha=0.45, label="density of runs")
+        if dense
+        else Line2D([], [], linestyle="none", marker="o", markersize=3.5, color="0.3", label="a run"),
         Line2D([], [], color="0.75", linewidth=5, label="± standard deviation"),
         Line2D([], [], linestyle="none", marker="x", color=_FAILED, label="runs that failed"),
     ]
@@ -62,7 +79,8 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         name=f"robustness-{name}",
         title="Spread over seeds",
         caption=layout.sentences(
-            "Each dot is a run: its test AUC minus the mean of the seeds of its column, in points; on the right the "
+            f"Each dot is a run (of more than {MOST_DOTS} in a row: their density): its test AUC minus the mean of the "
+            f"seeds of its column, in points, on an axis that is pressed together beyond ±{LINEAR:g}; on the right the "
             "standard deviation over seeds, pooled over columns, and how many runs failed. In the order of the "
             "leaderboard: a method can be robust and "
             "bad. Columns with a single seed are left out.",
@@ -84,6 +102,23 @@ def _deviations(row: Row) -> tuple[list[float], int]:
     return found, len(found) - len(several)
 
 
-def _aside(number: int) -> float:
-    """Between -1 and 1, spread evenly for any series of numbers: the golden ratio's multiples."""
-    return 2 * (number * 0.6180339887 % 1) - 1
+def _draw_runs(ax: Axes, rows: Sequence[Sequence[float]], colours: Sequence[str]) -> bool:
+    """Every row's runs, the first row on top: dots side by side where they would hide one another; where there are too
+    many of them their density, and True."""
+    frame = DataFrame([(place, value) for place, values in enumerate(rows) for value in values], columns=["row", "x"])
+    how: dict[str, Any] = {"x": "x", "y": "row", "hue": "row", "palette": dict(enumerate(colours)), "orient": "h"}
+    how |= {"native_scale": True, "legend": False, "linewidth": 0, "ax": ax}
+    dense = max(map(len, rows)) > MOST_DOTS
+    if dense:
+        seaborn.violinplot(frame, inner=None, cut=0, density_norm="width", width=0.9, saturation=1, alpha=0.45, **how)
+    else:
+        seaborn.swarmplot(frame, size=2.6, warn_thresh=1, **how)
+    ax.set_ylabel("")
+    return dense
+
+
+def _ticks(edge: float) -> list[float]:
+    """0, and round numbers on either side as far as `edge`, where the axis has room for them."""
+    rounds = [digit * 10.0**power for power in range(-3, 3) for digit in (1, 2, 5)]
+    inside = [each for each in rounds if each <= edge][-4:]
+    return [*(-each for each in reversed(inside)), 0.0, *inside]

@@ -170,7 +170,7 @@ def captioned(figure: Figure, about: About) -> None:
     for legend in figure.legends:
         legend.set_bbox_to_anchor(Bbox.unit().transformed(raised), transform=figure.transFigure)
     for title in figure.texts:
-        title.set_position(raised.transform(title.get_position()))
+        title.set_y(raised.transform(title.get_position())[1])
     figure.text(0.01, below, "\n".join(lines), va="top", color="0.35")
 
 
