@@ -388,7 +388,6 @@ class TestFiles:
             "statistics.md",
             "studies.md",
             "timing.md",
-            "which-method.md",
         ]
         assert "ridge" in (tmp_path / "new" / "fine.md").read_text(encoding="utf-8")
 
