@@ -65,13 +65,15 @@ def learning_curves(board: Board, name: str) -> Iterator[Drawing]:
 
 
 def _place(board: Board, dataset: str) -> int | None:
-    """The column of a dataset that is drawn: where most methods have told their course; of several the usual size, else
-    the smallest. None where none has."""
-    number = {
-        place: len(_courses(board, place)) for place, column in enumerate(board.columns) if column.dataset == dataset
-    }
-    place = max(number, key=lambda p: (number[p], board.columns[p].bag_size == USUAL_SIZE, -board.columns[p].bag_size))
-    return place if number[place] else None
+    """The column of a dataset that is drawn: where most methods have told their course without pretraining; of several
+    the usual size, else the smallest. None where none has told any."""
+    courses = {n: _courses(board, n) for n, column in enumerate(board.columns) if column.dataset == dataset}
+
+    def key(place: int) -> tuple[int, bool, int]:
+        size = board.columns[place].bag_size
+        return sum(each.pretraining == "none" for each in courses[place]), size == USUAL_SIZE, -size
+
+    return max((place for place, found in courses.items() if found), key=key, default=None)
 
 
 def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
