@@ -164,6 +164,7 @@ def test_a_picture_says_what_it_is_of_and_has_dark_colours(tmp_path: Path) -> No
     text = plots["time"].svg.read_text(encoding="utf-8")
     assert "AUC of validation rows · ordered bags · at most 300 epochs, patience 20" in text
     assert "[style*='fill: #ffffff']{fill:#1a1d21!important}" in text
+    assert "svg{fill:#e5e7ea}" in text, "what is black says no colour"
     assert "prefers-color-scheme:dark" in text
     of_map = plots["heat-map"].svg.read_text(encoding="utf-8")
     assert "#fee838" in of_map or "#fde737" in of_map, "the best of a column"

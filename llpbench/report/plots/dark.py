@@ -25,7 +25,7 @@ def dark_rules(svg: str, kept: Collection[str] = ()) -> str:
         for what, colour in found
         if (dark := dark_of(colour)) != colour
     ]
-    return f"@media (prefers-color-scheme:dark){{text{{fill:{INK}}}{''.join(rules)}}}"
+    return f"@media (prefers-color-scheme:dark){{svg{{fill:{INK}}}{''.join(rules)}}}"
 
 
 def dark_of(colour: str) -> str:

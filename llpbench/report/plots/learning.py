@@ -24,7 +24,7 @@ USUAL_SIZE = 256
 
 MOST_PANELS = 12
 
-MOST_FIGURES = 10
+MOST_FIGURES = 6
 
 MOST_FAINT = 4
 """further seeds in the background"""
