@@ -1,0 +1,94 @@
+"""The differences that docs/findings.md quotes, made again from the published journal.
+
+    python -m benchmarks.findings
+
+Each is a mean over datasets, of the mean over the named bag sizes, in AUC x 100, with its 95 % t interval over
+datasets; three seeds of all methods, MLP encoder where there is one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pandas as pd
+
+import llpbench
+from llpbench.report.statistics import interval
+
+SIZES, BOTH, MIDDLE = (64, 256, 1024), (64, 256), (256,)
+SEEDS = 3
+LEADER, FLOOR, BDC = "bag-gp-gbdt", "bag-soft-label", "tabllp-bdc"
+NETWORKS = (BDC, "dllp", "llp-vat", "llp-gan", "selfclr-llp", "tabllp-self", "tabllp-pse", "tabllp-dec")
+GREEDY, COSINE, APART = ({"generator": "greedy"}, {"objective": "cosine-embedding"}, {"pretraining.view": "separated"})
+
+
+class Runs:
+    """The published runs, one row a run and criterion."""
+
+    def __init__(self) -> None:
+        found = llpbench.load_results("published").frame
+        found = found[(found["status"] == "ok") & (found["seed"] < SEEDS) & found["max_bags"].isna()]
+        self.frame = found[(found["ensemble"] == 1) & (found["encoder"].isna() | (found["encoder"] == "mlp"))]
+
+    def mean(self, method: str, sizes: tuple[int, ...], **other: Any) -> pd.Series:
+        """Over the seeds, by dataset and bag size; `other`: criterion, pretraining, bagging, changed, metric."""
+        metric, changed = other.pop("metric", "test_auc"), other.pop("changed", {})
+        wanted = {"criterion": "auc", "pretraining": "none", "bagging": "ordered", "method": method, **other}
+        found = self.frame[self.frame["bag_size"].isin(sizes)]
+        for column, value in wanted.items():
+            found = found[found[column] == value]
+        found = found[[each == changed for each in found["changed"]]]
+        return 100 * found.groupby(["dataset", "bag_size"])[metric].mean()
+
+
+def tell(what: str, first: pd.Series, second: pd.Series) -> None:
+    """Print a difference with its interval, and the datasets it is over."""
+    each = (first - second).dropna().groupby("dataset").mean()
+    low, high = interval(each.tolist())
+    by_dataset = ", ".join(f"{dataset} {value:.1f}" for dataset, value in each.items())
+    click.echo(f"{what}: {each.mean():.1f} [{low:.1f}, {high:.1f}] ({by_dataset})")
+
+
+@click.command(help=__doc__)
+def main() -> None:
+    """Print them, by number of finding."""
+    mean = Runs().mean
+    tell(f"1 {LEADER} - {BDC}", mean(LEADER, SIZES), mean(BDC, SIZES))
+    tell("1 with bags of 256", mean(LEADER, MIDDLE), mean(BDC, MIDDLE))
+    tell("1 pretrained", mean(LEADER, MIDDLE), mean(BDC, MIDDLE, pretraining="self+bag"))
+    for name in NETWORKS:
+        coarse = mean(name, BOTH, criterion="mpiou")
+        tell(f"2 coarse, {LEADER} - {name}", mean(LEADER, BOTH, criterion="mpiou"), coarse)
+    for name in NETWORKS:
+        tell(f"3 {name} - floor", mean(name, SIZES), mean(FLOOR, SIZES))
+    for name in (FLOOR, *NETWORKS):
+        tell(f"4 fine - coarse, {name}", mean(name, BOTH), mean(name, BOTH, criterion="mpiou"))
+    for name in (FLOOR, *NETWORKS):
+        if name != "llp-gan":
+            tell(f"5 self+bag - none, {name}", mean(name, MIDDLE, pretraining="self+bag"), mean(name, MIDDLE))
+    for name in ("dllp", BDC, LEADER):
+        ends = (mean(name, (size,)).droplevel("bag_size") for size in (64, 1024))
+        tell(f"6 64 - 1024, {name}", *ends)
+    tell("7 em-gbdt - count-gbdt", mean("em-gbdt", SIZES), mean("count-gbdt", SIZES))
+    tell("8 bag-gp - ridge", mean("bag-gp", SIZES), mean("bag-mean-linear", SIZES))
+    for metric in ("test_ece", "test_brier"):
+        for name in (BDC, "dllp", "llp-vat", "bag-gp", LEADER, FLOOR, "supervised"):
+            found = mean(name, MIDDLE, metric=metric).mean()
+            click.echo(f"10 {metric}, {name}: {found:.1f}")
+    for name in (LEADER, "bag-mean-linear"):
+        random = mean("dllp", MIDDLE, bagging="random")
+        tell(f"13 random, {name} - dllp", mean(name, MIDDLE, bagging="random"), random)
+    for name, pretraining in (("dllp", "none"), (BDC, "self+bag"), (LEADER, "none")):
+        given = {"pretraining": pretraining}
+        tell(f"13 ordered - random, {name}", mean(name, MIDDLE, **given), mean(name, MIDDLE, bagging="random", **given))
+    whole = mean(BDC, MIDDLE, pretraining="self+bag")
+    for what, changed in (("assignment - greedy", GREEDY), ("InfoNCE - cosine", COSINE)):
+        tell(f"14 {what}", whole, mean(BDC, MIDDLE, pretraining="self+bag", changed=changed))
+    for name in ("dllp", BDC):
+        mixed, apart = (mean(name, MIDDLE, pretraining="self", changed=each) for each in ({}, APART))
+        tell(f"14 feature mixup - separated, {name}", mixed, apart)
+
+
+if __name__ == "__main__":
+    main()
