@@ -526,6 +526,12 @@ def test_the_shares_of_bags_count_every_seed_once() -> None:
     assert drawing.about.bagging is None
 
 
+def test_the_highest_bar_of_all_panels_is_whole() -> None:
+    low, high = ({"number": 4, "histograms": [counts, counts]} for counts in ([2, 2], [0, 4]))
+    (drawing,) = proportions(tabulate([record("a", bags=low), record("a", bagging="random", bags=high)]))
+    assert {ax.get_ylim()[1] > 100 for ax in visible(drawing)} == {True}
+
+
 def test_the_class_prior_is_a_line_with_its_number() -> None:
     """Not the mean of bags of many sizes, each of which counts once."""
     equal = {"number": 4, "sizes": [64, 64, 64], "histograms": [[0] * 15 + [4] + [0] * 4, [0] * 4 + [4] + [0] * 15]}

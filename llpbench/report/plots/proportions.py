@@ -44,6 +44,8 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
         ax.set_title(f"{layout.shown(place[0], 22)}\n{layout.shown(bagging, 22)}\n{sizes[0]}{told}")
         if number % across == 0:
             ax.set_ylabel("% of bags")
+    most = max(100 * max(found[place][bagging]) for place, bagging in drawn)
+    axes[0].set_ylim(0, 1.08 * most)  # of all panels, which share it
     layout.label_below(axes, across, "positive proportion")
     baggings = list(dict.fromkeys(bagging for _, bagging in drawn))
     yield Drawing(
@@ -129,7 +131,6 @@ def _panel(ax: Axes, bagging: str, values: Sequence[float], prior: float | None)
     )
     ax.set_xlim(0, 1)
     ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-    ax.set_ylim(bottom=0)
 
 
 def _colour(bagging: str) -> str:
