@@ -116,24 +116,27 @@ class Results:
         from llpbench.report.plots.saving import captioned
         from llpbench.report.plots.style import RC
 
+        asked_for = {"dataset": dataset, "bag_size": bag_size}
         boards = self.leaderboards
         chosen = type(boards)((self._board(criterion, bagging, epochs),), boards.origin, boards.tunings)
-        seen: dict[str, None] = {}
+        seen: dict[str, list[str]] = {}
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(RC)
             for drawing in drawings(chosen):
                 about = drawing.about
-                seen[about.kind] = None
-                if (about.kind, about.dataset, about.bag_size) == (
-                    kind,
-                    about.dataset if dataset is None else dataset,
-                    about.bag_size if bag_size is None else bag_size,
+                sizes = "all bag sizes" if about.bag_size is None else f"bags of {about.bag_size}"
+                seen.setdefault(about.kind, []).append(f"{about.dataset or 'all datasets'} in {sizes}")
+                if about.kind == kind and all(
+                    value is None or getattr(about, name) == value for name, value in asked_for.items()
                 ):
                     captioned(drawing.figure, about)
                     return Picture(about.title, about.caption, drawing.figure)
+        if kind in seen:
+            asked = ", ".join(f"{name}={value!r}" for name, value in asked_for.items() if value is not None)
+            raise LLPBenchError(f"plot {kind!r} is not drawn for {asked}. There is: {'; '.join(seen[kind])}.")
         there_are = f"There are: {', '.join(seen)}." if seen else "There is too little to draw."
-        raise LLPBenchError(f"these results have no plot {kind!r} of what was asked for. {hint(kind, seen)}{there_are}")
+        raise LLPBenchError(f"these results have no plot {kind!r}. {hint(kind, seen)}{there_are}")
 
     def predictions(self, run: str) -> DataFrame:
         """What a run has predicted, where it was told to keep that (`--save-predictions`).

@@ -166,6 +166,11 @@ class TestResults:
         assert shown.count("<tr>") == len(published.leaderboards.boards[0].rows) + 1
 
 
+def test_a_plot_that_is_of_all_datasets_is_of_none_alone(made: llpbench.Results) -> None:
+    with pytest.raises(LLPBenchError, match=r"not drawn for dataset='moon'. There is: all datasets in all bag sizes"):
+        made.plot("time", dataset="moon")
+
+
 def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) -> None:
     made = llpbench.run(**flags(plugin, tmp_path, methods="broken", bag_sizes=8))
     assert [reason.partition(" (")[0] for reason in made.frame["reason"]] == ["ValueError: no luck"] * 2
