@@ -68,13 +68,14 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
 
     Of the boards whose epochs labels of validation rows choose, which direct methods do not need.
     """
-    rows = [_line(case) for board in leaderboards.of("fine") for case in _cases(board)]
-    if not rows:
+    cases = [case for board in leaderboards.of("fine") for case in _cases(board)]
+    if not cases:
         return None
+    classes = words.classes_text((column.dataset, column.classes) for case in cases for column in case.columns)
     return ReportTable(
         name=ADVICE,
         title="Which method for my data?",
-        caption=words.ADVICE.format(alike=ALIKE, ahead=AHEAD, least=LEAST),
+        caption=" ".join(filter(None, (words.ADVICE.format(alike=ALIKE, ahead=AHEAD, least=LEAST), classes))),
         headings=(
             Heading("bags", numeric=False),
             Heading("rows of a bag", numeric=False),
@@ -86,7 +87,7 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
             Heading("training bags", numeric=False),
             Heading("datasets", numeric=False),
         ),
-        rows=tuple(rows),
+        rows=tuple(map(_line, cases)),
     )
 
 

@@ -97,8 +97,8 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
 
 
 def _has_results(board: Board) -> bool:
-    """Whether any run of it has succeeded: else its tables would be empty."""
-    return any(score.succeeded for row in board.rows for score in row.scores)
+    """Whether any run of it has succeeded: else its tables would be empty; without columns it says why itself."""
+    return not board.columns or any(score.succeeded for row in board.rows for score in row.scores)
 
 
 def _overall(board: Board, console: Console, own: Collection[str]) -> Grid:
