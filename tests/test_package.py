@@ -213,3 +213,17 @@ write_report(make_report(list(read(published()).records.values())), Path("report
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
     alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.adult"]
     subprocess.run(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True, timeout=60)
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what a process has loaded")
+def test_libraries_bring_their_own_openmp() -> None:
+    """Slim machines have none."""
+    code = """
+import sklearn.ensemble, torch, xgboost
+xgboost.train({}, xgboost.DMatrix([[0.0], [1.0]], label=[0.0, 1.0]), 1)
+print(*{line.split()[-1] for line in open("/proc/self/maps") if "libgomp" in line or "libomp" in line}, sep="\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    loaded = done.stdout.split()
+    assert loaded
+    assert [path for path in loaded if "site-packages" not in path] == []
