@@ -26,6 +26,9 @@ MOST_PANELS = 12
 ROOM = 0.76
 """of the way from one bag size to the next, for methods side by side"""
 
+FEWEST_SEEDS = 3
+"""of an interval: that of two is nine times their standard deviation, and would hide all else"""
+
 MOST_LABELS = 6
 """of sizes that have room under a panel"""
 
@@ -60,9 +63,8 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
         name=f"bag-size-{name}",
         title="Test AUC by bag size",
         caption=layout.sentences(
-            "Mean over seeds, with its 95 % t interval where there are several seeds: methods side by side, in "
-            "the order "
-            "of the leaderboard. Axes follow the means and may cut off an interval.",
+            f"Mean over seeds, with its 95 % t interval where there are {FEWEST_SEEDS} or more: methods side by side, "
+            "in the order of the leaderboard. Axes follow the means and may cut off an interval.",
             f"In grey: {', '.join(names[row.contender].strip() for row in grey)}." if grey else "",
             layout.plain_note(board),
             f"The first {len(drawn)} of {len(datasets)} datasets." if len(drawn) < len(datasets) else "",
@@ -110,7 +112,7 @@ def _panel(
         known = [(x + aside, _values(row, place)) for x, place in enumerate(places) if row.scores[place].headline]
         means = [math.fsum(values) / len(values) for _, values in known]
         shown += means
-        several = [(x, *interval(values)) for x, values in known if len(values) > 1]
+        several = [(x, *interval(values)) for x, values in known if len(values) >= FEWEST_SEEDS]
         style = styles[row.contender]
         ax.vlines(*zip(*several, strict=True), color=style.colour, linewidth=1, zorder=2) if several else None
         ax.plot([x for x, _ in known], means, zorder=3, **{**style.points(), "markersize": 4})
