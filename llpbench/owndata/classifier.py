@@ -172,7 +172,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predictor = self._fitted(train, columns.cardinalities)
 
         self.classes_ = np.array([named[place] for place in order])
-        self._positive = order.index(len(named) - 1) if table.values.shape[1] == 1 else len(named) - 1
+        nameless = table.columns is None or table.values.shape[1] == 1
+        self._positive = order.index(len(named) - 1) if nameless else len(named) - 1
+        self._order = [order.index(column) for column in range(len(named))]
         self.n_features_in_ = frame.shape[1]
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
             self.feature_names_in_ = np.array(X.columns, dtype=object)
@@ -240,7 +242,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def disaggregate(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> FloatArray:
         """[rows, classes] probabilities that add up to the counts of each bag: X holds whole bags.
 
-        Without `proportions` and `counts` (as in `fit`), the bags are those of `fit`, with as many rows. The rows of a
+        Without `proportions` and `counts` (as in `fit`; columns without names in the order of those of `fit`), the bags
+        are those of `fit`, with as many rows. The rows of a
         bag whose counts are suppressed have their predictions. Noisy counts are first made possible: what is negative
         is 0, and all is scaled to the bag's rows.
         """
@@ -314,6 +317,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             },
             "classes": self.classes_.tolist(),
             "positive": self._positive,
+            "order": self._order,
             "features": self.n_features_in_,
             "names": None if names is None else list(names),
             "bags": self.bags_.tolist(),
@@ -332,6 +336,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
         model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
+        model._order = content.get("order", [*range(len(model.classes_))])
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
@@ -363,6 +368,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.classes_.tolist()
         if table.columns and len(table.columns) > 1:
             known = None
+        elif table.values.shape[1] > 1:  # an array or lists, as fit was given: what names the columns is their order
+            known = [known[place] for place in self._order]
         elif len(known) == 2:  # the one that is counted comes last: it is named, or else the one of `fit`
             only = table.columns[0] if table.columns else None
             positive = known.index(only) if only in known else self._positive

@@ -150,3 +150,19 @@ def test_models_of_earlier_versions_are_of_the_last_class(tmp_path: Path, monkey
     fitted(counts=TABLE).save(tmp_path)
     proba = LLPClassifier.load(tmp_path).disaggregate(FRAME, BAGS, counts=TABLE["yes"])
     assert proba[:, 1].sum() == pytest.approx(TABLE["yes"].sum())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_columns_without_names_keep_the_order_of_fit(classes: int, tmp_path: Path) -> None:
+    frame, bags, votes = people(200, 10, classes=classes)
+    table = counted(bags, np.array(list("abc"))[votes])
+    named = list(table.columns)[::-1]  # not ascending
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table[named].to_numpy(), classes=named)
+    model.save(tmp_path / "model")
+    loaded = LLPClassifier.load(tmp_path / "model")
+    for given in (table[named].to_numpy(), dict(zip(table.index, table[named].to_numpy().tolist(), strict=True))):
+        assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
+        assert loaded.score_bags(frame, bags, counts=given) == model.score_bags(frame, bags, counts=table)
+    if classes == 2:  # a single column is that of the last
+        given = table[named[-1]].to_dict()
+        assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
