@@ -25,6 +25,8 @@ class BagLabels:
     """[rows] index into `names`; -1: no bag"""
     names: list[Hashable]
     """in ascending order, or in order of appearance where they cannot be compared"""
+    columns: list[Hashable] | None = None
+    """of natural keys, what the frame calls them"""
 
     @property
     def sizes(self) -> IntArray:
@@ -69,7 +71,8 @@ def read_bag_labels(bags: Any, rows: int) -> BagLabels:
     place = np.empty(len(names) + 1, dtype=np.int64)
     place[order] = np.arange(len(names))
     place[-1] = -1
-    return BagLabels(place[codes], [names[number] for number in order])
+    columns = None if frame is None else list(frame.columns)
+    return BagLabels(place[codes], [names[number] for number in order], columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +236,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
+    given = _as_keys(given, labels)
     if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
         given = _wide(given, what)
     if isinstance(given, Mapping) and given and all(isinstance(value, Mapping) for value in given.values()):
@@ -244,7 +248,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     table = BagTable(names, values, columns, is_counts)
     if sizes is None:
         return table
-    known, numbers = _by_bag(sizes, "sizes", labels)
+    known, numbers = _by_bag(_as_keys(sizes, labels), "sizes", labels)
     if numbers.shape[1] != 1 or not (numbers >= 1).all():
         raise LLPBenchError("sizes must be the number of rows of each bag, from 1.")
     place = dict(zip(known, numbers[:, 0], strict=True))
@@ -254,6 +258,17 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
             f"{plural(len(lacking), 'bag')} with {what} ({_some(lacking)}) have no size. Give sizes= of all."
         )
     return replace(table, sizes=np.array([place[name] for name in names]))
+
+
+def _as_keys(given: Any, labels: BagLabels) -> Any:
+    """What is indexed by the natural keys of the rows, in the order that these have: the names of levels tell it."""
+    if not isinstance(given, pd.DataFrame | pd.Series) or labels.columns is None:
+        return given
+    levels, keys = list(given.index.names), labels.columns
+    if len(set(levels)) < len(levels) or len(set(keys)) < len(keys) or not set(keys) <= set(levels):
+        return given
+    others = [level for level in levels if level not in keys]
+    return given.reorder_levels([*keys, *others]) if len(levels) > 1 else given
 
 
 def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], FloatArray]:

@@ -166,3 +166,15 @@ def test_columns_without_names_keep_the_order_of_fit(classes: int, tmp_path: Pat
     if classes == 2:  # a single column is that of the last
         given = table[named[-1]].to_dict()
         assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
+
+
+def test_levels_of_natural_keys_are_known_by_their_names() -> None:
+    number = np.unique(BAGS, return_inverse=True)[1]
+    keys = pd.DataFrame({"a": number % 4, "b": number // 4})  # so that (0, 1) and (1, 0) are both bags
+    table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
+    share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
+    usual = fitted(bags=keys, proportions=share, sizes=sizes).predict_proba(FRAME)
+    other = [share.swaplevel(), share["yes"].swaplevel(), share.stack().reorder_levels(["party", "b", "a"])]
+    for given in other:  # of keys that may stand for one another
+        found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
+        assert np.allclose(found, usual)
