@@ -48,6 +48,8 @@ class BagFile:
                 f"with --class-column the table has a line a bag and class, and one column of numbers, however: "
                 f"{', '.join(values)}."
             )
+        if len(set(values)) < len(values):
+            raise LLPBenchError(f"a column holds one class, however one stands twice: {', '.join(values)}.")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         frame = read_rows(self.path, keys=names)
         keys = bag_keys(frame, names, self.path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
+from pandas.errors import ParserWarning
 
 from llpbench.core.errors import DataError
 from llpbench.core.text import hint, one_line
@@ -29,13 +31,31 @@ def read_rows(path: Path, types: Mapping[str, str] | None = None, keys: Sequence
             frame: pd.DataFrame = pq.read_table(path).to_pandas()
             if frame.index.names != [None] or not isinstance(frame.index, pd.RangeIndex):
                 frame = frame.reset_index()
+            frame.columns = [str(name) for name in frame.columns]  # as they are named on the command line
+            _once(list(frame.columns), path)
         elif path.suffix == ".csv":
+            first = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False)
+            _once([name for name in first.iloc[0] if name], path)
             header = [str(name) for name in pd.read_csv(path, nrows=0).columns]
             texts = {name: str for name, kind in types.items() if kind == "text"} | dict.fromkeys(keys, str)
             missing = {name: [""] if name in keys else sorted(STR_NA_VALUES) for name in header}
-            frame = pd.read_csv(path, dtype=texts, low_memory=False, keep_default_na=False, na_values=missing)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", ParserWarning)  # of rows with more values than there are names
+                frame = pd.read_csv(
+                    path,
+                    dtype=texts,
+                    low_memory=False,
+                    keep_default_na=False,
+                    na_values=missing,
+                    index_col=False,  # else pandas shifts the columns where rows end with a comma
+                )
         else:
             raise DataError(f"file {str(path)!r} is neither .csv nor .parquet.")
+    except ParserWarning as error:
+        raise DataError(
+            f"file {str(path)!r} has more values in a row than the {len(header)} names of its header. Name every "
+            "column, or take the commas at the ends of rows away."
+        ) from error
     except (OSError, ValueError) as error:  # of pandas and arrow
         raise DataError(f"file {str(path)!r} cannot be read as {path.suffix[1:]}: {one_line(error)}") from error
     for name, kind in types.items():
@@ -52,6 +72,12 @@ def read_rows(path: Path, types: Mapping[str, str] | None = None, keys: Sequence
             )
         frame[name] = numbers
     return frame
+
+
+def _once(names: Sequence[str], path: Path) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
 
 
 def write_rows(frame: pd.DataFrame, path: Path) -> None:

@@ -1,0 +1,47 @@
+"""Tables in files: no column is taken for another."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from llpbench.core.errors import DataError
+from llpbench.owndata.row_files import read_rows
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("age,yes,yes\n1,2,3\n", "has two columns called 'yes'. Rename"),
+        ("\ufeffage,yes,age\n1,2,3\n", "has two columns called 'age'. Rename"),
+        ("age,yes\n1,2,3\n4,5,6\n", "more values in a row than the 2 names of its header. Name every"),
+        ("age,yes\n0,1,2\n1,3,4\n", "more values in a row than the 2 names of its header. Name every"),
+    ],
+)
+def test_a_csv_whose_columns_cannot_be_told_apart(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(DataError, match=told):
+        read_rows(tmp_path / "rows.csv")
+
+
+def test_commas_at_the_ends_of_rows_shift_no_column(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("age,yes\n1,2,\n3,4,\n")
+    with contextlib.suppress(DataError):  # as pandas has it: refused, or without what is empty
+        assert read_rows(tmp_path / "rows.csv").to_dict("list") == {"age": [1, 3], "yes": [2, 4]}
+
+
+def test_headers_of_texts_gaps_and_no_rows(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    for text, rows in (('\ufeff\n,age,"the\ntown"\n0,1,2\n', 1), ("age,town\n", 0)):
+        file.write_text(text)
+        frame = read_rows(file)
+        assert (len(frame), "age" in frame) == (rows, True)
+
+
+def test_numbers_that_name_columns_of_a_parquet_file_are_texts(tmp_path: Path) -> None:
+    pd.DataFrame({0: [1, 2], 1: [3, 4]}).to_parquet(tmp_path / "rows.parquet")
+    frame = read_rows(tmp_path / "rows.parquet")
+    assert list(frame.drop(columns=["1"])) == ["0"]
