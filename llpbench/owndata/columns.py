@@ -99,10 +99,15 @@ class FeatureColumns:
                 example = series.dropna().iloc[0]
                 raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
             numbers.append(read_numbers(series, "X"))
-        codes = [
-            codes_of(frame.iloc[:, names.index(name)], known, "X")
-            for name, known in zip(self.categorical, self.categories, strict=True)
-        ]
+        codes = []
+        for name, known in zip(self.categorical, self.categories, strict=True):
+            series = frame.iloc[:, names.index(name)]
+            if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, "X"):
+                example = series.dropna().iloc[0]
+                raise DataError(
+                    f"X: column {name!r} held true and false in fit, and now holds {example}. Turn it back."
+                )
+            codes.append(codes_of(series, known, "X"))
         return self.scaler(_stacked(numbers, len(frame), np.float64), _stacked(codes, len(frame), np.int64))
 
 
