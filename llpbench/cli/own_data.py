@@ -279,7 +279,7 @@ def predict(
 
     from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, column_of, read_rows, write_rows
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, read_rows, write_rows
 
     load_plugins(plugin)
     names = _names(bag_column, "+")
@@ -298,6 +298,8 @@ def predict(
     wanted = [str(name) for name in loaded.feature_names_in_]
     features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
     keys = bag_keys(frame, names, rows) if names else None
+    if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
+        loaded.bags_ = bags_as_texts(loaded.bags_, names)
     if whole_bags:
         known = {} if bags is None else BagFile(bags, names, **columns).read()
         proba = loaded.disaggregate(features, keys, **known)

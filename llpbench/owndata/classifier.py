@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -229,8 +229,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proba = self._predictor(rows)
         if bags is None:
             return proba
-        place = read_bag_labels(bags, len(proba)).among(self.bags_.tolist())
+        labels = read_bag_labels(bags, len(proba))
+        place = labels.among(self.bags_.tolist())
         inside = place >= 0
+        if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
+            raise LLPBenchError(
+                f"bags are called {labels.names[0]!r} and the like, in fit they were such as {self.bags_[0]!r}: "
+                "none can be found. Give labels of the same type."
+            )
         proba[inside] = softmax(log_of(proba[inside]) + self._bag_effects()[place[inside]], axis=1)
         return proba
 
@@ -432,6 +438,11 @@ def _deviation(noise: float, kind: str) -> float:
     if kind not in ("gaussian", "laplace"):
         raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5
+
+
+def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
+    """Of labels of bags, whether each of their keys is a text."""
+    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
 
 
 def _objects(names: Sequence[Hashable]) -> Any:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 from pandas.errors import ParserWarning
 
-from llpbench.core.errors import DataError
-from llpbench.core.text import hint, one_line
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.text import hint, one_line, plural
 from llpbench.data.frames import as_text
 
 
@@ -105,7 +107,23 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
     """The columns that say which bag a row is of, as texts: two files may hold them in different types. A whole number
     is that also where gaps in its column made pandas write 7.0."""
-    found = {name: as_text(column_of(frame, name, path)) for name in names}
-    return pd.DataFrame(
-        {name: keys.str.strip().str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True) for name, keys in found.items()}
-    )
+    return pd.DataFrame({name: _key_texts(column_of(frame, name, path)) for name in names})
+
+
+def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
+    """[bags] the labels of bags, as `bag_keys` has those of files. Raises `LLPBenchError` unless each is of as many
+    columns as there are `names`."""
+    keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
+    if len(keys[0]) != len(names):
+        raise LLPBenchError(
+            f"bags are named by {plural(len(names), 'column')} ({', '.join(names)}), in fit by {len(keys[0])}, "
+            f"such as {bags[0]!r}. Give those of fit: --bag-column NAME+NAME."
+        )
+    texts = [_key_texts(pd.Series(column, dtype=object)) for column in zip(*keys, strict=True)]
+    found = np.empty(len(keys), dtype=object)
+    found[:] = list(zip(*texts, strict=True)) if len(names) > 1 else texts[0].tolist()
+    return found
+
+
+def _key_texts(keys: pd.Series) -> pd.Series:
+    return as_text(keys).str.strip().str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)

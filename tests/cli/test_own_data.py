@@ -246,3 +246,26 @@ def test_a_column_that_looks_like_an_identifier_is_told_once_in_a_line(folder: P
         assert result.err.count(f"{told}--leave-out id, in Python") == 1
         assert "LikelyIdentifier" not in result.err
     assert "identifiers" not in llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id").err
+
+
+@pytest.mark.parametrize("keys", [["district"], ["district", "half"]])
+def test_bags_that_python_called_by_numbers_are_found_in_files(
+    keys: list[str], folder: Path, llpbench: LLPBench
+) -> None:
+    rows = pd.read_csv(folder / "rows.csv").assign(half=lambda frame: frame["id"] // 150)
+    rows.to_csv(folder / "rows.csv", index=False)
+    features, bags = rows[["age", "owns", "town", "job"]], rows[keys if len(keys) > 1 else keys[0]]
+    votes = (rows["age"].fillna(50) > 50).groupby([rows[key] for key in keys]).sum()
+    model = LLPClassifier("bag-mean-linear").fit(features, bags, counts=votes)
+    model.save("of-python")
+    for flags, wanted in (
+        ([], model.predict_proba(features, bags)),
+        (["--whole-bags"], model.disaggregate(features, bags)),
+    ):
+        asked = ["predict", "of-python", "rows.csv", "--bag-column", "+".join(keys), *flags, "--out", "new.csv"]
+        result = llpbench(*asked)
+        assert result.code == 0, result.err
+        assert np.allclose(pd.read_csv(folder / "new.csv")[["probability_0", "probability_1"]], wanted, atol=1e-9)
+    result = llpbench("predict", "of-python", "rows.csv", "--bag-column", "district+id+job", "--out", "new.csv")
+    assert result.code == 2
+    assert f"in fit by {len(keys)}, such as" in result.err

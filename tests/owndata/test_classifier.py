@@ -357,6 +357,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.predict(FRAME.assign(more=1)), r"1 column that fit did not see \(more\)"),
         (lambda m: m.predict(FRAME.assign(age="old")), "'age' held numbers in fit, and now holds 'old'"),
         (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' held true and false .* now holds"),
+        (lambda m: m.predict_proba(FRAME, np.arange(60)), r"called 0 and the like, in fit they were such as 'd00'"),
         (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit; so \d bag"),
         (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) were not in fit"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"fit knew \[0, 1\]"),
