@@ -169,11 +169,13 @@ def _seconds(case: _Case) -> str:
 def _next_best(case: _Case) -> Field:
     """The best of the others, and the best network where that is another."""
     others = [row for row in case.ranked if row not in case.taken]
-    networks = [row for row in others[1:] if row.contender.kind == "neural" and not row.contender.role]
+    every = [row for row in case.ranked if row.contender.kind == "neural" and not row.contender.role]
+    networks = [row for row in every if row in others[1:]]
     first, network = ([_told(row, case.mean(row)) for row in rows[:1]] for rows in (others, networks))
     if others and others[0].contender.kind == "neural":
         network = []
-    lines = [*first, *(f"best network {told}" for told in network)]
+    which = "best network" if len(every) > 1 else "only network"
+    lines = [*first, *(f"{which} {told}" for told in network)]
     return Field(tuple(lines) or (words.NOTHING,), {"": ", ".join(lines)})
 
 

@@ -1,6 +1,6 @@
 """The order of a board's rows, and which scores are its best: decided only on runs that rows have in common.
 
-A run, here, is a (column, seed). Those that more than half of the ranked methods have attempted, and at least one has
+A run, here, is a (column, seed). Those that more than half of the methods have attempted, and at least one row has
 completed, count, in columns that do (`Column.counts`). So a method gains nothing from a failed run (without it, it is
 not ranked), and nobody loses a rank because a newcomer also ran on columns or seeds of its own. A floor is ranked like
 every other row that knows bags alone.
@@ -8,7 +8,6 @@ every other row that knows bags alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import fsum, inf
@@ -66,14 +65,19 @@ def over_datasets(values: Mapping[int, float], columns: Sequence[Column]) -> flo
 
 
 def runs_that_count(contenders: Sequence[Row], columns: Sequence[Column]) -> set[Run]:
-    """Runs in columns that count, attempted by more than half of the rows and completed by at least one of them.
+    """Runs in columns that count, attempted by more than half of the methods and completed by at least one row.
 
-    What was tuned besides has no say in it: tuning some methods on one dataset is not to take the others' columns away.
+    A method has one vote, however many rows it has: arms of a study on one column are not to take the others away. What
+    was tuned besides has none.
     """
     contenders = [row for row in contenders if not row.contender.tuned] or contenders
-    attempts = Counter(run for row in contenders for run in attempted(row))
+    votes: dict[Run, set[str]] = {}
+    for row in contenders:
+        for run in attempted(row):
+            votes.setdefault(run, set()).add(row.contender.method)
+    methods = {row.contender.method for row in contenders}
     done = {run for row in contenders for run in completed(row)}
-    most = {run for run, number in attempts.items() if 2 * number > len(contenders) and run in done}
+    most = {run for run, voters in votes.items() if 2 * len(voters) > len(methods) and run in done}
     return {(column, seed) for column, seed in most if columns[column].counts}
 
 

@@ -44,7 +44,7 @@ def test_the_best_mean_is_taken_with_all_that_are_alike() -> None:
     assert line["take"] == ("trees", "close")
     assert line["AUC"] == ("81.0 ± 1.4 (2)",)
     assert line["seconds"] == ("2.00",)
-    assert line["next best"] == ("further 80.0", "best network network 70.0")
+    assert line["next best"] == ("further 80.0", "only network network 70.0")
     assert (line["rows of a bag"], line["training bags"], line["datasets"]) == (("64",), ("20–40",), ("adult",))
     assert line["look twice"] == ("–",)
 

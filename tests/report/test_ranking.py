@@ -65,6 +65,15 @@ def test_columns_and_seeds_that_only_a_newcomer_ran_change_no_rank() -> None:
     assert order(board(*published, newcomer)) == [("a", 1), ("new", 2), ("b", 3), ("c", 4)]
 
 
+def test_arms_of_one_method_on_one_column_take_no_other_away() -> None:
+    both = [
+        run for name, auc in (("a", 0.8), ("b", 0.7)) for size in (64, 256) for run in runs(name, auc, bag_size=size)
+    ]
+    arms = [record("a", 0.9, bag_size=64, params={"weight": weight}) for weight in (0.1, 0.2, 0.3)]
+    shown = board(both, arms)
+    assert [row.rank for row in shown.rows] == [1, 2, None, None, None]
+
+
 def test_a_column_where_everything_failed_takes_no_rank_away() -> None:
     shown = board(*([record(m, auc), failed(m, dataset="credit")] for m, auc in (("a", 0.8), ("b", 0.7))))
     assert order(shown) == [("a", 1), ("b", 2)]
