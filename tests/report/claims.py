@@ -62,7 +62,7 @@ NO_RESULTS = (
     "at 5 % by paired t tests",
     "(SAINT, 300 epochs, 10 seeds)",
     "| 95 % of rank |",
-    "| bags of 64 (4 datasets) | of 256 (5) | of 1024 (4) | all (5) |",
+    "| bags of 64 (4 datasets) | of 256 (5) | of 1024 (4) | all (5)",
     "for bags of 256",
     "the second in bags of 256 alone",
     "fewer than about 20 bags",
