@@ -239,8 +239,8 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     given = _as_keys(given, labels)
     if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
         given = _wide(given, what)
-    if isinstance(given, Mapping) and given and all(isinstance(value, Mapping) for value in given.values()):
-        columns = list(dict.fromkeys(key for value in given.values() for key in value))
+    if isinstance(given, Mapping) and given and all(isinstance(each, Mapping | pd.Series) for each in given.values()):
+        columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
         given = {name: [value.get(column, np.nan) for column in columns] for name, value in given.items()}
     elif isinstance(given, pd.DataFrame):
         columns = list(given.columns)

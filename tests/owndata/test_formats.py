@@ -178,3 +178,9 @@ def test_levels_of_natural_keys_are_known_by_their_names() -> None:
     for given in other:  # of keys that may stand for one another
         found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
         assert np.allclose(found, usual)
+
+
+def test_series_by_bag_keep_the_names_of_their_classes() -> None:
+    given = {bag: row[["yes", "no"]] for bag, row in TABLE.iterrows()}
+    model = fitted(counts=given, classes=["no", "yes"])
+    assert np.array_equal(model.bag_counts_, TABLE)
