@@ -188,7 +188,7 @@ class BagTable:
 
         def told(first: int, so: str) -> str:
             given = ", ".join(f"{value:g}" for value in values[first])
-            meant, mend = "they must add up to 1", "Give shares between 0 and 1"
+            meant, mend = "they must add up to 1", "Give shares between 0 and 1, percents divided by 100"
             if self.is_counts:
                 meant, mend = (
                     f"it has {plural(round(unit[first]), 'row')}",
@@ -239,6 +239,9 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     given = _as_keys(given, labels)
     if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
         given = _wide(given, what)
+    named = isinstance(given, list | tuple) and all(isinstance(each, Mapping | pd.Series) for each in given)
+    if named and len(given) == len(labels.names):
+        given = dict(zip(labels.names, given, strict=True))
     if isinstance(given, Mapping) and given and all(isinstance(each, Mapping | pd.Series) for each in given.values()):
         columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
         given = {name: [value.get(column, np.nan) for column in columns] for name, value in given.items()}

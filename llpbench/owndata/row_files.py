@@ -100,6 +100,9 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
     known = [str(column) for column in frame.columns]
     if name not in known:
         some = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        other = next((mark for mark in (";", "\t", "|") if len(known) == 1 and mark in known[0]), None)
+        if other is not None:
+            raise DataError(f"file {str(path)!r} is separated by {other!r}. Write it with commas, or as parquet.")
         raise DataError(f"file {str(path)!r} has no column {name!r}. {hint(name, known)}Its columns are: {some}.")
     return frame.iloc[:, known.index(name)]
 

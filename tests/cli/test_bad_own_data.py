@@ -55,7 +55,7 @@ def told_off(result: Any) -> str:
         ("rows", lambda _: "a,b\n1,2\n1,2,3\n", [], "cannot be read as csv: ParserError"),
         ("rows", lambda f: f.iloc[:0], [], "X has 0 rows"),
         ("rows", lambda f: f[["district"]], [], "X has 120 rows and 0 columns"),
-        ("rows", lambda f: f.to_csv(sep=";"), [], "has no column 'district'"),
+        ("rows", lambda f: f.to_csv(sep=";"), [], "is separated by ';'. Write it with commas"),
         ("rows", lambda f: f.assign(age="", owns=True), [], "column 'age' holds nothing but missing values"),
         ("rows", lambda f: f.assign(age=np.inf), [], "column 'age' holds an infinite value"),
         ("rows", lambda f: f.assign(district=f["district"].where(f.index > 2)), [], "3 of 120 rows have no bag"),

@@ -182,5 +182,5 @@ def test_levels_of_natural_keys_are_known_by_their_names() -> None:
 
 def test_series_by_bag_keep_the_names_of_their_classes() -> None:
     given = {bag: row[["yes", "no"]] for bag, row in TABLE.iterrows()}
-    model = fitted(counts=given, classes=["no", "yes"])
-    assert np.array_equal(model.bag_counts_, TABLE)
+    for each in (given, [row.to_dict() for row in given.values()]):
+        assert np.array_equal(fitted(counts=each, classes=["no", "yes"]).bag_counts_, TABLE)
