@@ -67,6 +67,9 @@ def main() -> None:
     for name in (FLOOR, *NETWORKS):
         if name != "llp-gan":
             tell(f"5 self+bag - none, {name}", mean(name, MIDDLE, pretraining="self+bag"), mean(name, MIDDLE))
+    for pretraining in ("self", "bag"):
+        for name in ("dllp", BDC, "selfclr-llp", "tabllp-self"):
+            tell(f"5 {pretraining} - none, {name}", mean(name, MIDDLE, pretraining=pretraining), mean(name, MIDDLE))
     for name in ("dllp", BDC, LEADER):
         ends = (mean(name, (size,)).droplevel("bag_size") for size in (64, 1024))
         tell(f"6 64 - 1024, {name}", *ends)
