@@ -508,7 +508,7 @@ def test_learning_curves_name_the_training_before_the_stage_that_they_show() -> 
     assert labels == {
         "pse": "epoch of pseudo-labels\nafter proportions (3.25 s)",
         "plain": "epoch",
-        "plain (bag)": "epoch\nafter pretraining bag (20.0 s)",
+        "plain (bag)": "epoch\nafter bag (20.0 s)",
     }
 
 

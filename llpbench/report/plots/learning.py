@@ -142,7 +142,7 @@ def _epochs_of(run: Record) -> str:
     """Which epochs an axis shows where there was training before, and how long that took; "" where there was none."""
     times, pretraining = run["times"], run["spec"]["pretraining"]
     stages = [name.removeprefix("stage ") for name in times if name.startswith("stage ")]
-    before = [] if pretraining == "none" else [(f"pretraining {pretraining}", times.get("pretraining"))]
+    before = [] if pretraining == "none" else [(pretraining, times.get("pretraining"))]
     before += [(stage, times[f"stage {stage}"]) for stage in stages[:-1]]
     told = [name if seconds is None else f"{name} ({words.seconds_text(seconds)} s)" for name, seconds in before]
     last = f"epoch of {stages[-1]}" if len(stages) > 1 else "epoch"
