@@ -246,6 +246,11 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
         columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
         given = {name: [value.get(column, np.nan) for column in columns] for name, value in given.items()}
     elif isinstance(given, pd.DataFrame):
+        if given.columns.nlevels > 1:
+            raise LLPBenchError(
+                f"the columns of {what} have {given.columns.nlevels} levels, the first is {given.columns[0]!r}. "
+                "Give one level, the classes."
+            )
         columns = list(given.columns)
     names, values = _by_bag(given, what, labels)
     table = BagTable(names, values, columns, is_counts)

@@ -309,6 +309,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": TABLE * [1, -1]}, "the counts of bag 'd0"),
         ({}, {"counts": TABLE[1] + 100}, "but it has"),
         ({}, {"counts": None, "proportions": TABLE[1] * 0 + 60}, "Give shares between 0 and 1"),
+        ({}, {"counts": pd.concat({"votes": TABLE}, axis=1)}, "the columns of counts have 2 levels"),
         ({}, {"counts": None, "proportions": TABLE * 0 + 0.4}, r"in all 0.8\), but they must add up to 1"),
         ({}, {"counts": TABLE.astype(object).replace(TABLE.iloc[0, 0], "many")}, "counts must be numbers"),
         ({}, {"counts": TABLE.reset_index(names="shop").astype({"shop": str})}, r"counts=frame.set_index\('shop'\)"),
