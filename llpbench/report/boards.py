@@ -67,7 +67,7 @@ class Column(NamedTuple):
     counts: bool = True
     """whether it is in means, ranks and tests: not where a coarse criterion has fewer than `FEWEST_BAGS` to go by"""
     extra: frozenset[int] = frozenset()
-    """seeds that fewer than half of the rows have: a score is complete without them"""
+    """seeds that fewer than half of the methods have: a score is complete without them"""
 
     @property
     def key(self) -> ColumnKey:

@@ -189,7 +189,11 @@ def _column(key: ColumnKey, cells: Sequence[CellRuns], criterion: Criterion) -> 
     sizes = [found["sizes"] for found in bags if "sizes" in found]
     validation = [found["validation"] for found in bags if "validation" in found]
     middle = float(median(size[1] for size in sizes)) if sizes else 0.0
-    seeds = Counter(seed for cell in cells for seed in cell.runs)
+    seeds: dict[int, set[str]] = defaultdict(set)  # one vote a method, as in `ranking.runs_that_count`
+    for cell in cells:
+        for seed in cell.runs:
+            seeds[seed].add(cell.spec["method"])
+    methods = {cell.spec["method"] for cell in cells}
     return Column(
         *key,
         seeds=tuple(sorted(seeds)),
@@ -197,7 +201,7 @@ def _column(key: ColumnKey, cells: Sequence[CellRuns], criterion: Criterion) -> 
         validation=(min(validation), max(validation)) if validation else None,
         classes=next((n for run in runs if (n := run["dataset"].get("classes")) is not None), None),
         counts=criterion.regime == "fine" or min(validation, default=FEWEST_BAGS) >= FEWEST_BAGS,
-        extra=frozenset(seed for seed, rows in seeds.items() if 2 * rows < len(cells)),
+        extra=frozenset(seed for seed, voters in seeds.items() if 2 * len(voters) < len(methods)),
     )
 
 
