@@ -149,6 +149,12 @@ class TrialFacts(TypedDict):
     seconds: Seconds
 
 
+_BY_CRITERION = Named({name: list[kind] for name, kind in CriterionValue.items()})  # type: ignore[valid-type]
+
+Curves = Annotated[dict[str, list[Real | None]], _BY_CRITERION]
+"""by criterion, a value for each epoch"""
+
+
 class Judged(TypedDict):
     """What predictions are worth on the test rows."""
 
@@ -195,9 +201,12 @@ class Record(TypedDict):
     results: dict[str, CriterionResult]
     """by criterion (`criteria.CRITERIA`); empty unless status is ok. Without labels of validation rows it has no
     fine-grained criterion"""
-    curves: Annotated[dict[str, list[Real | None]], Named({name: list[kind] for name, kind in CriterionValue.items()})]
+    curves: Curves
     """by criterion (`criteria.BOARD_CRITERIA`): its value on the validation rows after each epoch of the last stage, to
     four digits; empty for direct methods, failed runs, and where they were not kept"""
+    earlier_curves: NotRequired[dict[str, Curves]]
+    """the same of the stages before the last, by their names, in order; of those that are judged, so absent where none
+    of them is. Where stages are run for each validation regime, what a criterion saw in that of its own"""
     epochs: Count
     """epochs trained, over all stages (and both validation regimes, where stages are run for each); 0 without epochs"""
     parameters: Count

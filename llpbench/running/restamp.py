@@ -240,7 +240,7 @@ def difference(before: Record, after: Record) -> str:
 
 def _goes_on(name: str, before: Any, after: Any) -> bool:
     """Whether a number of epochs, or a curve of them, is that of a longer training that began the same."""
-    if name.startswith("curves."):
+    if name.startswith(("curves.", "earlier_curves.")):
         return _same(before, after[: len(before)])
     return bool(name == "epochs" and after > before)
 
@@ -260,8 +260,10 @@ def record_of(record: Record) -> dict[str, Any]:
 
 def _figures(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Everything of a record that must come out again, by a name with dots."""
-    kept = ("status", "data", "epochs", "parameters", "results", "curves")
-    return _flat({name: record[name] for name in (kept if record["status"] == "ok" else kept[:1])}, "")
+    kept = ("status", "data", "epochs", "parameters", "results", "curves", "earlier_curves")
+    return _flat(
+        {name: record[name] for name in (kept if record["status"] == "ok" else kept[:1]) if name in record}, ""
+    )
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:

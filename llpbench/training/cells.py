@@ -43,7 +43,7 @@ from llpbench.training.device import (
 )
 from llpbench.training.judging import judge
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
-from llpbench.training.members import Trainee, encoder_factory, shape_of
+from llpbench.training.members import Outcome, Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.predictions import keep_predictions, predicted_by
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -242,11 +242,9 @@ def _train_together(
         else:
             start = time.perf_counter()
             result.results = judge(population, numbers)
-            result.curves = {
-                name: rounded(_mean_curve([outcome.selected[name].curve for outcome in own]))
-                for name in BOARD_CRITERIA
-                if name in own[0].selected
-            }
+            last, judged = method.stages[-1].name, [stage.name for stage in method.stages if stage.judged]
+            result.curves = _curves(own, last)
+            result.earlier_curves = {stage: _curves(own, stage) for stage in judged if stage != last}
             result.times["test"] = time.perf_counter() - start
             if keep:
                 result.predicted = predicted_by(population, numbers)
@@ -256,6 +254,15 @@ def _train_together(
         result.times |= {name: seconds / len(tasks) for name, seconds in shared.items()}
         result.memory_mb = peak_memory_mb(machine.device)
     return results
+
+
+def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
+    """What each criterion of the boards saw in a judged stage, as a record has it; of an ensemble the mean."""
+    return {
+        name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in own]))
+        for name in BOARD_CRITERIA
+        if name in own[0].selected
+    }
 
 
 def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:

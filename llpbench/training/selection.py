@@ -6,7 +6,7 @@ selects is what a run with this criterion alone would have selected. A run ends 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +26,8 @@ class Selected:
     """the criterion there; NaN if it was never a number"""
     weights: Tensor
     """[parameters]"""
-    curve: FloatArray
-    """[epochs] the criterion after each epoch of that training"""
+    curves: Mapping[str, FloatArray]
+    """[epochs] the criterion after each epoch of that training, by judged stage in order; the epoch is of the last"""
     training: str = ""
     """which training this epoch is of, where stages are run for each validation regime"""
 
@@ -72,14 +72,15 @@ class Selection:
             where = torch.from_numpy(improved).to(theta.device).unsqueeze(-1)
             self.weights = torch.where(where, theta.detach(), self.weights)
 
-    def selected(self, member: int) -> dict[str, Selected]:
-        """What each criterion selected for a member."""
+    def selected(self, member: int, stage: str, before: Mapping[str, Selected]) -> dict[str, Selected]:
+        """What each criterion selected for a member in a stage; `before`: likewise in the judged one before it."""
+        earlier = {name: choice.curves for name, choice in before.items()}
         return {
             name: Selected(
                 epoch=int(self.epoch[row, member]),
                 value=float(self.value[row, member]),
                 weights=self.weights[row, member],
-                curve=self.curves[:, row, member],
+                curves={**earlier.get(name, {}), stage: self.curves[:, row, member]},
             )
             for row, name in enumerate(self.criteria)
         }

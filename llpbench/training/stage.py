@@ -240,7 +240,8 @@ class StageRun:
         """Write down what a judged stage made of members."""
         numbers = self.slots.tolist()
         for position in positions:
-            self.cohort.outcomes[numbers[position]].selected = self.selection.selected(position)
+            outcome = self.cohort.outcomes[numbers[position]]
+            outcome.selected = self.selection.selected(position, self.stage.name, outcome.selected)
 
     def _spent(self, on: str, since: float) -> float:
         """Book the time since a moment; returns the present one."""

@@ -33,6 +33,7 @@ class SeedResult:
     reason: str = ""
     results: dict[str, CriterionResult] = field(default_factory=dict)
     curves: dict[str, list[float | None]] = field(default_factory=dict)
+    earlier_curves: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     epochs: int = 0
     parameters: int = 0
     members: int = 1
@@ -76,6 +77,8 @@ def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, 
         "finished": utc_now(),
         **shared,  # type: ignore[typeddict-item]
     }
+    if result.earlier_curves:
+        record["earlier_curves"] = result.earlier_curves
     return record
 
 

@@ -479,6 +479,41 @@ def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
     assert {points(line)[0] for line in marked} == {(1, 0.8), (2, 0.85)}
 
 
+def test_earlier_stages_stand_before_the_last_and_count_their_own_epochs() -> None:
+    times = {"stage warm-up": 2.0, "stage first": 3.25, "stage between": 4.0, "stage last": 5.0}
+    earlier = {"first": {"auc": [0.5] * 40, "l1": [1.0] * 30}}
+    others = {"first": {"auc": [0.4] * 50}}
+    chosen = {"auc": {"epoch": 1, "validation": 0, "test": {"auc": 0.9}}}
+    of = board(
+        [
+            record("new", curves=COURSE, earlier_curves=earlier, times=times, results=chosen),
+            record("new", curves=COURSE, earlier_curves=others, times=times, seed=1),
+            record("old", curves=COURSE, times=times, results=chosen),
+        ]
+    )
+    (drawing,) = learning_curves(of, "x")
+    old, new = sorted(visible(drawing), key=lambda ax: ax.get_title() == "new")
+    assert old.get_xlabel() == "epoch of last\nafter warm-up (2.00 s)\nafter first (3.25 s)\nafter between (4.00 s)"
+    assert (
+        new.get_xlabel() == "epoch of first,\nthen between (4.00 s), not drawn,\nthen of last\nafter warm-up (2.00 s)"
+    )
+    lines = new.get_lines()
+    assert [points(line)[0] for line in lines if line.get_marker() == "o"] == [(51, 0.8)], "after the longest"
+    assert any(points(line) == [(epoch, 0.5) for epoch in range(40)] for line in lines)
+    assert all(line.get_linewidth() < 1 for line in lines if points(line) and points(line)[-1][0] < 50)
+    assert [points(line) for line in lines if (49.5, 1) in points(line)] == [[(49.5, 0), (49.5, 1)]]
+    ticks = list(zip(new.get_xticks(), (text.get_text() for text in new.get_xticklabels()), strict=True))
+    assert ticks == [(0, "0"), (10, "10"), (20, "20"), (30, "30"), (40, "40"), (50, "0")]
+
+
+def test_a_stage_without_a_name_or_without_epochs_is_no_hindrance() -> None:
+    strange = {"": {"auc": [0.5]}, "empty": {}, "other": {"own": [1.0]}}
+    (drawing,) = learning_curves(board([record("a", curves=COURSE, earlier_curves=strange)]), "x")
+    (ax,) = visible(drawing)
+    assert ax.get_xlabel() == "epoch"
+    assert max(x for line in ax.get_lines() for x, _ in points(line)) == 3
+
+
 def test_no_more_learning_curves_are_drawn_than_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     panels = layout.panels

@@ -82,6 +82,8 @@ STRANGE: list[dict[str, Any]] = [
     {"results.auc.epoch": None},
     {"curves": {"auc": [None] * 5, "mpiou": [], "l1": [1e6], "of tomorrow": [-1e100]}},
     {"curves": {"auc": [0.1, None] * 5000}},
+    {"earlier_curves": {HOSTILE: {"auc": [0.1, None] * 5000}, "empty": {}, "own": {"of tomorrow": [1.0], "l1": []}}},
+    {"earlier_curves": {}},
     {"epochs": 2**53 - 1, "parameters": 2**53 - 1, "members": 2**53 - 1, "memory_mb": 2.0**53 - 1},
     {"epochs": 0, "parameters": 0, "members": 0, "memory_mb": None},
     {"times": {}},

@@ -50,6 +50,8 @@ FIELDS: list[tuple[str, object, str]] = [
     ("results.l1.diagnostics", [1], "results.l1.diagnostics is a list of 1, not an object"),
     ("curves.auc", [0.5, 7], "curves.auc.1 is 7, not a number from 0 to 1"),
     ("curves", None, "curves is null, not an object"),
+    ("earlier_curves", {"first": {"auc": [0.5, 7]}}, "earlier_curves.first.auc.1 is 7, not a number from 0 to 1"),
+    ("earlier_curves", {"first": [0.5]}, "earlier_curves.first is a list of 1, not an object"),
     ("epochs", -40, "epochs is -40, not a whole number of 0 or more"),
     ("parameters", -1, "parameters is -1, not a whole number of 0 or more"),
     ("members", -1, "members is -1, not a whole number of 0 or more"),

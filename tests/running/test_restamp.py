@@ -243,6 +243,18 @@ def test_a_run_that_another_criterion_has_kept_going_is_no_different_if_it_began
     assert "curves.auc was [0.5, 0.6, 0.55]" in difference(old, longer)
 
 
+def test_curves_of_earlier_stages_must_come_out_again_where_they_were_kept() -> None:
+    cell = make_cell_of()
+    old = make_record(cell)
+    new = make_record(cell, earlier_curves={"first": {"auc": [0.5, 0.6]}})
+    assert difference(old, new) == ""
+    assert "earlier_curves.first.auc was [0.5, 0.6], now nothing" in difference(new, old)
+    longer = make_record(cell, earlier_curves={"first": {"auc": [0.5, 0.6, 0.5]}})
+    assert "earlier_curves.first.auc was [0.5, 0.6]" in difference(new, longer)
+    longer["results"] = {**longer["results"], "likelihood": longer["results"]["auc"]}
+    assert difference(new, longer) == ""
+
+
 def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
     words = ["restamp", "--out", str(out), "--plugin", str(plugin), "--sample", "2"]
     done = llpbench(*words)

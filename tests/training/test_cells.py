@@ -23,6 +23,8 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
+from llpbench.results.journal import to_line
+from llpbench.results.schema import as_run, decode
 from llpbench.training import cells as compute
 from llpbench.training import device, judging
 from llpbench.training.bag_facts import bag_facts
@@ -275,6 +277,24 @@ def test_a_record_tells_the_course_of_training_and_how_proportions_are_distribut
     spent = record["times"]
     assert 0 < spent["warm-up"] < spent["train"] < spent["total"]
     assert 0 < spent["predict"] < spent["test"]
+
+
+def test_a_record_has_the_curves_of_earlier_stages_where_those_are_judged() -> None:
+    protocol = Protocol(epochs=3, patience=3)
+    records = {}
+    for name in ("tabllp-pse", "tabllp-dec", "dllp"):
+        cell = make_cell(name, "tiny", bag_size=16, encoder="mlp", protocol=protocol)
+        (records[name],) = run_cell(cell, [0], Environment(device="cpu"))
+        assert records[name]["status"] == "ok"
+    record = records.pop("tabllp-pse")
+    assert list(record["earlier_curves"]) == ["proportions"]
+    assert record["earlier_curves"]["proportions"].keys() == record["curves"].keys()
+    for curve in record["earlier_curves"]["proportions"].values():
+        assert len(curve) == 3
+        assert all(value == round(value or 0.0, 4) for value in curve)
+    assert record["earlier_curves"]["proportions"] != record["curves"]
+    assert as_run(decode(to_line(record)))["earlier_curves"] == record["earlier_curves"]
+    assert not any("earlier_curves" in other for other in records.values()), "a warm-up is not judged"
 
 
 def test_a_bag_of_one_class_is_in_the_last_bin() -> None:

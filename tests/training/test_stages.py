@@ -188,6 +188,22 @@ def test_no_stage_depends_on_how_long_labels_of_validation_rows_let_an_earlier_o
     assert all(torch.equal(chosen[0][name], chosen[1][name]) for name in chosen[0])
 
 
+def test_every_judged_stage_has_curves_each_criterion_those_of_its_own_regime() -> None:
+    (both,) = population(ThreeStages(SMALL), [0], epochs=4).train()
+    assert {tuple(choice.curves) for choice in both.selected.values()} == {("a", "b", "c")}
+    for regime in GUIDES:
+        (alone,) = population(ThreeStages(SMALL), [0], epochs=4).train(regimes=[regime])
+        for name, choice in alone.selected.items():
+            for stage, curve in choice.curves.items():
+                np.testing.assert_allclose(both.selected[name].curves[stage], curve)
+    for name, choice in both.selected.items():
+        last = choice.curves["c"]
+        assert last[choice.epoch] == choice.value == (max if CRITERIA[name].maximise else min)(last)
+        assert not np.array_equal(choice.curves["a"], choice.curves["b"])
+    between = trained(UnjudgedBetween(SMALL), [0])[0].selected["auc"]
+    assert tuple(between.curves) == ("a", "c")
+
+
 class UnjudgedBetween(DLLP):
     """A stage without epochs to choose from stands between two that have."""
 

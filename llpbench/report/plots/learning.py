@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,6 +31,9 @@ MOST_FAINT = 4
 
 FAINT_POINTS = 20
 """of each of them: their course, not their noise"""
+
+LAST = ""
+"""stands for the last stage, which chooses; no stage before it has no name"""
 
 MOST_POINTS = 150
 """of a line: what a panel can show"""
@@ -84,9 +87,11 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
     across = layout.balanced(len(drawn), most=4)
     figure, axes = layout.panels(len(drawn), across=across, height=1.6, below=0.6, share_y=True)
     for number, (ax, (contender, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
+        runs = runs[: MOST_FAINT + 1]
         _panel(ax, runs, (board.protocol or {}).get("patience"))
         ax.set_title(layout.shown(names[contender], 24))
-        ax.set_xlabel(_epochs_of(runs[0]) or ("epoch" if number + across >= len(drawn) else ""))
+        lowest = number + across >= len(drawn)
+        ax.set_xlabel(_epochs_of(runs[0], _stages(runs)) or ("epoch" if lowest else ""))
         if number % across == 0:
             ax.set_ylabel("on validation data")
     legend = [
@@ -97,7 +102,7 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
     ]
     legend += [
         Line2D([], [], color="0.3", linewidth=1.3, label="may still choose"),
-        Line2D([], [], color="0.3", linewidth=0.6, label="patience is over: chooses no more"),
+        Line2D([], [], color="0.3", linewidth=0.6, label="patience is over, or an earlier stage"),
         Line2D([], [], color="0.3", linestyle="none", marker="D", markersize=4, label="the epoch that it chooses"),
     ]
     by_column = [entry for place in range(3) for entry in legend[place::3]]  # a legend fills columns first
@@ -112,8 +117,10 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
             "is of test rows, and none of them chooses. A criterion that has not improved for as many epochs as "
             "training is patient chooses no later one, even where training goes on for another: its line is thin from "
             "there on, and may rise above its marker. Thick: the lowest seed; faint: up to four others, thinned out. "
-            "Epochs count from 0. The journal keeps the course of the last stage alone: where there were others, or "
-            "pretraining, the axis names them, with their seconds.",
+            "Epochs count from 0. Stages of which the journal has the course stand one after the other, a thin line "
+            "between them, and count their own epochs; what is drawn of one before the last is thin, for only the last "
+            "one's epochs are chosen. What else came before, such as pretraining, stages that are not judged, and "
+            "those of older journals, the axis names, with its seconds.",
             f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
             f"With the encoder {layout.usual_encoder(board)}." if len(board.encoders) > 1 else "",
             layout.setting(board),
@@ -138,58 +145,108 @@ def _courses(board: Board, place: int) -> dict[Contender, list[Record]]:
     return found
 
 
-def _epochs_of(run: Record) -> str:
-    """Which epochs an axis shows where there was training before, and how long that took; "" where there was none."""
+def _stages(runs: Sequence[Record]) -> dict[str, range]:
+    """Where the epochs of each stage that these runs tell of stand on the axis, by name in order; `LAST` is the last.
+    Each begins where the longest of the stage before it has ended."""
+    names = dict.fromkeys(name for run in runs for name in run.get("earlier_curves", {}))
+    found: dict[str, range] = {}
+    start = 0
+    for name in (*(name for name in names if name != LAST), LAST):
+        epochs = max(len(_values(run, name, criterion)) for run in runs for criterion in COURSES)
+        if epochs or name == LAST:
+            found[name] = range(start, start + epochs)
+            start += epochs
+    return found
+
+
+def _epochs_of(run: Record, drawn: Collection[str]) -> str:
+    """Which epochs an axis shows where there was training before the last stage, and how long that took of which no
+    curves are `drawn`; "" where there was none."""
     times, pretraining = run["times"], run["spec"]["pretraining"]
-    stages = [name.removeprefix("stage ") for name in times if name.startswith("stage ")]
-    before = [] if pretraining == "none" else [(pretraining, times.get("pretraining"))]
-    before += [(stage, times[f"stage {stage}"]) for stage in stages[:-1]]
-    told = [name if seconds is None else f"{name} ({words.seconds_text(seconds)} s)" for name, seconds in before]
-    last = f"epoch of {stages[-1]}" if len(stages) > 1 else "epoch"
-    return "\n".join([last, *(f"after {each}" for each in told)]) if told else ""
+    *earlier, last = [name.removeprefix("stage ") for name in times if name.startswith("stage ")] or [""]
+    told = [] if pretraining == "none" else [(pretraining, times.get("pretraining"))]
+    told += [(stage, times[f"stage {stage}"]) for stage in earlier]
+    if not told:
+        return ""
+    first = next((place for place, (name, _) in enumerate(told) if name in drawn), len(told))
+    names = [(name in drawn, f"{layout.shown(name)}{'' if name in drawn else _seconds(spent)}") for name, spent in told]
+    lines = [f"of {text}" if known else f"{text}, not drawn" for known, text in names[first:]]
+    lines.append(f"of {layout.shown(last)}" if earlier else "")
+    epochs = "epoch " + ",\nthen ".join(lines)
+    return "\n".join([epochs.rstrip(), *(f"after {text}" for _, text in names[:first])])
+
+
+def _seconds(spent: float | None) -> str:
+    return "" if spent is None else f" ({words.seconds_text(spent)} s)"
 
 
 def _panel(ax: Axes, runs: Sequence[Record], patience: int | None) -> None:
-    first, *others = runs
-    for criterion, course in COURSES.items():
-        for run in others[:MOST_FAINT]:
-            faint = _thinned(_values(run, criterion), FAINT_POINTS)
-            ax.plot(*faint, color=course.colour, linestyle=course.line, linewidth=0.6, alpha=0.28)
-        values = _values(first, criterion)
-        chosen = first["results"].get(criterion)
-        best = chosen["epoch"] if chosen else None
-        settled = len(values) if best is None or patience is None else min(best + patience + 1, len(values))
-        epochs, heights = _thinned(values, MOST_POINTS)
-        inside = sum(epoch < settled for epoch in epochs)
-        look: dict[str, Any] = {"color": course.colour, "linestyle": course.line}
-        ax.plot(epochs[:inside], heights[:inside], linewidth=1.3, **look)
-        if inside < len(epochs):
-            after = slice(max(inside - 1, 0), None)
-            ax.plot(epochs[after], heights[after], linewidth=0.6, **look)
-        if best is not None and best < len(values):
-            ax.plot(
-                [best],
-                [values[best]],
-                color=course.colour,
-                marker=course.marker,
-                markersize=course.size,
-                markeredgecolor="white",
-                markeredgewidth=0.6,
-                zorder=4,
-                clip_on=False,
-            )
+    stages = _stages(runs)
+    for stage, epochs in stages.items():
+        for criterion, course in COURSES.items():
+            for run in runs[1:]:
+                faint = _thinned(_values(run, stage, criterion), FAINT_POINTS, epochs.start)
+                ax.plot(*faint, color=course.colour, linestyle=course.line, linewidth=0.6, alpha=0.28)
+            _line(ax, runs[0], stage, criterion, epochs.start, patience)
+        if epochs.start:
+            ax.axvline(epochs.start - 0.5, color="0.55", linewidth=0.6)
     ax.yaxis.grid(visible=True)
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    if len(stages) == 1:
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    else:
+        ticks = dict(_ticks(list(stages.values())))
+        ax.set_xticks(list(ticks), list(map(str, ticks.values())))
     ax.margins(x=0.04)
 
 
-def _thinned(values: Sequence[float], most: int) -> tuple[Sequence[int], Sequence[float]]:
-    """Epochs and values, every so many of them that at most `most` are left."""
+def _line(ax: Axes, run: Record, stage: str, criterion: str, start: int, patience: int | None) -> None:
+    """A criterion in a stage: thick where it may still choose, and a marker at what it has chosen."""
+    course, values = COURSES[criterion], _values(run, stage, criterion)
+    chosen = run["results"].get(criterion) if stage == LAST else None
+    best = chosen["epoch"] if chosen else None
+    if stage != LAST:
+        settled = 0
+    else:
+        settled = len(values) if best is None or patience is None else min(best + patience + 1, len(values))
+    epochs, heights = _thinned(values, MOST_POINTS, start)
+    inside = sum(epoch < start + settled for epoch in epochs)
+    look: dict[str, Any] = {"color": course.colour, "linestyle": course.line}
+    ax.plot(epochs[:inside], heights[:inside], linewidth=1.3, **look)
+    if inside < len(epochs):
+        after = slice(max(inside - 1, 0), None)
+        ax.plot(epochs[after], heights[after], linewidth=0.6, **look)
+    if best is not None and best < len(values):
+        ax.plot(
+            [start + best],
+            [values[best]],
+            color=course.colour,
+            marker=course.marker,
+            markersize=course.size,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            zorder=4,
+            clip_on=False,
+        )
+
+
+def _ticks(stages: Sequence[range]) -> Iterator[tuple[int, int]]:
+    """Places on the axis of several stages, and the epochs there: each stage counts its own."""
+    total = stages[-1].stop
+    for stage, until in zip(stages, [*(each.start for each in stages[1:]), math.inf], strict=True):
+        locator = MaxNLocator(nbins=max(1, round(5 * len(stage) / total)), integer=True)
+        for epoch in map(int, locator.tick_values(0, len(stage))):
+            if 0 <= epoch < len(stage) and stage.start + epoch + total / 10 <= until:
+                yield stage.start + epoch, epoch
+
+
+def _thinned(values: Sequence[float], most: int, start: int) -> tuple[Sequence[int], Sequence[float]]:
+    """Epochs from `start` on and values, every so many of them that at most `most` are left."""
     step = max(1, math.ceil(len(values) / most))
-    return range(0, len(values), step), values[::step]
+    return range(start, start + len(values), step), values[::step]
 
 
-def _values(run: Record, criterion: str) -> list[float]:
-    """A criterion's values so that more is better and 1 is perfect."""
-    values = [math.nan if value is None else value for value in run["curves"].get(criterion, [])]
+def _values(run: Record, stage: str, criterion: str) -> list[float]:
+    """A criterion's values in a stage so that more is better and 1 is perfect; none where the record has none."""
+    curves = run["curves"] if stage == LAST else run.get("earlier_curves", {}).get(stage, {})
+    values = [math.nan if value is None else value for value in curves.get(criterion, [])]
     return [1 - value / 2 for value in values] if criterion == "l1" else values
