@@ -137,18 +137,32 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
     return _show_plan(_settings(preset, config, flags))
 
 
+LISTED = ("methods", "datasets", "baggings", "encoders", "studies", "params")
+"""what `llpbench list` shows; the last of a method"""
+
+
 @cli.command("list")
-@click.argument("what", type=click.Choice(["methods", "datasets", "baggings", "encoders", "studies", "params"]))
+@click.argument("what", type=click.Choice(LISTED), required=False)
 @click.argument("method", required=False)
 @plugin_option
-def list_(what: str, method: str | None, plugin: tuple[str, ...]) -> int:
+def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
     """Show what there is: methods, datasets, baggings, encoders, studies, or params METHOD.
 
-    The latter are its hyperparameters, with their defaults and search ranges.
+    The latter are its hyperparameters, with their defaults and search ranges. Without an argument: how many there are
+    of each.
     """
     from llpbench.cli.console_tables import params_table, registry_table, show, studies_table
     from llpbench.core.registry import REGISTRIES
 
+    if what is None:
+        load_plugins(plugin)
+        for each in LISTED[:-1]:
+            number = (
+                len(_select_studies("all")) if each == "studies" else len(REGISTRIES[each.removesuffix("s")].names())
+            )
+            click.echo(f"llpbench list {each:<16}{number:>3} {each}")
+        click.echo("llpbench list params METHOD    hyperparameters of a method")
+        return 0
     if what == "studies":
         show(studies_table(_select_studies("all")))
         return 0

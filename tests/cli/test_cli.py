@@ -81,6 +81,14 @@ def test_version(llpbench: LLPBench) -> None:
     assert llpbench("--version").out == f"llpbench {__version__}\n"
 
 
+def test_list_alone_tells_what_can_be_listed(llpbench: LLPBench, plugin: Path) -> None:
+    """One line of each kind, with their number."""
+    told = [llpbench("list", *more).out.splitlines() for more in ((), ("--plugin", str(plugin)))]
+    kinds = ["methods", "datasets", "baggings", "encoders", "studies", "params"]
+    assert [[line.split()[2] for line in lines] for lines in told] == [kinds, kinds]
+    assert int(told[0][0].split()[3]) < int(told[1][0].split()[3])
+
+
 def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> None:
     out = llpbench("list", "methods", "--plugin", str(plugin)).out
     assert "dllp" in out
