@@ -22,6 +22,30 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
+_FLAGS = {
+    "sampled=True": "--sampled",
+    "noise=": "--noise",
+    "impossible='suppress'": "--suppress-impossible",
+    "unmatched='drop'": "--drop-unmatched",
+    "sizes=": "--size-column",
+    "counts= or proportions= of all bags": "--bags, a table of them all",
+    "counts= of these": "--bags, a table of these",
+    "there is predict_proba(X, bags)": "leave --whole-bags out",
+}
+"""what messages of `LLPClassifier` tell to give, by what it is called on the command line"""
+
+
+@contextlib.contextmanager
+def _told_in_flags() -> Iterator[None]:
+    try:
+        yield
+    except LLPBenchError as error:
+        told = str(error)
+        for argument, flag in _FLAGS.items():
+            told = told.replace(argument, flag)
+        raise type(error)(told) from error
+
+
 _BAG_OPTIONS = (
     click.option(
         "--counts",
@@ -148,7 +172,8 @@ def _learning(command: Any) -> Any:
             "unmatched": "drop" if drop_unmatched else "raise",
             "impossible": "suppress" if suppress_impossible else "raise",
         }
-        return command(rows=rows, given=given, **others)
+        with _told_in_flags():
+            return command(rows=rows, given=given, **others)
 
     decorated: Any = called
     for option in reversed(_LEARNING_OPTIONS):
@@ -193,9 +218,11 @@ def fit(
 ) -> int:
     """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
     from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.storing import make_folder
 
     del rows
     model = LLPClassifier(method, params=_pairs(settings, "--set") or None, ensemble=ensemble, random_state=seed)
+    make_folder(out)  # before minutes of fitting
     clock = time.perf_counter()
     with _warnings_as_lines():
         model.fit(**given)
@@ -302,8 +329,9 @@ def predict(
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     if whole_bags:
         known = {} if bags is None else BagFile(bags, names, **columns).read()
-        proba = loaded.disaggregate(features, keys, **known)
-        labels = loaded.assign(features, keys, **known)
+        with _told_in_flags():
+            proba = loaded.disaggregate(features, keys, **known)
+            labels = loaded.assign(features, keys, **known)
     else:
         proba = loaded.predict_proba(features, keys)
         labels = loaded.classes_[proba.argmax(axis=1)]

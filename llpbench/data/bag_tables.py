@@ -12,6 +12,7 @@ import pandas as pd
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged, counts_of
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
+from llpbench.data.frames import TEXT_TYPES
 
 _ROUNDED = 0.02
 """by which the proportions of a bag may miss 1: they are often rounded"""
@@ -44,14 +45,18 @@ class BagLabels:
         return np.array([*(place.get(name, -1) for name in self.names), -1], dtype=np.int64)[self.of_row]
 
 
-def read_bag_labels(bags: Any, rows: int) -> BagLabels:
+def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     """The bag of each row from an array, series or list of labels, or from a frame of natural keys, whose labels are
-    tuples. Raises `LLPBenchError` if there are not as many as rows."""
+    tuples. They are taken by position. Raises `LLPBenchError` if there are not as many as rows of the frame or array of
+    features, or if both have an index, with the same entries in another order."""
+    rows = len(features)
     frame = bags if isinstance(bags, pd.DataFrame) else None
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
         frame = pd.DataFrame(bags)
     if len(bags) != rows:
         raise LLPBenchError(f"bags has {len(bags):,} entries, X has {rows:,} rows. Give the bag of each row.")
+    if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame):
+        _demand_same_order(bags.index, features.index)
     if frame is None:
         labels = pd.Series(bags.to_numpy() if isinstance(bags, pd.Series) else bags)
     elif frame.shape[1] == 1:
@@ -75,6 +80,16 @@ def read_bag_labels(bags: Any, rows: int) -> BagLabels:
     return BagLabels(place[codes], [names[number] for number in order], columns)
 
 
+def _demand_same_order(bags: pd.Index, rows: pd.Index) -> None:
+    if bags.equals(rows) or not (bags.is_unique and rows.is_unique) or len(bags.difference(rows)):
+        return
+    first = next(place for place, (bag, row) in enumerate(zip(bags, rows, strict=True)) if bag != row)
+    raise LLPBenchError(
+        f"bags and X have one index in two orders: entry {first} is {bags[first]!r} in bags and {rows[first]!r} in X. "
+        "Give bags.loc[X.index]; bags.to_numpy() if they go by position."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class BagTable:
     """What is known of some bags."""
@@ -87,6 +102,8 @@ class BagTable:
     is_counts: bool
     sizes: FloatArray | None = None
     """[bags] rows of each whole bag, where they were published beside"""
+    at_fit: bool = True
+    """whether `fit` was given it, which has `sampled`, `noise`, `impossible` and `unmatched` for what does not fit"""
 
     @property
     def what(self) -> str:
@@ -190,13 +207,16 @@ class BagTable:
             given = ", ".join(f"{value:g}" for value in values[first])
             meant, mend = "they must add up to 1", "Give shares between 0 and 1, percents divided by 100"
             if self.is_counts:
-                meant, mend = (
-                    f"it has {plural(round(unit[first]), 'row')}",
-                    "Give sampled=True if X holds some rows only",
-                )
+                meant = f"it has {plural(round(unit[first]), 'row')}"
+                mend = "Give sampled=True if X holds some rows only" if self.at_fit else "Give whole bags"
+            others = (
+                ", noise= where noise was added, or impossible='suppress'"
+                if self.at_fit
+                else ", or NaN where they are unknown"
+            )
             return (
                 f"the {self.what} of bag {labels.names[first]!r} are {given} (in all {total[first]:g}), but {meant}; "
-                f"{so}. {mend}, noise= where noise was added, or impossible='suppress'."
+                f"{so}. {mend}{others}."
             )
 
         return beyond | (np.abs(total - unit) > slack), told
@@ -318,10 +338,13 @@ def ascending(classes: Sequence[Hashable]) -> list[int]:
     """The places of the classes in ascending order. Raises `LLPBenchError` for one, repeated or mixed ones."""
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise LLPBenchError(f"there must be two classes at least, each once, however: {list(classes)}")
+    mixed = f"classes must be all texts or all numbers, however: {list(classes)}"
+    if not all(isinstance(label, TEXT_TYPES) for label in classes):
+        raise LLPBenchError(mixed)
     try:
         return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
     except TypeError as error:
-        raise LLPBenchError(f"classes must be all texts or all numbers, however: {list(classes)}") from error
+        raise LLPBenchError(mixed) from error
 
 
 def _numbers(values: Any, what: str) -> FloatArray:
@@ -355,27 +378,27 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     """
     if unmatched not in ("raise", "drop"):
         raise LLPBenchError(f"unmatched must be 'raise' or 'drop', however: {unmatched!r}")
+    or_drop = ", or unmatched='drop'" if table.at_fit else ""
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)
     if unmatched == "raise":
         alone = int((labels.of_row < 0).sum())
         if alone:
             raise LLPBenchError(
-                f"{alone:,} of {len(labels.of_row):,} rows have no bag (a missing label). "
-                "Fill it in, or give unmatched='drop'."
+                f"{alone:,} of {len(labels.of_row):,} rows have no bag (a missing label). Fill it in{or_drop}."
             )
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             raise LLPBenchError(
                 f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) have no {table.what}, which are "
-                f"of bags such as {_some(table.names, 3)}. Give NaN where they are suppressed, or unmatched='drop'."
+                f"of bags such as {_some(table.names, 3)}. Give NaN where they are suppressed{or_drop}."
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
                 f"{plural(len(empty), 'bag')} of the {len(table.names):,} with {table.what} have no rows "
-                f"({_some(empty)}). Take them out, or give unmatched='drop'."
+                f"({_some(empty)}). Take them out{or_drop}."
             )
         return labels
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)

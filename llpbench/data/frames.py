@@ -6,6 +6,7 @@ Whatever does not fit is refused with one line that names the column.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,9 @@ TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
 def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str | None = None) -> Table:
     """The table of a frame: `target` holds the labels, every other column is a feature, in the frame's order.
 
-    String, object, category and bool columns are categorical, numbers are numeric, nulls are missing. Whole numbers
-    read as categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive` (default: the later in
-    string order) gets label 1; otherwise classes stand in string order.
+    String, object, category and bool columns are categorical, numbers (decimal ones included) are numeric, nulls are
+    missing. Whole numbers read as categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive`
+    (default: the later in string order) gets label 1; otherwise classes stand in string order.
 
     Raises `DataError` for: a repeated column name, no rows, no features, an absent target, nulls or fewer than two
     classes in it, numbers that are no class names, an infinite or wholly missing column, an unsupported type.
@@ -72,7 +73,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     counts = counts[sorted(counts.columns, key=str)]
     counts.index = pd.Index(keys[1].iloc[:, 0]) if len(by) == 1 else pd.MultiIndex.from_frame(keys[1])
     try:
-        labels = read_bag_labels(keys[0], len(frame))
+        labels = read_bag_labels(keys[0], frame)
         known = read_bag_table(None, counts, labels)
         labels = matched(labels, known, "raise")
         found = known.counts(labels, noise)
@@ -194,11 +195,16 @@ def is_numeric(series: Series, name: str) -> bool:
     if types.is_float_dtype(dtype) or types.is_integer_dtype(dtype):
         return True
     found = str(dtype)
+    if isinstance(dtype, pd.ArrowDtype) and dtype.type is Decimal:
+        return True
     if types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
-        foreign = {type(value).__name__ for value in series.dropna() if not isinstance(value, TEXT_TYPES)}
+        kinds = {type(value) for value in series.dropna()}
+        if kinds == {Decimal}:  # as databases write money
+            return True
+        foreign = sorted(kind.__name__ for kind in kinds if not issubclass(kind, TEXT_TYPES))
         if not foreign:
             return False
-        found = " or ".join(sorted(foreign))
+        found = " or ".join(foreign)
     raise DataError(
         f"dataset {name!r}: column {str(series.name)!r} is of type {found}, which is not supported. "
         "Turn it into numbers or text, or leave it out."
@@ -235,7 +241,7 @@ def _factorize(series: Series) -> tuple[IntArray, list[str]]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
+    if isinstance(value, float | np.floating | Decimal) and float(value).is_integer():
         return str(int(value))
     return str(value)
 

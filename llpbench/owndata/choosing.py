@@ -110,8 +110,8 @@ def choose(
     """
     candidates = _candidates(methods, random_state)
     frame = as_frame(X)
-    read = LLPClassifier(YARDSTICK).fit(frame, bags, **given)  # checks and reads all that is given
-    of_row, found = read_bag_labels(bags, len(frame)).among(read.bags_.tolist()), read.bag_counts_
+    read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
+    of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
     parts = list(dealt_folds(found, folds, repeats, random_state))

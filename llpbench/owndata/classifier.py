@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -109,7 +110,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : frame or array [rows, features]: numbers, bools, texts, categories; missing values as they are
-        bags : [rows] the label of each row's bag; a frame of several natural keys has tuples for labels
+        bags : [rows] the label of each row's bag, by position; a frame of several natural keys has tuples for labels
         proportions, counts : one of both, of each bag: a mapping or series by bag (of two classes: of the positive
             one), a frame by bag with a column a class, a series by bag and class (of long tables; a class that is not
             listed has 0), or an array in ascending order of the bags. NaN: suppressed, nothing is learned from such
@@ -137,7 +138,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         deviation = _deviation(noise, noise_kind)
         if sampled and deviation:
             raise LLPBenchError("noise= is of counts of the rows in X: with sampled=True it cannot be told.")
-        labels = read_bag_labels(bags, len(frame))
+        labels = read_bag_labels(bags, X)
         table = read_bag_table(proportions, counts, labels, sizes)
         if unmatched == "drop":
             table = table.only(classes)
@@ -229,7 +230,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proba = self._predictor(rows)
         if bags is None:
             return proba
-        labels = read_bag_labels(bags, len(proba))
+        labels = read_bag_labels(bags, X)
         place = labels.among(self.bags_.tolist())
         inside = place >= 0
         if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
@@ -273,7 +274,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
         """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
         proba = self.predict_proba(X)
-        labels = read_bag_labels(bags, len(proba))
+        labels = read_bag_labels(bags, X)
         inside = labels.of_row >= 0
         sums = np.stack(
             [np.bincount(labels.of_row[inside], column[inside], len(labels.names)) for column in proba.T], 1
@@ -288,7 +289,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (large is good). No label is needed.
         """
         rows = self._rows(X)
-        labels, found = self._given(len(rows.numeric), bags, proportions, counts)
+        labels, found = self._given(X, bags, proportions, counts)
         if (labels.of_row < 0).any():
             raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
@@ -367,10 +368,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._effects = effects
         return self._effects
 
-    def _given(self, rows: int, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, FloatArray]:
+    def _given(self, features: Any, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, FloatArray]:
         """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
-        labels = read_bag_labels(bags, rows)
-        table = read_bag_table(proportions, counts, labels)
+        labels = read_bag_labels(bags, features)
+        table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
         known = self.classes_.tolist()
         if table.columns and len(table.columns) > 1:
             known = None
@@ -394,10 +395,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Predictions of all rows, the bags whose counts are known, and the rows [rows of these] they hold."""
         rows = self._rows(features)
         if proportions is None and counts is None:
-            labels = read_bag_labels(bags, len(rows.numeric))
+            labels = read_bag_labels(bags, features)
             found = self._counts_of_fit(labels)
         else:
-            labels, found = self._given(len(rows.numeric), bags, proportions, counts)
+            labels, found = self._given(features, bags, proportions, counts)
         if (labels.of_row < 0).any():
             raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)

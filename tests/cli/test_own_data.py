@@ -151,7 +151,7 @@ def broken_rows(folder: Path) -> None:
         (None, ["--bags", "gone.csv"], "there is no file 'gone.csv'"),
         (None, ["--out", "rows.csv"], "'rows.csv' is there already"),
         (lambda f: (f / "bags.csv").write_bytes(b"\x00\xff"), [], "'bags.csv' cannot be read as csv"),
-        (broken_rows, [], "1 bag of 13 ('77') have no counts"),
+        (broken_rows, [], "Give NaN where they are suppressed, or --drop-unmatched."),
     ],
 )
 def test_bad_input_is_one_clear_line(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ import pytest
 
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
-from llpbench.data.frames import as_text, read_parquet, table_from_frame
+from llpbench.data.frames import as_text, read_numbers, read_parquet, table_from_frame
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -68,6 +70,15 @@ def test_numbers_of_every_dtype_are_numeric(dtype: str) -> None:
     values = [1, 2, 3] if dtype.islower() else [1, None, 3]
     table = make(n=pd.Series(values, dtype=dtype), y=["a", "b", "a"])
     np.testing.assert_array_equal(table.numeric[:, 0], [1, np.nan if None in values else 2, 3])
+
+
+@pytest.mark.parametrize("dtype", [object, pd.ArrowDtype(pa.decimal128(5, 2))])
+def test_decimal_numbers_are_numeric(dtype: Any) -> None:
+    column = pd.Series([Decimal("1.50"), None, Decimal("3.00")], dtype=dtype)
+    assert np.array_equal(read_numbers(column, "toy"), [1.5, np.nan, 3.0], equal_nan=True)
+    table = make(x=column, y=[Decimal(1), Decimal("2.00"), Decimal(1)])
+    assert table.numeric_names == ("x",)
+    assert table.classes == ("1", "2")
 
 
 def test_bool_with_gaps_is_categorical() -> None:

@@ -318,6 +318,8 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": TABLE[1], "classes": ["a"]}, "2 classes, classes has 1"),
         ({}, {"counts": TABLE[1], "classes": ["a", "a"]}, "each once"),
         ({}, {"counts": TABLE[1], "classes": ["a", 1]}, "all texts or all numbers"),
+        ({}, {"counts": TABLE.to_numpy(), "classes": [("a", 1), ("b", 2)]}, "all texts or all numbers"),
+        ({}, {"bags": pd.Series(BAGS)[::-1]}, r"entry 0 is 59 in bags and 0 in X. Give bags.loc\[X.index\]"),
         ({}, {"counts": TABLE[1] * 0}, "every row of all 6 known bags is of class 0"),
         (
             {},
@@ -362,6 +364,9 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit; so \d bag"),
         (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) were not in fit"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"fit knew \[0, 1\]"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"bags of 6. Give whole bags, or NaN where .* unknown\.$"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE[1:]), r"Give NaN where they are suppressed\.$"),
+        (lambda m: m.predict_proba(FRAME, pd.DataFrame({"bag": BAGS})[::-1]), "one index in two orders"),
         (lambda m: m.score_bags(FRAME, BAGS), "give one of proportions= or counts="),
         (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "nothing to score"),
     ],
@@ -403,3 +408,14 @@ def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: 
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) % 4, counts=[3, 4, 5, 6])
     found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
     assert [": 'what'. To leave out" in text for text in found] == [True] * told
+
+
+def test_bags_go_by_position_where_there_are_not_two_indices() -> None:
+    order = np.random.default_rng(0).permutation(60)
+    shuffled, bags = FRAME.iloc[order], pd.Series(BAGS)[order]
+    by_index = LLPClassifier("bag-mean-linear").fit(shuffled, bags, counts=TABLE)
+    for rows, where in ((shuffled, bags.to_numpy()), (shuffled, bags.reset_index(drop=True).add_prefix("row "))):
+        by_position = LLPClassifier("bag-mean-linear").fit(rows, where, counts=TABLE)
+        assert np.array_equal(by_position.predict_proba(FRAME), by_index.predict_proba(FRAME))
+    numbers = shuffled[["age"]].to_numpy()  # an array has no index
+    assert LLPClassifier("bag-mean-linear").fit(numbers, bags, counts=TABLE).n_features_in_ == 1
