@@ -44,9 +44,11 @@ def made_up(rows: int, bags: str, classes: int) -> tuple[pd.DataFrame, Any, Any]
     return frame, of_row, scores.argmax(axis=1)
 
 
-def measure(method: str, params: dict[str, Any], rows: int, bags: str, classes: int, settings: dict[str, Any]) -> Any:
+def measure(
+    method: str, params: dict[str, Any], rows: int, bags: str, classes: int, threads: int, settings: dict[str, Any]
+) -> Any:
     """Rows, bags, processor seconds of fit, predict_proba and score_bags, peak MB before the fit and after, and AUC."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(threads)
     frame, of_row, labels = made_up(rows, bags, classes)
     table = pd.crosstab(of_row, labels)
     before = memory.peak_mb() or np.nan
@@ -70,7 +72,10 @@ def measure(method: str, params: dict[str, Any], rows: int, bags: str, classes: 
 @click.option("--trees", default=800, help="of count-gbdt and bag-gp-gbdt")
 @click.option("--epochs", default=5, help="of networks")
 @click.option("--bags-per-step", default=64, help="of networks")
-def main(methods: str, rows: int, bags: str, classes: int, trees: int, epochs: int, bags_per_step: int) -> None:
+@click.option("--threads", default=2)
+def main(
+    methods: str, rows: int, bags: str, classes: int, trees: int, epochs: int, bags_per_step: int, threads: int
+) -> None:
     """Measure and print."""
     columns = ("method", "rows", "bags", "fit CPU s", "predict CPU s", "score CPU s", "MB before", "peak MB", "AUC")
     grid = Table(*columns)
@@ -79,7 +84,7 @@ def main(methods: str, rows: int, bags: str, classes: int, trees: int, epochs: i
     for method in methods.split(","):
         params = {"trees": trees} if method in ("count-gbdt", "bag-gp-gbdt") else {}
         with fresh.Pool(1) as pool:
-            found = pool.apply(measure, (method, params, rows, bags, classes, settings))
+            found = pool.apply(measure, (method, params, rows, bags, classes, threads, settings))
         cells = [f"{value:,}" for value in found[:2]] + [f"{value:.1f}" for value in found[2:5]]
         grid.add_row(method, *cells, *(f"{value:,.0f}" for value in found[5:7]), f"{100 * found[7]:.1f}")
         Console(width=120).print(grid.columns[0].header, method, *found)
