@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -30,9 +31,12 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
+from llpbench.training.cells import limit_threads
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
+_SMALL = 100_000
+"""rows: up to here threads gain little, and wait for one another where processors have other work"""
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,6 +54,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     validation : share of the bags that a network is not trained on, whose proportions choose its epoch; at least 5
         bags, where there are ten
     device : of a network: "auto", "cpu" or "cuda"
+    n_jobs : threads on processors; None: one for up to 100,000 rows, else as many as there are cores; -1: that always
 
     Attributes
     ----------
@@ -77,6 +82,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bags_per_step: int = Protocol.bags_per_step,
         validation: float = 0.1,
         device: str = "auto",
+        n_jobs: int | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -89,6 +95,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.bags_per_step = bags_per_step
         self.validation = validation
         self.device = device
+        self.n_jobs = n_jobs
 
     def fit(
         self,
@@ -170,7 +177,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(
                 f"every row of all {len(known.sizes):,} known bags is of class {only!r}: give two classes."
             )
-        predictor = self._fitted(train, columns.cardinalities)
+        with self._threads(len(frame)):
+            predictor = self._fitted(train, columns.cardinalities)
+            doubts = doubts_of(predictor, known.rows) if isinstance(predictor, Union) else None
 
         self.classes_ = np.array([named[place] for place in order])
         nameless = table.columns is None or table.values.shape[1] == 1
@@ -186,7 +195,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._columns, self._predictor = columns, predictor
         self._known = known
         self._effects: FloatArray | None = None  # of bags, found when they are first asked for
-        self.doubts_: Doubts | None = doubts_of(predictor, known.rows) if isinstance(predictor, Union) else None
+        self.doubts_: Doubts | None = doubts
         if self.doubts_ is not None and self.doubts_.warning:
             warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
         return self
@@ -226,8 +235,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone.
         For the very rows that a bag's counts are of: `disaggregate`.
         """
-        rows = self._rows(X)
-        proba = self._predictor(rows)
+        proba = self._predicted(self._rows(X))
         if bags is None:
             return proba
         labels = read_bag_labels(bags, X)
@@ -297,7 +305,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(
                 f"none of {plural(len(labels.names), 'bag')} has counts that are known: nothing to score."
             )
-        return coarse_criteria(self._predictor(rows), whole)
+        return coarse_criteria(self._predicted(rows), whole)
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
         """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
@@ -359,12 +367,24 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows: Rows = self._columns(frame)
         return rows
 
+    def _predicted(self, rows: Rows) -> FloatArray:
+        with self._threads(len(rows.numeric)):
+            return self._predictor(rows)
+
+    def _threads(self, rows: int) -> AbstractContextManager[None]:
+        number = self.n_jobs
+        if number is not None and not (isinstance(number, int) and (number == -1 or number >= 1)):
+            raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, however: {number!r}")
+        if number is None:
+            number = 1 if rows <= _SMALL else -1
+        return limit_threads(number) if number > 0 else nullcontext()
+
     def _bag_effects(self) -> FloatArray:
         """[bags, classes] of the bags of `fit`, on logits; 0 where counts are suppressed."""
         if self._effects is None:
             effects = np.zeros(self.bag_counts_.shape)
             chosen = ~np.isnan(self.bag_counts_).any(axis=1)
-            effects[chosen] = BagCounts(self._known).bag_effects(log_of(self._predictor(self._known.rows)))
+            effects[chosen] = BagCounts(self._known).bag_effects(log_of(self._predicted(self._known.rows)))
             self._effects = effects
         return self._effects
 
@@ -403,7 +423,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
-        return self._predictor(rows), whole.where_known(), chosen
+        return self._predicted(rows), whole.where_known(), chosen
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from districts import counted, people
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -16,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
@@ -343,6 +345,7 @@ TABLE = counted(BAGS, VOTES)
         ({"random_state": None}, {}, "random_state must be a whole number from 0, however: None"),
         ({"method": "dllp", "epochs": 0}, {}, "epochs must be a whole number from 1"),
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
+        ({"n_jobs": 0}, {}, "n_jobs must be None, -1 or a whole number from 1, however: 0"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: dict[str, Any], told: str) -> None:
@@ -408,6 +411,29 @@ def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: 
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) % 4, counts=[3, 4, 5, 6])
     found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
     assert [": 'what'. To leave out" in text for text in found] == [True] * told
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (-1, 3)])
+def test_small_tables_take_one_thread_unless_more_are_asked_for(
+    n_jobs: int | None, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    method = METHODS.get("bag-mean-linear")
+    original = method.fit
+
+    def fit(self: Any, *given: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return original(self, *given)
+
+    monkeypatch.setattr(method, "fit", fit)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        LLPClassifier("bag-mean-linear", n_jobs=n_jobs).fit(FRAME, BAGS, counts=TABLE)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [threads]
 
 
 def test_bags_go_by_position_where_there_are_not_two_indices() -> None:
