@@ -31,13 +31,19 @@ SHARE = "bag-share"
 """the method that knows the bag of a row and nothing else"""
 
 KINDS = {
-    "ordered": "sorted by features",
-    "random": "dealt out at random",
+    "ordered": "rows sorted by features",
+    "random": "rows dealt out at random",
     "kmeans": "clusters of like rows",
-    "principal-component": "sorted along the first principal component",
-    "dirichlet": "of chosen proportions, made by labels",
+    "principal-component": "rows sorted along the first principal component",
+    "dirichlet": "chosen proportions, made by labels",
 }
 """what the baggings that come along are, in words"""
+
+SIMPLEST = "bag-mean-linear"
+"""whoever takes more than ridge on the means of bags wants to know what that brings"""
+
+CHANCE = 50.0
+"""AUC x 100 of an order that tells nothing"""
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,9 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
             Heading("AUC", SCORE),
             Heading("seconds", numeric=False),
             Heading("next best", numeric=False),
-            Heading("look twice", numeric=False),
+            Heading("simplest: ridge on bag means"),
+            Heading("trained on labels"),
+            Heading("caution", numeric=False),
             Heading("training bags", numeric=False),
             Heading("datasets", numeric=False),
         ),
@@ -120,7 +128,9 @@ def _line(case: _Case) -> tuple[Field, ...]:
         score(case.mean(best), digits=1),
         text(_seconds(case)),
         _next_best(case),
-        _look_twice(case),
+        score(_best(case, [row for row in case.ranked if row.contender.method == SIMPLEST]), digits=1),
+        score(_best(case, [row for row in case.board.rows if row.contender.role == "ceiling"]), digits=1),
+        _caution(case),
         text(_range(_numbers(case))),
         text(named),
     )
@@ -130,9 +140,11 @@ def kind(board: Board) -> str:
     """How rows became bags, in words; as the bagging is called where there are none."""
     name, *options = board.bagging.removeprefix(f"{board.max_bags:,} " if board.max_bags else "").split(":")
     keys = next((option.removeprefix("by=") for option in options if option.startswith("by=")), "")
-    found = f"grouped by {' and '.join(keys.split('+'))}" if keys else KINDS.get(name, name)
+    found = f"{name}: {KINDS[name]}" if name in KINDS else name
+    if keys:
+        found = f"grouped by {' and '.join(keys.split('+'))}"
     others = ", ".join(option for option in options if not option.startswith(("by=", "split=")))
-    new = ", rows of groups yet to come" if "split=bags" in options else ""
+    new = ", rows of groups not seen in training" if "split=bags" in options else ""
     return f"{found} ({others}){new}" if others else f"{found}{new}"
 
 
@@ -179,8 +191,14 @@ def _next_best(case: _Case) -> Field:
     return Field(tuple(lines) or (words.NOTHING,), {"": ", ".join(lines)})
 
 
-def _look_twice(case: _Case) -> Field:
-    """Datasets on which another row leads what is taken, and where the bag's share says as much as all features."""
+def _best(case: _Case, rows: Sequence[Row]) -> Summary | None:
+    means = [mean for row in rows if (mean := case.mean(row)) is not None]
+    return max(means, key=lambda mean: mean.mean, default=None)
+
+
+def _caution(case: _Case) -> Field:
+    """Datasets on which another row leads what is taken, where the bag's share says as much as all features, and where
+    seeds are so far apart that the best mean may be chance."""
     lines = []
     for place, column in enumerate(case.board.columns):
         means = {row.contender: found for row in case.ranked if (found := row.scores[place].headline)}
@@ -192,10 +210,12 @@ def _look_twice(case: _Case) -> Field:
     best = case.mean(case.ranked[0])
     shares = (case.mean(row, f"{HEADLINE}-known-bags") for row in case.ranked if row.contender.method == SHARE)
     lines += [
-        f"with the bag of a row known, its share alone {share.mean:.1f}"
+        f"{share.mean:.1f} by the share of a row's bag alone, where that is known"
         for share in shares
         if share is not None and best is not None and share.mean >= best.mean - ALIKE
     ]
+    if best is not None and best.std is not None and best.mean - 2 * best.std <= CHANCE:
+        lines.append(f"{best.mean:.1f} is within two standard deviations of chance")
     return Field(tuple(map(words.clean, lines)) or (words.NOTHING,), {"": "; ".join(lines)})
 
 

@@ -123,7 +123,7 @@ def whole(board: Board, overall: ReportTable) -> ReportTable:
 
 
 def summary(board: Board, overall: ReportTable, most: int) -> ReportTable:
-    """Where the first ranked rows stand, the best ceiling and floor beside them, in what a first screen has room for.
+    """Where the first ranked rows stand, floor and best ceiling below them, in what a first screen has room for.
 
     `overall`: the table of that name.
     """
@@ -133,7 +133,7 @@ def summary(board: Board, overall: ReportTable, most: int) -> ReportTable:
     ranked = [place for place, row in enumerate(board.rows) if row.rank is not None]
     ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling"]
     floors = [place for place in ranked[most:] if board.rows[place].contender.role == "floor"]
-    chosen = [*ceilings[:1], *ranked[:most], *floors[:1]]
+    chosen = [*ranked[:most], *floors[:1], *ceilings[:1]]
     method = kept.index("method")
     lines = [[table.rows[row][place] for place in places] for row in chosen]
     for line, row in zip(lines, chosen, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
+from llpbench.report.advice import kind
 from llpbench.report.boards import Board
 from llpbench.report.standings import Standing
 
@@ -16,12 +17,12 @@ def finding(board: Board) -> str:
     if not ranked:
         return "Nothing is ranked: no method has completed the runs that the others share."
     (first, place), *others = ranked
-    where = f"On {words.clean(board.bagging)} bags of {plural(len(board.standings.datasets), 'dataset')}"
+    where = f"On bags of {plural(len(board.standings.datasets), 'dataset')} ({words.clean(kind(board))})"
     found = f"{where}, {words.clean(first.contender.label)} has the highest mean AUC"
     if place.overall is not None:
         found += f", {place.overall.mean:.2f}"
     if place.floor is not None:
-        found += f", {abs(place.floor.mean):.1f} points {'above' if place.floor.mean >= 0 else 'below'} the floor"
+        found += f", {words.interval_text(place.floor.mean, place.floor.interval, sign='+')} against the floor"
     return f"{found}{_sure(place, [standing for _, standing in others])}."
 
 

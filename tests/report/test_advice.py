@@ -46,7 +46,20 @@ def test_the_best_mean_is_taken_with_all_that_are_alike() -> None:
     assert line["seconds"] == ("2.00",)
     assert line["next best"] == ("further 80.0", "only network network 70.0")
     assert (line["rows of a bag"], line["training bags"], line["datasets"]) == (("64",), ("20–40",), ("adult",))
-    assert line["look twice"] == ("–",)
+    assert line["caution"] == ("–",)
+    assert line["simplest: ridge on bag means"] == ("–",)
+    assert line["trained on labels"] == ("99.0 ± 0.0 (2)",)
+
+
+def test_ridge_stands_beside_what_is_advised() -> None:
+    ridge = runs("bag-mean-linear", 0.7, 0.7, encoder=None)
+    (line,) = lines(advised([*runs("a", 0.8, 0.8), *ridge, *runs("supervised", 0.9, 0.9, role="ceiling")]))
+    assert line["simplest: ridge on bag means"] == ("70.0 ± 0.0 (2)",)
+
+
+def test_a_mean_that_may_be_chance_is_said_to_be_that() -> None:
+    (line,) = lines(advised([*runs("a", 0.55, 0.65), *runs("b", 0.5, 0.5)]))
+    assert line["caution"] == ("60.0 is within two standard deviations of chance",)
 
 
 def test_a_dataset_on_which_another_leads_is_named() -> None:
@@ -58,7 +71,7 @@ def test_a_dataset_on_which_another_leads_is_named() -> None:
     ]
     (line,) = lines(advised(records))
     assert line["take"] == ("one",)
-    assert line["look twice"] == ("credit: 70.0, but other 75.0",)
+    assert line["caution"] == ("credit: 70.0, but other 75.0",)
 
 
 def test_nothing_is_advised_where_rows_are_hardly_told_apart() -> None:
@@ -72,15 +85,15 @@ def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
     share = record("bag-share", 0.5, role="floor", encoder=None)
     share["results"]["auc"]["test"]["auc-known-bags"] = 0.72
     (line,) = lines(advised([*runs("a", 0.71), share]))
-    assert line["look twice"] == ("with the bag of a row known, its share alone 72.0",)
+    assert line["caution"] == ("72.0 by the share of a row's bag alone, where that is known",)
 
 
 @pytest.mark.parametrize(
     ("bagging", "kind"),
     [
-        ("random", "dealt out at random"),
-        ("kmeans:clusters=9", "clusters of like rows (clusters=9)"),
-        ("column:by=day+shop:split=bags", "grouped by day and shop, rows of groups yet to come"),
+        ("random", "random: rows dealt out at random"),
+        ("kmeans:clusters=9", "kmeans: clusters of like rows (clusters=9)"),
+        ("column:by=day+shop:split=bags", "grouped by day and shop, rows of groups not seen in training"),
         ("mine", "mine"),
     ],
 )
@@ -91,5 +104,5 @@ def test_kinds_of_bags_are_said_in_words(bagging: str, kind: str) -> None:
 
 def test_it_stands_on_the_page_once() -> None:
     page = to_html(make_report([*runs("a", 0.9, 0.8), *runs("b", 0.8, 0.8)]))
-    assert page.count('<section id="which"') == page.count("<td>sorted by features</td>") == 1
+    assert page.count('<section id="which"') == page.count("<td>ordered: rows sorted by features</td>") == 1
     assert 'href="#which"' in page

@@ -322,7 +322,9 @@ def test_the_terminal_shows_everything_within_80_columns(records: list[Record]) 
 def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(records: list[Record]) -> None:
     boards = tabulate(records)
     text, found = printed(boards, width=200), finding(boards.boards[0])
-    assert found.startswith("On ordered bags of 1 dataset, dllp (mlp) has the highest mean AUC, 8")
+    assert found.startswith(
+        "On bags of 1 dataset (ordered: rows sorted by features), dllp (mlp) has the highest mean AUC, 8"
+    )
     places = [text.index(part) for part in ("Fine-grained", found, "against", "adult", "Made with llpbench")]
     assert places == sorted(places)
     assert text.count("\nmethod") == 6, "of each of three boards one of each"
