@@ -209,6 +209,23 @@ write_report(make_report(list(read(published()).records.values())), Path("report
     assert (tmp_path / "report" / "index.html").is_file()
     assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842", "53940", "327346"]
 
+    # a slim machine has neither a compiler nor an OpenMP of its own (`test_libraries_bring_their_own_openmp`)
+    slim = environment | {"PATH": str(tmp_path / "empty"), "CC": "", "CXX": ""}
+    quick = (
+        "run --methods bag-gp-gbdt,dllp --seeds 1 --epochs 1 --set bag-gp-gbdt.trees=200 --executor inline --out slim"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "llpbench", *quick.split()],
+        cwd=tmp_path,
+        env=slim,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    board = (tmp_path / "slim" / "fine.md").read_text(encoding="utf-8")
+    assert all(f"| {method} |" in board for method in ("bag-gp-gbdt", "dllp"))
+
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
     alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.adult"]

@@ -318,7 +318,7 @@ def cost(subject: Subject) -> str:
     ratios = {what or "dllp's time a step": seconds / (steps * dllp_seconds), "its memory": memory / dllp_memory}
     for name, ratio in ratios.items():
         demand(ratio <= TOO_DEAR, f"{ratio:.0f}x {name}, more than {TOO_DEAR:.0f}x")
-    return ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
+    return "about " + ", ".join(f"{ratio:.2g}x {name}" for name, ratio in ratios.items())
 
 
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -34,7 +35,10 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     from llpbench.running.display import make_display
 
     given = {name.replace("_", "-"): _plain(value) for name, value in flags.items() if value is not None}
-    settings = resolve(given, preset=preset, config=None if config is None else Path(config))
+    try:
+        settings = resolve(given, preset=preset, config=None if config is None else Path(config))
+    except LLPBenchError as error:
+        raise LLPBenchError(_in_python(str(error))) from None
     display = make_display()
     if typed := _known_here_alone(settings):
         if settings.executor not in ("auto", "debug"):
@@ -78,6 +82,13 @@ def carry_out(settings: Settings, display: Display) -> Done:
     # the figures of a study are part of it; otherwise plots, which take longer than all the rest, wait for a report
     write_report(made, settings.out, plots=None if settings.study is None else settings.out / PLOTS)
     return Done(summary, results, made)
+
+
+def _in_python(message: str) -> str:
+    """Options by their names here: `bag_sizes` for `--bag-sizes`."""
+    named = "|".join(sorted(map(re.escape, OPTIONS), key=len, reverse=True))
+    found = re.compile(rf"(?<![\w-])(?:--({named})|({named}))(?![\w-])")
+    return found.sub(lambda match: (match[1] or match[2]).replace("-", "_"), message.replace("name --", "option "))
 
 
 def _plain(value: Any) -> Any:

@@ -51,10 +51,10 @@ def test_its_options_are_the_commands() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"bag_size": 64}, "unknown name --bag-size. Did you mean bag-sizes"),
-        ({"bag_sizes": [0]}, "--bag-sizes must be positive whole numbers"),
+        ({"bag_size": 64}, "unknown option bag-size. Did you mean bag_sizes.* max_bags, seeds"),
+        ({"bag_sizes": [0]}, "^bag_sizes must be positive whole numbers"),
         ({"methods": "dlp"}, "unknown method 'dlp'. Did you mean dllp"),
-        ({"set": {"dllp": 3}}, "--set must be METHOD.PARAM=VALUE"),
+        ({"set": {"dllp": 3}}, "^set must be METHOD.PARAM=VALUE"),
         ({"preset": "slow"}, "unknown preset 'slow'"),
     ],
 )

@@ -327,6 +327,7 @@ def test_real_sizes_of_bags_are_shown_and_can_be_chosen(show: Show) -> None:
     caption = one(browser, ".board:not([hidden]) caption").text
     assert "1–9–11,660 are the least, median and most rows of a training bag" in caption
     assert "Validation bags: adult 1–9–11,660 5, adult 64 20." in caption
+    assert "Bag sizes (or fewest–median–most rows)" in browser.page_source
     choose(browser, "size", "1–9–11,660")
     assert table(browser)[0][-1] == "adult1–9–11,660"
     scores(browser, 0)[0].click()
