@@ -103,10 +103,13 @@ class Evidence:
         return np.asarray(np.exp(t[self.scale_names]) / sizes + noise + _JITTER + effects)
 
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient; infinite where C is not positive definite in floating point."""
+        """Value and gradient; infinite where C is not positive definite in floating point, or itself infinite."""
         classes = self.targets.shape[1]
         share = (classes - 1) / classes
-        solved = self._space.solve(self.scales(t), self.diagonal(t), self.targets)
+        with np.errstate(over="ignore"):  # a search may take too long a step
+            scales, diagonal = self.scales(t), self.diagonal(t)
+        finite = np.isfinite(scales).all() and np.isfinite(diagonal).all()
+        solved = self._space.solve(scales, diagonal, self.targets) if finite else None
         if solved is None:
             return np.inf, np.zeros_like(t)
         by_prior, gradient = self.prior.minus_log(t)

@@ -68,6 +68,16 @@ def test_gradient(space: str, classes: int, bag_effects: bool) -> None:
         assert slope == pytest.approx((found(t + step)[0] - found(t - step)[0]) / 2e-5, rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("step", [800.0, -800.0])
+def test_too_long_a_step_is_told_as_infinite_without_a_warning(space: str, step: float) -> None:
+    del space
+    evidence = some_evidence()
+    value, gradient = evidence(np.full(len(evidence.prior.mean), step))
+    assert value == np.inf if step > 0 else np.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
 def test_posterior(space: str) -> None:
     del space
     found = some_evidence()
