@@ -89,8 +89,8 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
             Heading("AUC", SCORE),
             Heading("seconds", numeric=False),
             Heading("next best", numeric=False),
-            Heading("simplest: ridge on bag means"),
-            Heading("trained on labels"),
+            Heading("ridge", numeric=False),
+            Heading("with labels", numeric=False),
             Heading("caution", numeric=False),
             Heading("training bags", numeric=False),
             Heading("datasets", numeric=False),
@@ -128,8 +128,8 @@ def _line(case: _Case) -> tuple[Field, ...]:
         score(case.mean(best), digits=1),
         text(_seconds(case)),
         _next_best(case),
-        score(_best(case, [row for row in case.ranked if row.contender.method == SIMPLEST]), digits=1),
-        score(_best(case, [row for row in case.board.rows if row.contender.role == "ceiling"]), digits=1),
+        text(_best(case, [row for row in case.ranked if row.contender.method == SIMPLEST])),
+        text(_best(case, [row for row in case.board.rows if row.contender.role == "ceiling"])),
         _caution(case),
         text(_range(_numbers(case))),
         text(named),
@@ -191,9 +191,9 @@ def _next_best(case: _Case) -> Field:
     return Field(tuple(lines) or (words.NOTHING,), {"": ", ".join(lines)})
 
 
-def _best(case: _Case, rows: Sequence[Row]) -> Summary | None:
-    means = [mean for row in rows if (mean := case.mean(row)) is not None]
-    return max(means, key=lambda mean: mean.mean, default=None)
+def _best(case: _Case, rows: Sequence[Row]) -> str:
+    means = [mean.mean for row in rows if (mean := case.mean(row)) is not None]
+    return f"{max(means):.1f}" if means else words.NOTHING
 
 
 def _caution(case: _Case) -> Field:

@@ -22,7 +22,7 @@ def finding(board: Board) -> str:
     if place.overall is not None:
         found += f", {place.overall.mean:.2f}"
     if place.floor is not None:
-        found += f", {words.interval_text(place.floor.mean, place.floor.interval, sign='+')} against the floor"
+        found += f", which is {words.interval_text(place.floor.mean, place.floor.interval, sign='+')} against the floor"
     return f"{found}{_sure(place, [standing for _, standing in others])}."
 
 

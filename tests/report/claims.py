@@ -223,8 +223,8 @@ def _advice(published: Published) -> Iterator[Claim]:
     """The table that says which method to take: README has what the page has."""
     table = published.advice
     for line, row in zip(grid(table).splitlines()[2:], table.rows, strict=True):
-        means = [field.values["mean"] for field, heading in zip(row, table.headings, strict=True) if heading.numeric]
-        yield Claim(line, ", ".join("–" if mean is None else f"{mean:.3f}" for mean in means), f"page {ADVICE}")
+        (mean,) = (field.values["mean"] for field, heading in zip(row, table.headings, strict=True) if heading.numeric)
+        yield Claim(line, f"{mean:.3f}", f"page {ADVICE}")
 
 
 def _includes_zero(low: float, high: float) -> bool:
