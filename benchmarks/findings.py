@@ -22,7 +22,7 @@ LEADER, FLOOR, BDC = "bag-gp-gbdt", "bag-soft-label", "tabllp-bdc"
 NETWORKS = (BDC, "dllp", "llp-vat", "llp-gan", "selfclr-llp", "tabllp-self", "tabllp-pse", "tabllp-dec")
 GREEDY, COSINE, APART = ({"generator": "greedy"}, {"objective": "cosine-embedding"}, {"pretraining.view": "separated"})
 ATTENTION, PROJECTION = {"pretraining.aggregator": "attention"}, {"pretraining.projection": True}
-AGGREGATORS = {
+AGGREGATORS: dict[str, dict[str, Any]] = {
     "attention": ATTENTION,
     "weighted sum, projection": PROJECTION,
     "attention, projection": ATTENTION | PROJECTION,
@@ -94,8 +94,8 @@ def main() -> None:
     whole = mean(BDC, MIDDLE, pretraining="self+bag")
     for what, changed in (("assignment - greedy", GREEDY), ("InfoNCE - cosine", COSINE)):
         tell(f"14 {what}", whole, mean(BDC, MIDDLE, pretraining="self+bag", changed=changed))
-    for what, changed in AGGREGATORS.items():
-        tell(f"14 {what} - weighted sum", mean(BDC, MIDDLE, pretraining="self+bag", changed=changed), whole)
+    for what, aggregator in AGGREGATORS.items():
+        tell(f"14 {what} - weighted sum", mean(BDC, MIDDLE, pretraining="self+bag", changed=aggregator), whole)
     for name in ("dllp", BDC):
         mixed, apart = (mean(name, MIDDLE, pretraining="self", changed=each) for each in ({}, APART))
         tell(f"14 feature mixup - separated, {name}", mixed, apart)

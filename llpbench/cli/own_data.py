@@ -212,16 +212,35 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Where the model is written.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="One that learns from bags.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A hyperparameter; may be repeated.")
+@click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Of a network.")
+@click.option(
+    "--pretraining", default="none", show_default=True, metavar="NAME", help="What a network's encoder learns first."
+)
 @click.option("--ensemble", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Members.")
 def fit(
-    rows: Path, given: dict[str, Any], out: Path, method: str, settings: tuple[str, ...], ensemble: int, seed: int
+    rows: Path,
+    given: dict[str, Any],
+    out: Path,
+    method: str,
+    settings: tuple[str, ...],
+    encoder: str,
+    pretraining: str,
+    ensemble: int,
+    seed: int,
 ) -> int:
     """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.storing import make_folder
 
     del rows
-    model = LLPClassifier(method, params=_pairs(settings, "--set") or None, ensemble=ensemble, random_state=seed)
+    model = LLPClassifier(
+        method,
+        params=_pairs(settings, "--set") or None,
+        encoder=encoder,
+        pretraining=pretraining,
+        ensemble=ensemble,
+        random_state=seed,
+    )
     make_folder(out)  # before minutes of fitting
     clock = time.perf_counter()
     with _warnings_as_lines():

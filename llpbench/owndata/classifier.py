@@ -49,6 +49,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ensemble : how many are fitted, each with random numbers of its own; their probabilities are averaged
     random_state : a whole number; the same gives the same predictions
     encoder, encoder_params : of a network, and its sizes by name, where they are not the defaults
+    pretraining, pretraining_params : of a network: what its encoder learns first from the bags, "none", "self", "bag"
+        or "self+bag", and hyperparameters of that by name, such as epochs=50
     epochs, patience, bags_per_step : of a network: most epochs, those without improvement after which it stops, and the
         bags of a gradient step
     validation : share of the bags that a network is not trained on, whose proportions choose its epoch; at least 5
@@ -77,6 +79,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: int = 0,
         encoder: str = "mlp",
         encoder_params: Mapping[str, Any] | None = None,
+        pretraining: str = "none",
+        pretraining_params: Mapping[str, Any] | None = None,
         epochs: int = 100,
         patience: int = 10,
         bags_per_step: int = Protocol.bags_per_step,
@@ -90,6 +94,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.encoder = encoder
         self.encoder_params = encoder_params
+        self.pretraining = pretraining
+        self.pretraining_params = pretraining_params
         self.epochs = epochs
         self.patience = patience
         self.bags_per_step = bags_per_step
@@ -214,6 +220,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         training = NetworkTraining(
             encoder=self.encoder,
             encoder_params=self.encoder_params or {},
+            pretraining=self.pretraining,
+            pretraining_params=self.pretraining_params or {},
             protocol=Protocol(self.epochs, self.patience, self.bags_per_step),
             validation=self.validation,
             device=self.device,

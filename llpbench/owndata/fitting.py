@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
+from llpbench.blocks.pretraining import Tasks
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.criteria import GUIDES
@@ -24,8 +25,10 @@ from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, pick_device
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
 from llpbench.training.population import Population
+from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
+_PRETRAININGS = ("none", *get_args(Tasks))
 _FEWEST_HELD_OUT = 5
 """bags, where there are twice as many"""
 LARGEST_IN_STEP = 2048
@@ -49,6 +52,8 @@ class NetworkTraining:
 
     encoder: str
     encoder_params: Mapping[str, Any]
+    pretraining: str
+    pretraining_params: Mapping[str, Any]
     protocol: Protocol
     validation: float
     """share of the bags that are held out to choose the epoch"""
@@ -85,6 +90,10 @@ def fit_members(
     ):
         if not isinstance(value, int | np.integer) or value < least:
             raise LLPBenchError(f"{name} must be a whole number from {least}, however: {value!r}")
+    if training.pretraining not in _PRETRAININGS:
+        raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, however: {training.pretraining!r}")
+    if training.pretraining != "none" and not getattr(declared, "takes_encoder", False):
+        raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
     if not issubclass(declared, DirectMethod):
         return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
     fitted = declared(read_params(declared.Params, params, owner=method))
@@ -148,13 +157,23 @@ def _fit_networks(
     holdout = Holdout(validation.rows, index, validation.counts, labels=None)
     schema = _schema(train, cardinalities, training.protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
-    cell = make_cell(name, "own data", bag_size=1, encoder=training.encoder, params=params, protocol=training.protocol)
+    cell = make_cell(
+        name,
+        "own data",
+        bag_size=1,
+        encoder=training.encoder,
+        params=params,
+        protocol=training.protocol,
+        pretraining=training.pretraining,
+        pretraining_params=training.pretraining_params,
+    )
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, training.encoder_params, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
     method = _method(cell)
-    members = [Trainee(seed, method, task, copy=copy) for copy in range(ensemble)]
     machine = Machine(device=pick_device(training.device))
+    start = None if cell.pretraining == "none" else _pretrained(cell, seed, task, machine)
+    members = [Trainee(seed, method, task, start, copy) for copy in range(ensemble)]
     population = Population(members, encoder_factory(cell, method.params.dropout), training.protocol, machine)
     weights = []
     for number, outcome in enumerate(population.train()):
@@ -164,6 +183,14 @@ def _fit_networks(
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
     return NetworkPredictor(cell.spec, asdict(schema), weights)
+
+
+def _pretrained(cell: Cell, seed: int, task: Task, machine: Machine) -> Mapping[str, torch.Tensor]:
+    """An encoder's weights, for all members of an ensemble."""
+    try:
+        return Pretrainer(cell, {seed: task}, None, machine)([seed])[seed].weights
+    except RuntimeError as error:
+        raise LLPBenchError(f"{error}. Try a lower learning_rate in pretraining_params.") from error
 
 
 def _method(cell: Cell) -> Method:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -343,6 +344,13 @@ TABLE = counted(BAGS, VOTES)
         ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
         ({"method": "dllp"}, {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)}, "4 at least"),
         ({"random_state": None}, {}, "random_state must be a whole number from 0, however: None"),
+        ({"method": "dllp", "pretraining": "bags"}, {}, "one of none, self, bag, self.bag, however: 'bags'"),
+        ({"method": "count-gbdt", "pretraining": "bag"}, {}, "'count-gbdt' has no encoder to pretrain"),
+        (
+            {"method": "dllp", "pretraining": "bag", "pretraining_params": {"lr": 1}},
+            {},
+            "pretraining has no hyperparameter 'lr'",
+        ),
         ({"method": "dllp", "epochs": 0}, {}, "epochs must be a whole number from 1"),
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
         ({"n_jobs": 0}, {}, "n_jobs must be None, -1 or a whole number from 1, however: 0"),
@@ -411,6 +419,20 @@ def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: 
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) % 4, counts=[3, 4, 5, 6])
     found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
     assert [": 'what'. To leave out" in text for text in found] == [True] * told
+
+
+def test_encoders_can_be_pretrained_on_bags_of_which_some_are_suppressed(tmp_path: Path) -> None:
+    counts = TABLE.astype(float)
+    counts.iloc[0] = np.nan
+    found = {}
+    for tasks in ("none", "self+bag"):
+        params = {"epochs": 2} if tasks != "none" else None
+        model = LLPClassifier("dllp", epochs=2, ensemble=2, pretraining=tasks, pretraining_params=params)
+        found[tasks] = model.fit(FRAME, BAGS, counts=counts).predict_proba(FRAME)
+        assert np.isfinite(found[tasks]).all()
+    assert not np.allclose(found["none"], found["self+bag"], atol=1e-3)
+    model.save(tmp_path)
+    assert np.array_equal(LLPClassifier.load(tmp_path).predict_proba(FRAME), found["self+bag"])
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (-1, 3)])
