@@ -230,7 +230,7 @@ def fit(
 ) -> int:
     """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.storing import make_folder
+    from llpbench.owndata.storing import demand_free
 
     del rows
     model = LLPClassifier(
@@ -241,7 +241,7 @@ def fit(
         ensemble=ensemble,
         random_state=seed,
     )
-    make_folder(out)  # before minutes of fitting
+    demand_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with _warnings_as_lines():
         model.fit(**given)

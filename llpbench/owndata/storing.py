@@ -73,20 +73,20 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     manifest = {**told, "digest": _digest(told)}
-    make_folder(folder)
+    demand_free(folder)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         for name, data in {**parts, MANIFEST: json.dumps(manifest, indent=1).encode()}.items():
             replace_file(folder / name, data)
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder for a model, or find one. Raises `LLPBenchError` for one of something else, or if it cannot be."""
+def demand_free(folder: Path) -> None:
+    """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read."""
     try:
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MANIFEST).is_file())):
             raise LLPBenchError(f"{str(folder)!r} is there already and holds no model. Choose another folder.")
-        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
 
