@@ -212,7 +212,7 @@ write_report(make_report(list(read(published()).records.values())), Path("report
     # a slim machine has neither a compiler nor an OpenMP of its own (`test_libraries_bring_their_own_openmp`)
     slim = environment | {"PATH": str(tmp_path / "empty"), "CC": "", "CXX": ""}
     quick = (
-        "run --methods bag-gp-gbdt,dllp --seeds 1 --epochs 1 --set bag-gp-gbdt.trees=200 --executor inline --out slim"
+        "run --methods count-gbdt,dllp --seeds 1 --epochs 1 --set count-gbdt.trees=200 --executor inline --out slim"
     )
     done = subprocess.run(
         [sys.executable, "-m", "llpbench", *quick.split()],
@@ -224,7 +224,7 @@ write_report(make_report(list(read(published()).records.values())), Path("report
     )
     assert done.returncode == 0, done.stderr
     board = (tmp_path / "slim" / "fine.md").read_text(encoding="utf-8")
-    assert all(f"| {method} |" in board for method in ("bag-gp-gbdt", "dllp"))
+    assert all(f"| {method} |" in board for method in ("count-gbdt", "dllp"))
 
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "

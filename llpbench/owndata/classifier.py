@@ -36,7 +36,7 @@ from llpbench.training.cells import limit_threads
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
 _SMALL = 100_000
-"""rows: up to here threads gain little, and wait for one another where processors have other work"""
+"""rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
