@@ -211,9 +211,7 @@ write_report(make_report(list(read(published()).records.values())), Path("report
 
     # a slim machine has neither a compiler nor an OpenMP of its own (`test_libraries_bring_their_own_openmp`)
     slim = environment | {"PATH": str(tmp_path / "empty"), "CC": "", "CXX": ""}
-    quick = (
-        "run --methods count-gbdt,dllp --seeds 1 --epochs 1 --set count-gbdt.trees=200 --executor inline --out slim"
-    )
+    quick = "run --methods count-gbdt,dllp --seeds 1 --epochs 1 --set count-gbdt.trees=200 --executor inline --out slim"
     done = subprocess.run(
         [sys.executable, "-m", "llpbench", *quick.split()],
         cwd=tmp_path,
