@@ -163,6 +163,10 @@ def template(name: str) -> Template:
     def values(field: Field, heading: Heading) -> str:
         return to_json([field.values.get(part) for part in heading.parts])
 
+    def value(field: Field, heading: Heading) -> str:
+        first = field.values.get(heading.parts[0])
+        return "" if first is None else str(first)
+
     environment = Environment(
         loader=PackageLoader("llpbench.report", "page"),
         autoescape=True,
@@ -171,7 +175,7 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         finalize=cleaned,
     )
-    environment.filters |= {"data_uri": data_uri, "quoted": quote, "values": values}
+    environment.filters |= {"data_uri": data_uri, "quoted": quote, "value": value, "values": values}
     return environment.get_template(name)
 
 

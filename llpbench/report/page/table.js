@@ -18,8 +18,9 @@ function headings(table) {
 
 /** What a field is sorted by; null where it says nothing. */
 function valueOf(cell) {
-  if (cell.dataset.values === undefined) return cell.firstChild?.textContent.trim().replace(/^–$/, "") || null;
-  const [value] = JSON.parse(cell.dataset.values);
+  const { value: only, values } = cell.dataset;
+  if (only === undefined && values === undefined) return cell.firstChild?.textContent.trim().replace(/^–$/, "") || null;
+  const [value] = values === undefined ? [only] : JSON.parse(values);
   return value === null || value === "" || Number.isNaN(Number(value)) ? null : Number(value);
 }
 
