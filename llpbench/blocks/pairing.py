@@ -19,6 +19,15 @@ from torch import Tensor
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.method import Pairs
 
+_LARGE = 128
+"""rows and columns from which prices are worth their time"""
+_ENTROPY, _ROUNDS = 0.1, 50
+"""of the transport problem whose prices an assignment starts from: its regularisation in standard deviations of the
+similarities, and rounds of scaling. For bags of 1,024 rows that have been trained on, solving takes a quarter of the
+time; less of the first is more exact, until more rounds take longer than they save"""
+_LEAST_KERNEL = 40.0
+"""below e to its negative nothing counts: products of two such factors are still numbers in float32"""
+
 
 def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tensor, generator: str) -> Pairs:
     """Assign the rows of two bags to one another; as many of the most similar pairs are positive as must exist.
@@ -44,7 +53,8 @@ def assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool)
     """
     problems = similarity.reshape(-1, *similarity.shape[-2:]).cpu().numpy()
     inside = rows.reshape(-1, rows.shape[-1]).cpu().numpy(), columns.reshape(-1, columns.shape[-1]).cpu().numpy()
-    solve = _greedy if greedy else _linear
+    linear = _priced if similarity.is_cuda else _linear  # ties may fall otherwise: CPUs keep what is published
+    solve = _greedy if greedy else linear
     tasks = [(solve, *problem) for problem in zip(problems, *inside, strict=True)]
     workers = min(len(tasks), _threads(similarity.is_cuda))
     solved = _pool(workers).map(_solve, tasks) if workers > 1 else map(_solve, tasks)
@@ -93,6 +103,46 @@ def _linear(similarity: FloatArray) -> tuple[IntArray, IntArray]:
     """The assignment with the largest total similarity (modified Jonker-Volgenant, Crouse 2016)."""
     first, second = linear_sum_assignment(similarity, maximize=True)
     return first, second
+
+
+def _priced(similarity: FloatArray) -> tuple[IntArray, IntArray]:
+    """The same in a quarter of the time, for bags of 1,024 rows, while a GPU waits.
+
+    Where as many rows as columns are assigned, what is taken from a whole row or column is taken from every
+    assignment, so the best one stays the best; with the right prices most rows get theirs at the first try.
+    """
+    if not similarity.shape[0] == similarity.shape[1] >= _LARGE:
+        return _linear(similarity)
+    rows, columns = _prices(similarity.astype(np.float64))
+    left = similarity - columns - rows[:, None]
+    left -= left.max(axis=0)
+    left -= left.max(axis=1, keepdims=True)
+    return _linear(left)
+
+
+def _prices(similarity: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """[n] of rows and [n] of columns: nearly the dual solution of an assignment.
+
+    That of entropic transport, by Sinkhorn scaling (Cuturi 2013).
+    """
+    of_columns = similarity.mean(axis=0)
+    of_rows = (similarity - of_columns).mean(axis=1)
+    centred = similarity - of_columns - of_rows[:, None]
+    scale = _ENTROPY * centred.std()
+    if scale == 0:
+        return of_rows, of_columns
+    highest = centred.max(axis=1)
+    centred -= highest[:, None]
+    of_rows += highest
+    highest = centred.max(axis=0)
+    centred -= highest
+    of_columns += highest
+    kernel = np.exp(np.maximum(centred / scale, -_LEAST_KERNEL).astype(np.float32))
+    column = np.ones(len(kernel), np.float32)
+    for _ in range(_ROUNDS):
+        row = 1 / (kernel @ column)
+        column = 1 / (row @ kernel)
+    return of_rows - scale * np.log(row), of_columns - scale * np.log(column)
 
 
 def _greedy(similarity: FloatArray) -> tuple[IntArray, IntArray]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.func import vmap
 
-from llpbench.blocks.pairing import assign_rows, pseudo_pairs
+from llpbench.blocks.pairing import _linear, _priced, assign_rows, pseudo_pairs
 
 
 def everything(n: int) -> torch.Tensor:
@@ -56,6 +56,26 @@ def test_greedy_is_a_scan_of_the_sorted_similarities(seed: int) -> None:
         assert total == sum(similarity[row, column] for row, column in enumerate(expected) if column >= 0)
     else:
         assert found == expected.tolist()
+
+
+@pytest.mark.parametrize("shape", [(128, 128), (300, 300), (200, 150), (90, 90)])
+@pytest.mark.parametrize("rank", [1, 4, 64])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_starting_from_prices_finds_the_same_assignment(shape: tuple[int, int], rank: int, offset: float) -> None:
+    rng = np.random.default_rng(rank)
+    left, right = (rng.normal(size=(n, rank)) for n in shape)
+    similarity = (left @ right.T).astype(np.float32) + np.float32(offset) * rng.integers(0, 2, shape[1])
+    total = [similarity[solve(similarity)].sum(dtype=np.float64) for solve in (_linear, _priced)]
+    assert total[1] == pytest.approx(total[0], rel=1e-12)
+    if not offset and rank > 1:  # nothing is tied
+        assert np.array_equal(_linear(similarity)[1], _priced(similarity)[1])
+
+
+@pytest.mark.parametrize("similarity", [np.zeros((150, 150)), np.eye(150), -1e30 * np.eye(150), np.full((130, 130), 7)])
+def test_prices_of_similarities_that_are_all_alike_or_far_apart(similarity: np.ndarray) -> None:
+    first, second = _priced(similarity.astype(np.float32))
+    assert sorted(first) == sorted(second) == list(range(len(similarity)))
+    assert similarity[first, second].sum() == similarity[_linear(similarity)].sum()
 
 
 def test_padding_takes_no_part() -> None:
