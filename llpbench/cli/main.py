@@ -190,8 +190,10 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     from llpbench.cli.console_tables import show, verdicts_table
     from llpbench.conformance import find, run_checks, summary
 
-    failed = False
-    for entry in find(what):
+    failed, entries = False, list(find(what))
+    if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
+        raise LLPBenchError(f"--dataset is for baggings, and {what!r} has none. Leave it out.")
+    for entry in entries:
         verdicts = list(run_checks(entry, dataset))
         show(verdicts_table(verdicts))
         click.echo(summary(entry.name, verdicts))

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from llpbench.core.errors import LLPBenchError
+
 
 def replace_file(path: Path, content: str | bytes) -> None:
     """Replace the file at `path`; on any failure the old one stays as it was. Raises `OSError`."""
@@ -22,6 +24,18 @@ def replace_file(path: Path, content: str | bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def require_folder(folder: Path, what: str) -> None:
+    """Raise `LLPBenchError` if a folder can hold nothing; `what` says of what is to be kept there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise LLPBenchError(
+            f"{what} cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
+        ) from error
 
 
 WRITTEN = ".written"

@@ -217,6 +217,8 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
             named += [fspath(source)] if isinstance(source, str | PathLike) else [fspath(each) for each in source]
         except TypeError as error:
             raise LLPBenchError(f"a source of results is a path or 'published', however: {source!r}") from error
+    if sources and not named:
+        raise LLPBenchError("no source of results was given, but an empty list. Name a path or 'published'.")
     paths = [journal_path(name) for name in named or [str(default("out"))]]
     merged = merge(paths)
     records, tunings = list(merged.records.values()), list(merged.tunings.values())

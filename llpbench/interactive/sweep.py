@@ -41,11 +41,17 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
         raise LLPBenchError(_in_python(str(error))) from None
     display = make_display()
     if typed := _known_here_alone(settings):
-        if settings.executor not in ("auto", "debug"):
-            raise LLPBenchError(
-                f"{typed} is known to this process alone, so executor={settings.executor!r} cannot run it. Put it into "
-                "a file, and name that file with plugin, or leave executor out."
-            )
+        elsewhere = None if settings.executor in ("auto", "debug") else settings.executor
+        for name, value in (
+            ("executor", elsewhere),
+            ("ray_address", settings.ray_address),
+            ("cell_timeout", settings.cell_timeout),
+        ):
+            if value is not None:
+                raise LLPBenchError(
+                    f"{typed} is known to this process alone and runs in it, where there is no {name}={value!r}. Put "
+                    f"it into a file, and name that file with plugin, or leave {name} out."
+                )
         settings = replace(settings, executor="debug")
         display.say(f"{typed} is known to this process alone: cells run here, one after the other")
     return carry_out(settings, display).results

@@ -237,15 +237,16 @@ class Standings:
         floor, ceiling = self._reference(row, "floor"), self._reference(row, "ceiling")
         if floor is None or ceiling is None or any(self.runs - completed(each) for each in (row, floor, ceiling)):
             return None
-        columns = [*self._spans(row)]
-        if not columns:
+        spans = self._spans(row)
+        if not spans:
             return None
-        gained, whole = (self._by_block(one, floor, columns) for one in (row, ceiling))
+        gained, whole = (self._by_block(one, floor, [*spans]) for one in (row, ceiling))
         pairs = [(gained[block], whole[block]) for block in gained]
-        low, high = (100 * end for end in ratio_interval(pairs))
-        percent = 100 * fsum(gained.values()) / fsum(whole.values())
-        known = isfinite(low) and row not in (floor, ceiling)
-        return Gap(percent, (low, high) if known else None, len(columns))
+        interval = ratio_interval(pairs)
+        gap = fsum(high - low for low, high, _ in spans.values())
+        percent = 100 * fsum(score - low for low, _, score in spans.values()) / gap
+        known = isfinite(interval[0]) and row not in (floor, ceiling)
+        return Gap(percent, (100 * interval[0], 100 * interval[1]) if known else None, len(spans))
 
     def against_floor(self, row: Row) -> AgainstFloor | None:
         """The row minus the floor of its encoder; None for that floor, and where a run of either is lacking."""

@@ -207,15 +207,22 @@ def settle(records: Sequence[Record]) -> list[Record]:
 
 
 def agree(records: Sequence[Record]) -> bool:
-    """Whether results of one run are the same but for `TOLERANCE` of test AUC, by every criterion that chose."""
+    """Whether results of one run are the same but for `TOLERANCE`, by every criterion that chose."""
     chosen = {name for record in records for name in record["results"]}
     for name in chosen:
-        tests = [record["results"].get(name) for record in records]
-        values = [test["test"].get("auc") if test else None for test in tests]
-        known = [value for value in values if value is not None]
-        if known and (len(known) < len(values) or max(known) - min(known) > TOLERANCE):
-            return False
+        found = [record["results"].get(name) for record in records]
+        for metric in judging(records):
+            values = [each["test"].get(metric) if each else None for each in found]
+            known = [value for value in values if value is not None]
+            if known and (len(known) < len(values) or max(known) - min(known) > TOLERANCE):
+                return False
     return True
+
+
+def judging(records: Sequence[Record]) -> tuple[str, ...]:
+    """The test metrics that results of a run are compared by: AUC, or where no label is known those of proportions."""
+    labelled = any("auc" in each["test"] for record in records for each in record["results"].values())
+    return ("auc",) if labelled else ("l1", "mpiou")
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:

@@ -17,7 +17,19 @@ import llpbench
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import Record, TuningRecord
-from llpbench.results.journal import FILE, TOLERANCE, Contents, Journal, age, agree, newer, read, settle, to_line
+from llpbench.results.journal import (
+    FILE,
+    TOLERANCE,
+    Contents,
+    Journal,
+    age,
+    agree,
+    judging,
+    newer,
+    read,
+    settle,
+    to_line,
+)
 
 PUBLISHED = "published"
 """names the journal that ships with the package"""
@@ -142,7 +154,8 @@ def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
 def _dispute(records: Sequence[Record]) -> str:
     spec, seed = records[-1]["spec"], records[-1]["seed"]
     chosen = [next(iter(record["results"].values()))["test"] for record in records]  # by AUC where labels are known
-    values = [test.get("auc") for test in chosen]
+    metric = judging(records)[0]
+    values = [test.get(metric) for test in chosen]
     shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in values)
     counts = (
         "the last one counts"
@@ -152,5 +165,5 @@ def _dispute(records: Sequence[Record]) -> str:
     )
     return (
         f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
-        f"test AUC {shown}; {counts}"
+        f"test {metric.upper()} {shown}; {counts}"
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import require_folder
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import duration, plural
@@ -130,9 +131,9 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         return 0
     _require_device(settings)
     if any(job.cell.pretraining != "none" for job in jobs):
-        from llpbench.training.pretrained import require_folder  # torch
-
-        require_folder(settings.out / PRETRAINED)
+        require_folder(settings.out / PRETRAINED, "pretrained weights")
+    if settings.save_predictions:
+        require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
     estimator = _estimator(settings, journal.contents.records, resources, display.say)
     executor, note = choose(settings, jobs, resources, estimator)

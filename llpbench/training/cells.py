@@ -6,6 +6,7 @@ The test split is touched here alone, after all training, once for each selected
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -123,7 +124,10 @@ def _compute(
         for result in results:
             if result.status == "ok":
                 file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
-                keep_predictions(file, result.predicted, tasks[result.seed], classes)
+                try:
+                    keep_predictions(file, result.predicted, tasks[result.seed], classes)
+                except LLPBenchError as error:  # they are no part of a result, which is worth more
+                    warnings.warn(str(error), stacklevel=1)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
     shared = {**facts, "hardware": hardware}
     return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]

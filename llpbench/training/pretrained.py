@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import pickle
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -130,14 +129,6 @@ def _refused(folder: Path) -> Iterator[None]:
         raise LLPBenchError(
             f"pretrained weights cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
-
-
-def require_folder(folder: Path) -> None:
-    """Raise `LLPBenchError` if nothing can be kept in a folder."""
-    with _refused(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
 
 
 def key(cell: Cell, seed: int, task: Task) -> str:

@@ -200,6 +200,7 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
         ),
         (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
         (["run", "--preset", "slow"], "unknown preset 'slow'"),
+        (["check", "dllp", "--dataset", "adult"], "--dataset is for baggings, and 'dllp' has none"),
         (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
         (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
         (["run", "--nonsense"], "--nonsense"),

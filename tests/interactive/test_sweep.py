@@ -87,8 +87,9 @@ def test_a_method_that_was_typed_is_run_in_this_process(
     made = llpbench.run(**given | {"executor": "auto"})
     assert set(made.frame["status"]) == {"ok"}
     assert "method 'typed' is known to this process alone: cells run here" in capsys.readouterr().err
-    with pytest.raises(LLPBenchError, match="so executor='ray' cannot run it"):
-        llpbench.run(**given | {"executor": "ray"})
+    for name, value in (("executor", "ray"), ("ray_address", "auto"), ("cell_timeout", "1h")):
+        with pytest.raises(LLPBenchError, match=f"{name}=.* leave {name} out"):
+            llpbench.run(**given | {"executor": "auto", name: value})
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +130,32 @@ class TestPredictions:
         assert "2 runs done without predictions: --retry done makes them again" in capsys.readouterr().err
         again = llpbench.run(**given, save_predictions=True, retry="done")
         assert len(again.predictions(str(again.frame["run"].iloc[0]))) == 80
+
+
+def test_where_predictions_cannot_be_kept_nothing_is_trained(plugin: Path, tmp_path: Path) -> None:
+    (tmp_path / "predictions").write_text("a file")
+    given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True)
+    with pytest.raises(LLPBenchError, match=r"^predictions cannot be kept in .* Choose another"):
+        llpbench.run(**given)
+    assert (tmp_path / "journal.jsonl").read_bytes() == b""
+
+
+def test_predictions_that_are_not_kept_cost_no_result(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any) -> None:
+        del args
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("llpbench.training.predictions.replace_file", refuse)
+    with pytest.warns(UserWarning, match="predictions cannot be written to .*No space left"):
+        made = llpbench.run(**flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True))
+    assert set(made.frame["status"]) == {"ok"}
+
+
+def test_an_empty_list_of_sources_is_not_everything() -> None:
+    with pytest.raises(LLPBenchError, match="an empty list"):
+        llpbench.load_results([])
 
 
 class TestResults:

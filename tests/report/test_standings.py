@@ -55,6 +55,26 @@ def test_the_gap_is_closed_over_all_columns_together() -> None:
     assert by_column == pytest.approx({0: 55.0, 1: 100 / 3})
 
 
+@pytest.mark.parametrize("seeds", [((0, 1), (2, 3)), ((0, 1), (1, 2))])
+def test_sizes_that_share_not_all_seeds_have_a_gap_and_no_interval(seeds: tuple[tuple[int, int], ...]) -> None:
+    aucs = {"supervised": (0.91, 0.90), "a": (0.82, 0.70), "bag-soft-label": (0.71, 0.60)}
+    roles = {"supervised": "ceiling", "bag-soft-label": "floor"}
+    found = board(
+        *(
+            [
+                record(method, auc, seed=seed, bag_size=size, role=roles.get(method, ""))
+                for size, auc, of_size in zip((64, 256), both, seeds, strict=True)
+                for seed in of_size
+            ]
+            for method, both in aucs.items()
+        )
+    )
+    gap = standing(found, "a (mlp)").gap
+    assert gap is not None
+    assert (gap.percent, gap.columns) == pytest.approx((42.0, 2))
+    assert gap.interval is None  # gained (82 - 71) + (70 - 60) = 21 of (91 - 71) + (90 - 60) = 50
+
+
 def test_no_gap_is_closed_where_floor_and_ceiling_cannot_be_told_apart() -> None:
     near = both("bag-soft-label", (0.90, 0.91), (0.60, 0.60), role="floor")  # 90.5 against 91 ± 1.41
     found = board(*FOUR[:3], near)

@@ -71,6 +71,21 @@ def test_within_the_tolerance_the_newest_counts(tmp_path: Path) -> None:
     assert merge([first, unknown]).records == {}, "a score and none do not agree"
 
 
+def test_results_without_labels_are_compared_by_proportions(tmp_path: Path) -> None:
+    def judged(day: int, l1: float) -> Path:
+        run = record("a", None, finished=f"2026-01-0{day}T00:00:00+00:00")
+        for chosen in run["results"].values():
+            chosen["test"] = {"l1": l1, "mpiou": 0.7}
+        return journal(tmp_path / str(day), run)
+
+    merged = merge([judged(1, 0.10), judged(2, 0.11)])
+    assert len(merged.records) == 1
+    assert merged.disputed[0].endswith("test L1 10.0000, 11.0000; the last one counts")
+    apart = merge([judged(1, 0.10), judged(3, 1.90)])
+    assert apart.records == {}
+    assert "test L1 10.0000, 190.0000; more than 2 points apart" in apart.disputed[0]
+
+
 def test_a_failure_never_takes_the_place_of_a_success(tmp_path: Path) -> None:
     bad, good = journal(tmp_path / "a", failed("a")), journal(tmp_path / "b", record("a", 0.8))
     for order in ([bad, good], [good, bad]):
