@@ -69,7 +69,7 @@ def summary(name: str, verdicts: Iterable[Verdict]) -> str:
     by_result: dict[Result, list[str]] = {result: [] for result in get_args(Result)}
     for verdict in verdicts:
         by_result[verdict.result].append(verdict.check.name)
-    passed, failed, without = by_result.values()
+    passed, failed, without = (by_result[each] for each in ("ok", "failed", "does not apply"))
     text = f"{name}: {len(passed)} checks passed"
     text += f", {len(without)} without meaning for it" if without else ""
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")

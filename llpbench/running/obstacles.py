@@ -96,7 +96,7 @@ def _too_few_rows(cell: Cell, rows: int) -> str:
     name, options = parse_bagging(cell.bagging)
     whole = options.get("split") == "bags"
     smallest, what = (rows, "rows") if whole else (largest_bag_size(rows), "validation rows")
-    if name == "kmeans" and options.get("clusters", 0) > smallest:
+    if options.get("clusters", 0) > smallest:
         return f"{cell.bagging!r} wants more clusters than {cell.dataset!r} has {what}. Choose {smallest:,} at most."
     if not is_sized(name) and options.get("least", 1) > rows:
         return f"{cell.bagging!r} wants more rows a bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
@@ -37,7 +37,7 @@ from llpbench.report.plots.learning import MOST_FIGURES, learning_curves
 from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.robustness import robustness
-from llpbench.report.plots.saving import Drawing, save_all
+from llpbench.report.plots.saving import Drawing, save_parts
 from llpbench.report.plots.style import METHODS, method_style, row_styles
 from llpbench.report.plots.time import front, time
 from llpbench.report.ranking import runs_that_count
@@ -86,6 +86,10 @@ def journal(
         for size in sizes
         for seed in range(seeds)
     ]
+
+
+def saved(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
+    return save_parts([lambda: drawings], out)
 
 
 def board(records: Sequence[Record]) -> Board:
@@ -192,7 +196,7 @@ def test_a_plot_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.
         draw(figure, renderer)
 
     monkeypatch.setattr(Figure, "draw", counted)
-    (plot,) = save_all(robustness(board(journal(("dllp",), datasets=("adult",))), "x"), tmp_path)
+    (plot,) = saved(robustness(board(journal(("dllp",), datasets=("adult",))), "x"), tmp_path)
     assert drawn == ["RendererAgg", "MixedModeRenderer"]
     assert plot.png.stat().st_size > 10_000
 
@@ -224,7 +228,7 @@ def test_more_runs_than_a_row_has_room_for_are_a_density(tmp_path: Path) -> None
     (ax,) = visible(drawing)
     (outline,) = ax.collections
     assert len(outline.get_paths()) == 1
-    first, second = (save_all(robustness(board(many), "x"), tmp_path / each)[0] for each in ("first", "second"))
+    first, second = (saved(robustness(board(many), "x"), tmp_path / each)[0] for each in ("first", "second"))
     assert first.svg.read_bytes() == second.svg.read_bytes()
 
 
@@ -233,10 +237,9 @@ def test_an_svg_has_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from pathlib import Path\n"
-        "from test_plots import board, journal\n"
-        "from llpbench.report.plots.saving import save_all\n"
+        "from test_plots import board, journal, saved\n"
         "from llpbench.report.plots.critical import critical_difference\n"
-        "save_all(critical_difference(board(journal(datasets=tuple('abcdefgh'))), 'x'), Path(sys.argv[1]))\n"
+        "saved(critical_difference(board(journal(datasets=tuple('abcdefgh'))), 'x'), Path(sys.argv[1]))\n"
     )
     here = Path(__file__).parent
     hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
@@ -245,7 +248,7 @@ def test_an_svg_has_the_same_bytes_in_every_process(tmp_path: Path) -> None:
         check=True,
         env={"PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": matplotlib.get_configdir()},
     )
-    save_all(critical_difference(board(journal(datasets=tuple("abcdefgh"))), "x"), tmp_path / "here")
+    saved(critical_difference(board(journal(datasets=tuple("abcdefgh"))), "x"), tmp_path / "here")
     ours, theirs = ((tmp_path / each / "critical-difference-x.svg").read_bytes() for each in ("here", "there"))
     assert ours == theirs
 
@@ -301,6 +304,7 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
         warnings.simplefilter("error")
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
         plots = draw_all(tabulate(records), tmp_path)
+    assert "heat-map" in {plot.kind for plot in plots}
     for plot in plots:
         ElementTree.fromstring(plot.svg.read_bytes())
 

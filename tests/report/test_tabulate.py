@@ -191,7 +191,9 @@ class TestMethodsWithoutEpochs:
             *runs("dllp", *[0.9] * 5),
             *runs("ridge", *[0.7] * 5, encoder=None),
         ]
-        for board in tabulate(records).of("fine"):
+        boards = tabulate(records).of("fine")
+        assert len(boards) == 2
+        for board in boards:
             assert board.protocol is not None
             expected = 2 if board.protocol["epochs"] == 30 else 5
             assert [score.expected for row in board.rows for score in row.scores] == [expected, expected]

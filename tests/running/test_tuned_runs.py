@@ -67,7 +67,9 @@ def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_benc
 
 
 def test_a_regime_chooses_by_its_own_criteria_alone(tiny_bench: Path, tmp_path: Path) -> None:
-    for record in run(settings(tiny_bench, tmp_path)).tunings.values():
+    found = run(settings(tiny_bench, tmp_path)).tunings
+    assert len(found) == 4
+    for record in found.values():
         assert {CRITERIA[name].regime for name in record["best"]} == {record["spec"]["regime"]}
 
 

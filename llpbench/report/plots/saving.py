@@ -67,11 +67,6 @@ Part = Callable[[], Iterable[Drawing]]
 """draws some plots when it is called: none depends on another part's"""
 
 
-def save_all(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
-    """Write each drawing. Raises `LLPBenchError` if `out` cannot be written."""
-    return save_parts([lambda: drawings], out)
-
-
 def save_parts(parts: Sequence[Part], out: Path) -> list[Plot]:
     """Write the drawings of all parts, which are drawn side by side where there are processors for it.
 
