@@ -20,6 +20,13 @@ SIZES, BOTH, MIDDLE = (64, 256, 1024), (64, 256), (256,)
 SEEDS = 3
 LEADER, FLOOR, BDC = "bag-gp-gbdt", "bag-soft-label", "tabllp-bdc"
 NETWORKS = (BDC, "dllp", "llp-vat", "llp-gan", "selfclr-llp", "tabllp-self", "tabllp-pse", "tabllp-dec")
+ARMS = {
+    "13 bags, of 1024 - of 64": ((13, 1024), (13, 64)),
+    "of 256, 52 - 13 bags": ((52, 256), (13, 256)),
+    "13,312 rows, 13 of 1024 - 208 of 64": ((13, 1024), (208, 64)),
+}
+"""of the study bag-number: number and size of bags at both ends"""
+COUNTED = (LEADER, "em-gbdt", "bag-gp", "count-gbdt", BDC, "tabllp-self", "tabllp-pse", "dllp", "llp-vat", "llp-gan")
 GREEDY, COSINE, APART = ({"generator": "greedy"}, {"objective": "cosine-embedding"}, {"pretraining.view": "separated"})
 ATTENTION, PROJECTION = {"pretraining.aggregator": "attention"}, {"pretraining.projection": True}
 AGGREGATORS: dict[str, dict[str, Any]] = {
@@ -34,14 +41,15 @@ class Runs:
 
     def __init__(self) -> None:
         found = llpbench.load_results("published").frame
-        found = found[(found["status"] == "ok") & (found["seed"] < SEEDS) & found["max_bags"].isna()]
+        found = found[(found["status"] == "ok") & (found["seed"] < SEEDS)]
         self.frame = found[(found["ensemble"] == 1) & (found["encoder"].isna() | (found["encoder"] == "mlp"))]
 
     def mean(self, method: str, sizes: tuple[int, ...], **other: Any) -> pd.Series:
-        """Over the seeds, by dataset and bag size; `other`: criterion, pretraining, bagging, changed, metric."""
-        metric, changed = other.pop("metric", "test_auc"), other.pop("changed", {})
+        """Over the seeds, by dataset and bag size; `other`: criterion, pretraining, bagging, changed, metric, bags."""
+        metric, changed, bags = other.pop("metric", "test_auc"), other.pop("changed", {}), other.pop("bags", None)
         wanted = {"criterion": "auc", "pretraining": "none", "bagging": "ordered", "method": method, **other}
         found = self.frame[self.frame["bag_size"].isin(sizes)]
+        found = found[found["max_bags"].isna() if bags is None else found["max_bags"] == bags]
         for column, value in wanted.items():
             found = found[found[column] == value]
         found = found[[each == changed for each in found["changed"]]]
@@ -79,6 +87,10 @@ def main() -> None:
     for name in ("dllp", BDC, LEADER):
         ends = (mean(name, (size,)).droplevel("bag_size") for size in (64, 1024))
         tell(f"6 64 - 1024, {name}", *ends)
+    for what, ends_of in ARMS.items():
+        for name in COUNTED:
+            last, first = (mean(name, (size,), bags=bags).droplevel("bag_size") for bags, size in ends_of)
+            tell(f"15 {what}, {name}", last, first)
     tell("7 em-gbdt - count-gbdt", mean("em-gbdt", SIZES), mean("count-gbdt", SIZES))
     tell("8 bag-gp - ridge", mean("bag-gp", SIZES), mean("bag-mean-linear", SIZES))
     for metric in ("test_ece", "test_brier"):

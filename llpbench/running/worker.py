@@ -6,6 +6,7 @@ alone, and it can be ended at any moment.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -45,7 +46,8 @@ class Worker:
         """Start it unless it runs: what it imports takes seconds, in which other things can be done."""
         if self._child is None:
             self._child = Child(__name__, self._folder)
-            self._child.send(self._setup)
+            with contextlib.suppress(Died):  # whoever wants a job of it meets that again
+                self._child.send(self._setup)
         return self._child
 
     def do(self, job: Job, limit: Limit, on_epoch: Callable[[Epoch], None]) -> Outcome:
