@@ -279,11 +279,14 @@ def choose(
     from rich.console import Console
 
     from llpbench.cli.choice_files import board_table, write_choice
+    from llpbench.core.files import obstacle
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
 
     if out.exists() and not out.is_dir():
         raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
+    if told := obstacle(out):  # before minutes of fitting
+        raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
     with _warnings_as_lines():
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
@@ -325,9 +328,10 @@ def predict(
 
     from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, read_rows, write_rows
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, read_rows, write_rows
 
     load_plugins(plugin)
+    demand_room(out)  # before anything is predicted
     names = _names(bag_column, "+")
     if whole_bags and not names:
         raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")
@@ -343,6 +347,12 @@ def predict(
     frame = read_rows(rows, dict.fromkeys(loaded.text_features_, "text"), names)
     wanted = [str(name) for name in loaded.feature_names_in_]
     features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
+    kept = frame.drop(columns=wanted)
+    added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]
+    if taken := [name for name in added if name in kept.columns]:
+        raise LLPBenchError(
+            f"file {str(rows)!r} has a column {taken[0]!r} already, which predictions would replace. Rename it."
+        )
     keys = bag_keys(frame, names, rows) if names else None
     if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
@@ -354,9 +364,7 @@ def predict(
     else:
         proba = loaded.predict_proba(features, keys)
         labels = loaded.classes_[proba.argmax(axis=1)]
-    found = frame.drop(columns=wanted).assign(prediction=labels)
-    for place, label in enumerate(loaded.classes_):
-        found[f"probability_{label}"] = proba[:, place]
+    found = kept.assign(**dict(zip(added, [labels, *proba.T], strict=True)))
     write_rows(found, out)
     click.echo(f"{plural(len(found), 'prediction')} in {out}")
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import one_line
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
@@ -36,6 +37,16 @@ def require_folder(folder: Path, what: str) -> None:
         raise LLPBenchError(
             f"{what} cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
+def obstacle(path: Path) -> str:
+    """Why no file or folder can be made or replaced at `path`, folders above it included, as far as that can be seen
+    before it is tried; "" if nothing speaks against it."""
+    try:
+        above = next(each for each in (path, *path.absolute().parents) if each.exists())
+        if above != path and not above.is_dir():
+            return f"{str(above)!r} is a file"
+        return "" if os.access(above, os.W_OK) else f"{str(above)!r} is read-only"
+    except OSError as error:
+        return one_line(error)
 
 
 WRITTEN = ".written"

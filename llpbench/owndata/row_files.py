@@ -13,6 +13,7 @@ from pandas._libs.parsers import STR_NA_VALUES
 from pandas.errors import ParserWarning
 
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.files import obstacle
 from llpbench.core.text import hint, one_line, plural
 from llpbench.data.frames import as_text
 
@@ -82,15 +83,26 @@ def _once(names: Sequence[str], path: Path) -> None:
         raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
 
 
+def demand_room(path: Path) -> None:
+    """Raises `DataError` for a table that `write_rows` cannot write: another ending, no folder, a read-only one."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
+    told = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
+    if told:
+        raise DataError(f"file {str(path)!r} cannot be written: {told}. Choose another name.")
+    if not path.parent.is_dir():
+        absent = str(path.parent)
+        raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Make it first.")
+
+
 def write_rows(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table, without its index. Raises `DataError` if the disk does not let it, or for another ending."""
+    """Write a table, without its index. Raises `DataError` as `demand_room`, and if the disk does not let it."""
+    demand_room(path)
     try:
         if path.suffix == ".parquet":
             frame.to_parquet(path, index=False)
-        elif path.suffix == ".csv":
-            frame.to_csv(path, index=False)
         else:
-            raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
+            frame.to_csv(path, index=False)
     except OSError as error:
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 

@@ -24,7 +24,7 @@ import numpy as np
 from llpbench import __version__
 from llpbench.core.bags import Schema
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import replace_file
+from llpbench.core.files import obstacle, replace_file
 from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
@@ -83,12 +83,14 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
 
 
 def demand_free(folder: Path) -> None:
-    """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read."""
+    """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read or made."""
     try:
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MANIFEST).is_file())):
             raise LLPBenchError(f"{str(folder)!r} is there already and holds no model. Choose another folder.")
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
+    if told := obstacle(folder):
+        raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {told}. Choose another folder.")
 
 
 def read_model(folder: Path) -> dict[str, Any]:

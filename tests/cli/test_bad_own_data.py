@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -129,8 +130,8 @@ def test_what_cannot_be_fitted(
         (None, ["--whole-bags"], "--whole-bags needs --bag-column"),
         (lambda f: f.drop(index=0), ["--whole-bags", "--bag-column", "district"], "in fit; so 1 bag"),
         (lambda f: f.assign(district="Ulm"), ["--whole-bags", "--bag-column", "district"], "('Ulm') were not in fit"),
-        (None, ["--out", "there/new.csv"], "cannot be written"),
-        (None, ["--out", "new.json"], "must end in .csv or .parquet"),
+        (lambda f: f.assign(prediction=1), [], "'rows.csv' has a column 'prediction' already, which predictions would"),
+        (lambda f: f.assign(probability_yes=1), [], "a column 'probability_yes' already, which predictions would"),
     ],
 )
 def test_what_cannot_be_predicted(
@@ -139,6 +140,40 @@ def test_what_cannot_be_predicted(
     if harm:
         harm(pd.read_csv(folder / "rows.csv")).to_csv(folder / "rows.csv", index=False)
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv", *flags))
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("new.json", "'new.json' must end in .csv or .parquet"),
+        ("there/new.csv", "'there/new.csv' cannot be written: there is no folder 'there'. Make it first."),
+        ("bags.csv/new.csv", "bags.csv' is a file. Choose another name."),
+        ("folder.csv", "'folder.csv' is a folder. Choose another name."),
+        ("closed/new.csv", "closed' is read-only. Choose another name."),
+    ],
+)
+def test_where_predictions_cannot_go_is_told_before_anything_is_read(
+    out: str, told: str, folder: Path, llpbench: LLPBench
+) -> None:
+    (folder / "folder.csv").mkdir()
+    (folder / "closed").mkdir(mode=0o555)
+    if out.startswith("closed") and os.access(folder / "closed", os.W_OK):
+        pytest.skip("this user may write anywhere")
+    assert told in told_off(llpbench("predict", "gone", "gone.csv", "--out", out))
+
+
+@pytest.mark.parametrize(("out", "told"), [("closed/new", "is read-only"), ("bags.csv/new", "bags.csv' is a file.")])
+def test_where_models_and_pages_cannot_go_is_told_before_fits(
+    out: str, told: str, folder: Path, llpbench: LLPBench
+) -> None:
+    (folder / "closed").mkdir(mode=0o555)
+    if out.startswith("closed") and os.access(folder / "closed", os.W_OK):
+        pytest.skip("this user may write anywhere")
+    pd.read_csv("rows.csv").query("district != 'd03'").to_csv("rows.csv", index=False)  # a fit would refuse that
+    for command in ("fit", "choose"):
+        line = told_off(llpbench(command, "rows.csv", *FIT[:-1], out))
+        assert told in line
+        assert "Choose another" in line
 
 
 @pytest.mark.parametrize(
