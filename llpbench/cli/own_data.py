@@ -359,8 +359,7 @@ def predict(
     if whole_bags:
         known = {} if bags is None else BagFile(bags, names, **columns).read()
         with _told_in_flags():
-            proba = loaded.disaggregate(features, keys, **known)
-            labels = loaded.assign(features, keys, **known)
+            proba, labels = loaded.disaggregate_and_assign(features, keys, **known)
     else:
         proba = loaded.predict_proba(features, keys)
         labels = loaded.classes_[proba.argmax(axis=1)]

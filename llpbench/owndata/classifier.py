@@ -28,7 +28,7 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkTraining, fit_members
+from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.training.cells import limit_threads
@@ -55,7 +55,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bags of a gradient step
     validation : share of the bags that a network is not trained on, whose proportions choose its epoch; at least 5
         bags, where there are ten
-    device : of a network: "auto", "cpu" or "cuda"
+    device : of a network: "auto", "cpu" or "cuda", to train and to predict on; it is not saved with the model
     n_jobs : threads on processors; None: one for up to 100,000 rows, else as many as there are cores; -1: that always
 
     Attributes
@@ -67,7 +67,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bag_sizes_ : [bags] their rows
     left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, and of how many bags
         "impossible" counts were suppressed
-    doubts_ : after `fit`, where the method is "auto" (and no ensemble): what the bags tell against the model; else None
+    doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inside = np.flatnonzero(labels.of_row >= 0)
         found = table.counts(labels, deviation, sampled=sampled, suppress=impossible == "suppress")[:, order]
         suppressed = int(np.isnan(found).any(axis=1).sum())
-        self.left_out_ = {
+        left_out = {
             "rows": len(frame) - len(inside),
             "bags": len(table.names) - len(labels.names),
             "impossible": suppressed - table.suppressed(labels),
@@ -198,6 +198,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         self.bags_ = _objects(labels.names)
         self.bag_counts_, self.bag_sizes_ = found, train.sizes
+        self.left_out_ = left_out
         self._columns, self._predictor = columns, predictor
         self._known = known
         self._effects: FloatArray | None = None  # of bags, found when they are first asked for
@@ -270,10 +271,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bag whose counts are suppressed have their predictions. Noisy counts are first made possible: what is negative
         is 0, and all is scaled to the bag's rows.
         """
-        proba, whole, chosen = self._whole_bags(X, bags, proportions, counts)
-        if len(chosen):
-            proba[chosen] = adding_up(log_of(proba[chosen]), whole)
-        return proba
+        return _added_up(*self._whole_bags(X, bags, proportions, counts))
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
         """[rows] classes, in each bag exactly as many of each as its counts say, the likeliest together.
@@ -281,11 +279,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As `disaggregate`; fractional counts are rounded, largest remainders first. The rows of a bag whose counts are
         suppressed have their likeliest class.
         """
-        proba, whole, chosen = self._whole_bags(X, bags, proportions, counts)
-        labels = proba.argmax(axis=1)
-        if len(chosen):
-            labels[chosen] = assigned(log_of(proba[chosen]), whole)
-        return self.classes_[labels]
+        return self.classes_[_assigned(*self._whole_bags(X, bags, proportions, counts))]
+
+    def disaggregate_and_assign(
+        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
+    ) -> tuple[FloatArray, Any]:
+        """What `disaggregate` and `assign` return, from one prediction of the rows."""
+        found = self._whole_bags(X, bags, proportions, counts)
+        return _added_up(*found), self.classes_[_assigned(*found)]
 
     def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
         """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
@@ -336,7 +337,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         content = {
             "settings": {
-                name: dict(value) if isinstance(value, Mapping) else value for name, value in self.get_params().items()
+                name: dict(value) if isinstance(value, Mapping) else value
+                for name, value in self.get_params().items()
+                if name != "device"  # of this machine
             },
             "classes": self.classes_.tolist(),
             "positive": self._positive,
@@ -347,6 +350,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "counts": self.bag_counts_,
             "sizes": self.bag_sizes_,
             "effects": self._bag_effects(),
+            "left_out": self.left_out_,
+            "doubts": self.doubts_,
             "columns": self._columns,
             "predictor": self._predictor,
         }
@@ -358,15 +363,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         content = read_model(Path(folder))
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
-        model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
-        model._order = content.get("order", [*range(len(model.classes_))])
+        model._positive, model._order = content["positive"], content["order"]
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
         model.bags_ = _objects(content["bags"])
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
         model._columns, model._predictor = content["columns"], content["predictor"]
-        model._effects, model.doubts_ = content["effects"], None
+        model._effects, model.left_out_, model.doubts_ = content["effects"], content["left_out"], content["doubts"]
         return model
 
     def _rows(self, features: Any) -> Rows:
@@ -377,6 +381,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _predicted(self, rows: Rows) -> FloatArray:
         with self._threads(len(rows.numeric)):
+            if isinstance(self._predictor, NetworkPredictor):
+                return self._predictor.on(rows, self.device)
             return self._predictor(rows)
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
@@ -458,6 +464,22 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> FloatArray:
+    """[rows, classes] predictions, those of the rows `chosen` made to add up to the counts of the bags they are."""
+    found = proba.copy()
+    if len(chosen):
+        found[chosen] = adding_up(log_of(proba[chosen]), whole)
+    return found
+
+
+def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArray:
+    """[rows] labels, those of the rows `chosen` as many of each as the counts of the bags they are say."""
+    labels: IntArray = proba.argmax(axis=1)
+    if len(chosen):
+        labels[chosen] = assigned(log_of(proba[chosen]), whole)
+    return labels
 
 
 def _deviation(noise: float, kind: str) -> float:

@@ -115,7 +115,11 @@ class NetworkPredictor:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """[rows, classes]"""
-        cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device("auto")
+        return self.on(rows, "auto")
+
+    def on(self, rows: Rows, where: str) -> FloatArray:
+        """[rows, classes], predicted on a device: which one is the matter of who predicts, not of the model."""
+        cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device(where)
         method: Method = _method(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:

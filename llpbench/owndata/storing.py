@@ -30,7 +30,7 @@ from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
 
-FORMAT = 2
+FORMAT = 3
 """raised when what is written changes"""
 MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
 _KIND = "llpbench model"

@@ -60,6 +60,23 @@ def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: L
         assert np.allclose(found.groupby("district")["probability_yes"].sum(), table["yes"], atol=1e-6)
 
 
+@pytest.mark.usefixtures("folder")
+def test_both_answers_on_whole_bags_come_from_one_prediction(
+    llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id").code == 0
+    predicted, calls = LLPClassifier._predicted, []
+
+    def noted(self: LLPClassifier, rows: Any) -> Any:
+        calls.append(len(rows.numeric))
+        return predicted(self, rows)
+
+    monkeypatch.setattr(LLPClassifier, "_predicted", noted)
+    whole = ["--bag-column", "district", "--whole-bags", "--out", "new.csv"]
+    assert llpbench("predict", "model", "rows.csv", *whole).code == 0
+    assert calls == [300]
+
+
 def fitted_proba(llpbench: LLPBench, *flags: str) -> Any:
     """Probabilities of all rows by the linear method, fitted with `flags`."""
     linear = ["--method", "bag-mean-linear", "--leave-out", "id"]

@@ -22,6 +22,7 @@ from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
+from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
 
@@ -433,6 +434,35 @@ def test_encoders_can_be_pretrained_on_bags_of_which_some_are_suppressed(tmp_pat
     assert not np.allclose(found["none"], found["self+bag"], atol=1e-3)
     model.save(tmp_path)
     assert np.array_equal(LLPClassifier.load(tmp_path).predict_proba(FRAME), found["self+bag"])
+
+
+def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def noted(name: str) -> torch.device:
+        asked.append(name)
+        return pick_device("cpu")
+
+    monkeypatch.setattr("llpbench.owndata.fitting.pick_device", noted)
+    model = LLPClassifier("dllp", epochs=1, device="cpu").fit(FRAME, BAGS, counts=TABLE)
+    expected = model.predict_proba(FRAME)
+    assert set(asked) == {"cpu"}
+    model.save(tmp_path)
+    assert "device" not in (tmp_path / "model.json").read_text()
+    loaded = LLPClassifier.load(tmp_path)
+    assert loaded.device == "auto"
+    asked.clear()
+    assert np.array_equal(loaded.predict_proba(FRAME), expected)
+    assert set(asked) == {"auto"}
+
+
+def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
+    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    before, expected = dict(model.left_out_), model.predict_proba(FRAME)
+    with pytest.raises(LLPBenchError, match="two are needed"):
+        model.fit(FRAME, BAGS, counts=TABLE + 1, impossible="suppress")
+    assert model.left_out_ == before
+    assert np.array_equal(model.predict_proba(FRAME), expected)
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (-1, 3)])
