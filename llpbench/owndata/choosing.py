@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -69,7 +69,7 @@ class MethodChoice:
     """a row for each `method`, `bag` (with its `place` in their order) and `class`: its `rows`, `known` share, and
     `predicted` share when it was held out (mean over repeats)"""
     reference: str
-    """what others are compared with: the union if it is among them, else the first"""
+    """what others are compared with: the union if it is among them, else the first that is not the yardstick"""
     best: str
     """the method that is advised"""
     advice: str
@@ -88,7 +88,7 @@ def choose(
     X: Any,
     bags: Any,
     *,
-    methods: Sequence[str] | Mapping[str, LLPClassifier] = COMPARED,
+    methods: str | Sequence[str] | Mapping[str, LLPClassifier] = COMPARED,
     folds: int = 5,
     repeats: int = 2,
     random_state: int = 0,
@@ -100,13 +100,18 @@ def choose(
     Parameters
     ----------
     X, bags, given : as in `LLPClassifier.fit`: `counts` or `proportions`, and all else that it takes
-    methods : names of methods that learn from bags, or classifiers (not fitted) by what they are called
+    methods : names of methods that learn from bags, in a list or between commas, or classifiers (not fitted) by what
+        they are called; "bag-share", the yardstick, stands in every comparison, named or not
     folds, repeats : into how many parts bags are dealt, and how often
     random_state : the same gives the same folds, and the same of all but the seconds
     progress : show how long it will take and what is done: a bar, or plain lines where there is no terminal or
         notebook; False for nothing, or a function that takes the lines
 
-    Raises `LLPBenchError` as `fit` does, and for fewer bags of known counts than folds.
+    Held-out predictions are mixed with the uniform ones, these at 1/(2 training rows): of a class that no training bag
+    has, a prediction of exactly 0 would cost hundreds of nats, and that fold outweigh all others.
+
+    Raises `LLPBenchError` as `fit` does, for fewer bags of known counts than folds, and where a fold holds out
+    every bag of all classes but one.
     """
     candidates = _candidates(methods, random_state)
     frame = as_frame(X)
@@ -115,6 +120,7 @@ def choose(
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
     parts = list(dealt_folds(found, folds, repeats, random_state))
+    _demand_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
     reference = union or next(iter(candidates))
     rows, predicted = [], []
@@ -136,7 +142,8 @@ def choose(
         everything = np.ones(len(found), dtype=bool)
         fitted = None if union is None else bagged.fitted(union, candidates[union], everything)
     board = compared(by_fold, reference, DECIDES)
-    best, advice = advised(board, reference, None if fitted is None else fitted.doubts_)
+    unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES))}
+    best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
     places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
     return MethodChoice(board, by_fold, places, reference, best, advice, fitted)
@@ -168,19 +175,24 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Di
     return Difference(mean, mean - half, mean + half)
 
 
-def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None) -> tuple[str, str]:
-    """The method to take, and why, in a few sentences.
+def _ties_yardstick(board: pd.DataFrame) -> bool:
+    """Whether the reference of a board is not ahead of the yardstick beyond chance."""
+    return bool(board.set_index("method").loc[YARDSTICK, "high"] >= 0)
+
+
+def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
+    """The method to take, and why, in a few sentences. `unsure`: those not ahead of the yardstick beyond chance.
 
     Another than the reference only where it is ahead beyond chance, and only where bags have no causes of their own:
     else what meets held-out bags may rank rows the wrong way round.
     """
     rows = {row["method"]: row for row in board.to_dict("records")}
-    yardstick = rows.pop(YARDSTICK)
+    del rows[YARDSTICK]
     others = {name: row for name, row in rows.items() if name != reference}
     ahead = sorted((name for name, row in others.items() if row["low"] > 0), key=lambda name: -others[name]["gain"])
     behind = [name for name, row in others.items() if row["high"] < 0]
     level = [name for name in others if name not in (*ahead, *behind)]
-    best, nothing = reference, yardstick["high"] >= 0
+    best = reference
     if ahead and doubts is not None and doubts.confounded:
         told = [
             f"Take {reference}: {_listed(ahead)} meets held-out bags better ({_interval(others[ahead[0]])}), but "
@@ -191,7 +203,7 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None) -> tuple
         told = [
             f"Take {best}: beyond chance it meets held-out bags better than {reference} ({_interval(others[best])})."
         ]
-    elif nothing:
+    elif reference in unsure:
         told = [f"Held-out bags cannot tell; {reference} is what is taken unless they do."]
     else:
         told = [f"Take {reference}: no method meets held-out bags better by more than chance."]
@@ -199,9 +211,9 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None) -> tuple
         told.append(f"It cannot be told apart from {_listed(level)}: a tie, which goes to {reference}.")
     if behind:
         told.append(f"Clearly behind it: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
-    if nothing:
+    if best in unsure:
         told.append(
-            f"Not even {YARDSTICK}, which gives every bag the mean share, can be told apart from {reference}: bags are "
+            f"Not even {YARDSTICK}, which gives every bag the mean share, can be told apart from {best}: bags are "
             "too few, or too much alike."
         )
     told.append("Held-out bags tell how well shares of new bags are met; how well rows rank, only labels tell.")
@@ -263,7 +275,8 @@ class _Bagged:
         return RemainingFits(fits, trials, float(ratio))
 
     def judged(self, name: str, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
-        """Criteria of a candidate on the bags `held`, from which it has not learned, and their shares."""
+        """Criteria of a candidate on the bags `held`, from which it has not learned, and their shares. Its predictions
+        are mixed with the uniform ones (`choose`)."""
         chosen = np.ones(len(self._counts), dtype=bool)
         chosen[held] = False
         clock = time.perf_counter()
@@ -272,7 +285,8 @@ class _Bagged:
         place = np.full(len(chosen) + 1, -1, dtype=np.int64)
         place[held] = np.arange(len(held))
         rows = np.flatnonzero(place[self._of_row] >= 0)
-        proba = model.predict_proba(self._frame.iloc[rows])
+        uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
+        proba = (1 - uniform) * model.predict_proba(self._frame.iloc[rows]) + uniform / len(self._classes)
         local = place[self._of_row[rows]]
         nothing = np.zeros((len(rows), 0))
         whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self._counts[held])
@@ -310,14 +324,35 @@ def dealt_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iter
             yield repeat, fold, np.sort(held)
 
 
-def _candidates(methods: Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:
+def _demand_classes(counts: FloatArray, parts: Sequence[tuple[int, int, IntArray]], classes: list[Hashable]) -> None:
+    """Raises `LLPBenchError` where a fold leaves a single class to learn from."""
+    has = counts > 0  # [bags, classes], of suppressed ones nothing
+    for _, _, held in parts:
+        left = np.delete(has, held, axis=0).any(axis=0)
+        if left.sum() < 2 <= has.any(axis=0).sum():
+            rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
+            known = int((~np.isnan(counts).any(axis=1)).sum())
+            raise LLPBenchError(
+                f"class {classes[rare]!r} is in {plural(int(has[:, rare].sum()), 'bag')} of {known:,} known ones, and "
+                f"where that is held out, {classes[int(left.argmax())]!r} alone is left to learn from. Give more bags "
+                f"with {classes[rare]!r}."
+            )
+
+
+def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:
+    """What is compared, by its name, without the yardstick. Raises `LLPBenchError` if there is nothing to compare."""
     if isinstance(methods, Mapping):
-        found = dict(methods)
+        found, named = dict(methods), list(methods)
+        if YARDSTICK in found:
+            raise LLPBenchError(
+                f"{YARDSTICK!r} is the yardstick, which stands in every comparison. Call your classifier another name."
+            )
     else:
-        names = [AUTO if name == "auto" else name for name in methods]
-        found = {name: LLPClassifier(name, random_state=seed) for name in names}
+        given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
+        named = list(dict.fromkeys(AUTO if name == "auto" else name for name in given))
+        found = {name: LLPClassifier(name, random_state=seed) for name in named if name != YARDSTICK}
     for each in found.values():
         method_on_bags(AUTO if each.method == "auto" else each.method)
-    if len(found) < 2:
-        raise LLPBenchError(f"there is nothing to compare: give two methods at least, however: {list(found)}")
+    if len(named) < 2:
+        raise LLPBenchError(f"there is nothing to compare: give two methods at least, however: {named}")
     return found

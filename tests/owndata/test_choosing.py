@@ -36,7 +36,7 @@ CALM = Doubts(unexplained=0.0, noise=0.5, agreement=0.9)
 
 def chosen(**more: Any) -> MethodChoice:
     frame, bags, votes = people(300, 20)
-    return choose(frame, bags, counts=counted(bags, votes), **{"methods": LINEAR, "repeats": 1, **more})
+    return choose(frame, **{"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1, **more})
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,11 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
         names = table.index[held]
         out = np.isin(bags, names)
         model = LLPClassifier(LINEAR[0]).fit(frame[~out], bags[~out], counts=table.drop(names))
+        uniform = 1 / (2 * np.sum(~out))
+        predict = model._predictor
+        model._predictor = lambda rows, predict=predict, uniform=uniform: (
+            (1 - uniform) * predict(rows) + uniform / 2  # what a fold does to predictions
+        )
         scores = model.score_bags(frame[out], bags[out], counts=table.loc[names])
         assert scores == pytest.approx({name: given[name] for name in scores})
 
@@ -122,15 +127,52 @@ def board(**gains: tuple[float, float, float]) -> pd.DataFrame:
     ],
 )
 def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: str) -> None:
-    found = advised(board(**gains), "auto", CALM)
+    unsure = {"auto"} if YARDSTICK in gains else set()
+    found = advised(board(**gains), "auto", CALM, unsure)
     assert found[0] == best
     assert told in found[1]
 
 
+def test_the_yardstick_is_compared_with_what_is_advised() -> None:
+    gains = {"one": (0.5, 0.1, 0.9), YARDSTICK: (-0.1, -0.4, 0.2)}
+    for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "can be told apart from one: bags are too few")):
+        best, advice = advised(board(**gains), "auto", CALM, unsure)
+        assert best == "one"
+        assert told in advice
+        assert ("Not even" in advice) == bool(told)
+
+
+def test_a_method_ahead_is_told_from_the_yardstick_by_its_own_folds() -> None:
+    """The reference knows no feature either, so that the yardstick ties it."""
+    classifiers = {"shares": LLPClassifier(YARDSTICK), "linear": LLPClassifier(LINEAR[0])}
+    frame, bags, votes = people(1200, 60)
+    found = choose(frame, bags, counts=counted(bags, votes), methods=classifiers)
+    assert found.reference == "shares"
+    assert found.best == "linear"
+    assert "Not even" not in found.advice
+
+
+def test_the_yardstick_is_no_candidate_and_never_the_reference() -> None:
+    found = chosen(methods=f"{YARDSTICK}, {LINEAR[0]}")
+    assert found.reference == found.best == LINEAR[0]
+    assert sorted(found.board["method"]) == sorted([YARDSTICK, LINEAR[0]])
+    assert np.allclose(chosen(methods=[YARDSTICK, *LINEAR]).folds[DECIDES], chosen().folds[DECIDES])
+
+
+def test_a_class_of_a_single_bag_does_not_outweigh_all_others() -> None:
+    frame, bags, votes = people(1200, 60)
+    table = counted(bags, votes).assign(rare=0)
+    table.loc["d07", [0, "rare"]] += [-1, 1]
+    table.columns = pd.Index(["no", "yes", "rare"])
+    found = choose(frame, bags, counts=table, methods=LINEAR)
+    assert found.board[DECIDES].max() < 1.0
+    assert "too few" not in found.advice
+
+
 def test_what_meets_confounded_bags_better_is_not_advised() -> None:
     gains = {"one": (0.5, 0.1, 0.9)}
-    assert advised(board(**gains), "auto", CALM)[0] == "one"
-    best, told = advised(board(**gains), "auto", Doubts(unexplained=0.3, noise=0.5, agreement=0.9))
+    assert advised(board(**gains), "auto", CALM, ())[0] == "one"
+    best, told = advised(board(**gains), "auto", Doubts(unexplained=0.3, noise=0.5, agreement=0.9), ())
     assert best == "auto"
     assert "one meets held-out bags better (by 0.5000 [0.1000, 0.9000] in KL divergence), but 30 % of" in told
 
@@ -160,6 +202,16 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
         ({"repeats": 0}, "repeats must be a whole number from 1, however: 0"),
         ({"methods": ["auto"]}, "give two methods at least, however: ['bag-gp-gbdt']"),
         ({"methods": ["auto", "nothing"]}, "nothing"),
+        ({"methods": "bag-gp"}, "give two methods at least, however: ['bag-gp']"),
+        ({"methods": [YARDSTICK]}, "give two methods at least, however: ['bag-share']"),
+        (
+            {"methods": {YARDSTICK: LLPClassifier("bag-gp"), "one": LLPClassifier("bag-gp")}},
+            "Call your classifier another",
+        ),
+        (
+            {"counts": pd.DataFrame({"no": [15] * 19 + [14], "yes": [0] * 19 + [1]}), "bags": np.arange(300) // 15},
+            "class 'yes' is in 1 bag of 20 known ones, and where that is held out, 'no' alone is left to learn from",
+        ),
         ({"methods": ["bag-mean-linear", "supervised-gbdt"]}, "needs the label of every row"),
         ({"classes": ["no", "yes", "maybe"]}, "classes"),
     ],
