@@ -345,6 +345,8 @@ def predict(
     if not hasattr(loaded, "feature_names_in_"):
         raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
     frame = read_rows(rows, dict.fromkeys(loaded.text_features_, "text"), names)
+    if not len(frame):
+        raise LLPBenchError(f"file {str(rows)!r} has no rows.")
     wanted = [str(name) for name in loaded.feature_names_in_]
     features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
     kept = frame.drop(columns=wanted)

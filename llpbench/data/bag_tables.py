@@ -49,6 +49,10 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     """The bag of each row from an array, series or list of labels, or from a frame of natural keys, whose labels are
     tuples. They are taken by position. Raises `LLPBenchError` if there are not as many as rows of the frame or array of
     features, or if both have an index, with the same entries in another order."""
+    if not _has_entries(bags):
+        raise LLPBenchError(
+            f"bags must be the label of each row's bag, in an array, series or frame, however: {bags!r}"
+        )
     rows = len(features)
     frame = bags if isinstance(bags, pd.DataFrame) else None
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
@@ -157,11 +161,12 @@ class BagTable:
         rows = labels.sizes.astype(np.float64)
         whole = self._whole(values, rows, np.where(at >= 0, self._sizes[at], np.nan), sampled)
         unit = whole if self.is_counts else np.ones(len(rows))
+        given = values
         if values.shape[1] == 1:
             values = np.column_stack([unit - values[:, 0], values[:, 0]])
         faults = [self._other_sizes(labels, values, whole, sampled)]
         if noise == 0:
-            faults.insert(0, self._other_sums(labels, values, unit))
+            faults.insert(0, self._other_sums(labels, given, values, unit))
         for off, told in faults:
             if off.any() and not suppress:
                 raise LLPBenchError(
@@ -197,15 +202,17 @@ class BagTable:
             return np.asarray(np.nan_to_num(values.sum(axis=1)))
         return rows
 
-    def _other_sums(self, labels: BagLabels, values: FloatArray, unit: FloatArray) -> _Fault:
-        """[bags] whether they cannot be the counts or shares of a bag."""
+    def _other_sums(self, labels: BagLabels, given: FloatArray, values: FloatArray, unit: FloatArray) -> _Fault:
+        """[bags] whether they cannot be the counts or shares of a bag; as they were given, and of all classes."""
         total = values.sum(axis=1)
         beyond = (values < 0).any(axis=1) | (values > unit[:, None] * (1 + 1e-9)).any(axis=1)
         slack = 1e-6 * unit if self.is_counts else np.full(len(unit), _ROUNDED)
 
         def told(first: int, so: str) -> str:
-            given = ", ".join(f"{value:g}" for value in values[first])
-            meant, mend = "they must add up to 1", "Give shares between 0 and 1, percents divided by 100"
+            listed = ", ".join(f"{value:g}" for value in given[first])
+            listed += f" (in all {total[first]:g})" if given.shape[1] > 1 else " (of one class)"
+            must = "add up to 1" if given.shape[1] > 1 else "lie between 0 and 1"
+            meant, mend = f"they must {must}", "Give shares between 0 and 1, percents divided by 100"
             if self.is_counts:
                 meant = f"it has {plural(round(unit[first]), 'row')}"
                 mend = "Give sampled=True if X holds some rows only" if self.at_fit else "Give whole bags"
@@ -214,10 +221,7 @@ class BagTable:
                 if self.at_fit
                 else ", or NaN where they are unknown"
             )
-            return (
-                f"the {self.what} of bag {labels.names[first]!r} are {given} (in all {total[first]:g}), but {meant}; "
-                f"{so}. {mend}{others}."
-            )
+            return f"the {self.what} of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {mend}{others}."
 
         return beyond | (np.abs(total - unit) > slack), told
 
@@ -277,8 +281,10 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     if sizes is None:
         return table
     known, numbers = _by_bag(_as_keys(sizes, labels), "sizes", labels)
-    if numbers.shape[1] != 1 or not (numbers >= 1).all():
-        raise LLPBenchError("sizes must be the number of rows of each bag, from 1.")
+    impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
+    if numbers.shape[1] != 1 or len(impossible):
+        some = f", however: {impossible[0]:g}" if len(impossible) else ""
+        raise LLPBenchError(f"sizes must be the number of rows of each bag, whole and from 1{some}")
     place = dict(zip(known, numbers[:, 0], strict=True))
     lacking = [name for name in names if name not in place]
     if lacking:
@@ -307,6 +313,10 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
     elif isinstance(given, Mapping):
         names, values = list(given), list(given.values())
     else:
+        if not _has_entries(given):
+            raise LLPBenchError(
+                f"{what} must be those of each bag, in a mapping, series, frame or array, however: {given!r}"
+            )
         names, values = list(labels.names), given
         if len(given) != len(names):
             raise LLPBenchError(
@@ -317,6 +327,14 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
     if repeated.any():
         raise LLPBenchError(f"{what} has two entries for bag {names[int(repeated.argmax())]!r}. Give one for each bag.")
     return names, _numbers(values, what)
+
+
+def _has_entries(given: Any) -> bool:
+    try:
+        len(given)
+    except TypeError:  # also of an array without axes
+        return False
+    return not isinstance(given, str | bytes)
 
 
 def _wide(series: pd.Series, what: str) -> pd.DataFrame:

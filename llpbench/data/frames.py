@@ -45,7 +45,7 @@ def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str 
         raise DataError(f"dataset {name!r} has no features, only its target {target!r}. Add feature columns.")
     labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
     kept = [position for position, column in enumerate(columns) if column != target]
-    numeric, categorical = read_features(frame.iloc[:, kept], name)
+    numeric, categorical = read_features(frame.iloc[:, kept], f"dataset {name!r}")
     return Table(**_features(numeric, categorical, len(frame)), name=name, labels=_frozen(labels), classes=classes)
 
 
@@ -80,7 +80,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
         classes = known.classes(None)
     except LLPBenchError as error:
         raise DataError(f"dataset {name!r}: {error}") from error
-    numeric, categorical = read_features(frame.drop(columns=[*by]), name)
+    numeric, categorical = read_features(frame.drop(columns=[*by]), f"dataset {name!r}")
     return Table(
         **_features(numeric, categorical, len(frame)),
         name=name,
@@ -104,28 +104,29 @@ def _features(
 
 
 def read_features(
-    frame: DataFrame, name: str
+    frame: DataFrame, owner: str
 ) -> tuple[dict[str, FloatArray], dict[str, tuple[IntArray, tuple[str, ...]]]]:
     """Features by column: numbers `[rows]`, NaN where missing; codes `[rows]`, -1 where missing, and their categories.
 
-    Raises `DataError` for an infinite or wholly missing column and an unsupported type.
+    Raises `DataError`, which names the `owner` of the columns ("dataset 'credit'"), for an infinite or wholly missing
+    column and an unsupported type.
     """
     numeric: dict[str, FloatArray] = {}
     categorical: dict[str, tuple[IntArray, tuple[str, ...]]] = {}
     for position, column in enumerate(map(str, frame.columns)):
         series = frame.iloc[:, position]
         if series.isna().all():
-            raise DataError(f"dataset {name!r}: column {column!r} holds nothing but missing values. Leave it out.")
-        if is_numeric(series, name):
-            numeric[column] = read_numbers(series, name)
+            raise DataError(f"{owner}: column {column!r} holds nothing but missing values. Leave it out.")
+        if is_numeric(series, owner):
+            numeric[column] = read_numbers(series, owner)
         else:
-            categorical[column] = _encode(series, name)
+            categorical[column] = _encode(series, owner)
     return numeric, categorical
 
 
-def codes_of(series: Series, categories: Sequence[str], name: str) -> IntArray:
+def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
     """`[rows]` index into `categories` of a column's texts; -1 where it is missing or none of them."""
-    is_numeric(series, name)
+    is_numeric(series, owner)
     codes, names = _factorize(series)
     place = {text: index for index, text in enumerate(categories)}
     lookup = np.array([*(place.get(text, -1) for text in names), -1], dtype=np.int64)
@@ -163,7 +164,8 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
     missing = int(series.isna().sum())
     if missing:
         raise DataError(f"dataset {name!r}: {missing:,} of {len(series):,} targets ({target!r}) are null. Drop them.")
-    if is_numeric(series, name):
+    owner = f"dataset {name!r}"
+    if is_numeric(series, owner):
         values = series.to_numpy(dtype=np.float64)
         broken = values[values != np.floor(values)]
         if len(broken) or np.isinf(values).any():
@@ -171,7 +173,7 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
             raise DataError(
                 f"dataset {name!r}: target {target!r} holds {example:g}, not a class. Turn it into classes."
             )
-    labels, classes = _encode(series, name)
+    labels, classes = _encode(series, owner)
     if len(classes) < 2:
         raise DataError(f"dataset {name!r}: every target ({target!r}) is {classes[0]!r}. There must be two classes.")
     if positive is None:
@@ -184,7 +186,7 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
     return labels, classes
 
 
-def is_numeric(series: Series, name: str) -> bool:
+def is_numeric(series: Series, owner: str) -> bool:
     """Whether a column holds numbers rather than categories. Raises `DataError` if it holds neither."""
     import pandas as pd
     from pandas.api import types
@@ -206,26 +208,26 @@ def is_numeric(series: Series, name: str) -> bool:
             return False
         found = " or ".join(foreign)
     raise DataError(
-        f"dataset {name!r}: column {str(series.name)!r} is of type {found}, which is not supported. "
+        f"{owner}: column {str(series.name)!r} is of type {found}, which is not supported. "
         "Turn it into numbers or text, or leave it out."
     )
 
 
-def read_numbers(series: Series, name: str) -> FloatArray:
+def read_numbers(series: Series, owner: str) -> FloatArray:
     """`[rows]` float64, NaN where missing."""
     values: FloatArray = series.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise DataError(
-            f"dataset {name!r}: column {str(series.name)!r} holds an infinite value, first in row {infinite[0]} "
+            f"{owner}: column {str(series.name)!r} holds an infinite value, first in row {infinite[0]} "
             "(counted from 0). Replace it by a number or a null."
         )
     return values
 
 
-def _encode(series: Series, name: str) -> tuple[IntArray, tuple[str, ...]]:
+def _encode(series: Series, owner: str) -> tuple[IntArray, tuple[str, ...]]:
     """`[rows]` codes, -1 where missing, and the categories in ascending order of their strings."""
-    is_numeric(series, name)
+    is_numeric(series, owner)
     codes, names = _factorize(series)
     order = sorted(set(names))
     rank = {text: index for index, text in enumerate(order)}

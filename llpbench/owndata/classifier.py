@@ -28,7 +28,7 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members
+from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.training.cells import limit_threads
@@ -66,7 +66,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bag_counts_ : [bags, classes] their counts, NaN where suppressed
     bag_sizes_ : [bags] their rows
     left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, and of how many bags
-        "impossible" counts were suppressed
+        "impossible" counts were suppressed; empty of a model that an earlier version has saved
     doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
     """
 
@@ -244,8 +244,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone.
         For the very rows that a bag's counts are of: `disaggregate`.
         """
-        proba = self._predicted(self._rows(X))
-        if bags is None:
+        proba = self._predicted(self._rows(X, fewest=0))
+        if bags is None or not len(proba):
             return proba
         labels = read_bag_labels(bags, X)
         place = labels.among(self.bags_.tolist())
@@ -363,23 +363,27 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         content = read_model(Path(folder))
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
-        model._positive, model._order = content["positive"], content["order"]
+        model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
+        model._order = content.get("order", [*range(len(model.classes_))])
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
         model.bags_ = _objects(content["bags"])
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
         model._columns, model._predictor = content["columns"], content["predictor"]
-        model._effects, model.left_out_, model.doubts_ = content["effects"], content["left_out"], content["doubts"]
+        model._effects = content["effects"]
+        model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
         return model
 
-    def _rows(self, features: Any) -> Rows:
+    def _rows(self, features: Any, fewest: int = 1) -> Rows:
         check_is_fitted(self, "_predictor")
-        frame = as_frame(features)
+        frame = as_frame(features, fewest=fewest)
         rows: Rows = self._columns(frame)
         return rows
 
     def _predicted(self, rows: Rows) -> FloatArray:
+        if not len(rows.numeric):
+            return np.zeros((0, self.bag_counts_.shape[1]))
         with self._threads(len(rows.numeric)):
             if isinstance(self._predictor, NetworkPredictor):
                 return self._predictor.on(rows, self.device)
@@ -387,11 +391,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         number = self.n_jobs
-        if number is not None and not (isinstance(number, int) and (number == -1 or number >= 1)):
+        if number is not None and not (isinstance(number, int | np.integer) and (number == -1 or number >= 1)):
             raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, however: {number!r}")
         if number is None:
             number = 1 if rows <= _SMALL else -1
-        return limit_threads(number) if number > 0 else nullcontext()
+        return limit_threads(int(number)) if number > 0 else nullcontext()
 
     def _bag_effects(self) -> FloatArray:
         """[bags, classes] of the bags of `fit`, on logits; 0 where counts are suppressed."""
@@ -484,8 +488,8 @@ def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArra
 
 def _deviation(noise: float, kind: str) -> float:
     """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
-    if not (np.isfinite(noise) and noise >= 0):
-        raise LLPBenchError(f"noise is the scale of what was added to counts, at least 0, however: {noise}")
+    if not (is_number(noise) and np.isfinite(noise) and noise >= 0):
+        raise LLPBenchError(f"noise is the scale of what was added to counts, at least 0, however: {noise!r}")
     if kind not in ("gaussian", "laplace"):
         raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5

@@ -111,8 +111,9 @@ class FeatureColumns:
         return self.scaler(_stacked(numbers, len(frame), np.float64), _stacked(codes, len(frame), np.int64))
 
 
-def as_frame(features: Any) -> pd.DataFrame:
-    """Features as a frame; the columns of an array are x0, x1, ... Raises `DataError` if they are neither."""
+def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
+    """Features as a frame; the columns of an array are x0, x1, ... Raises `DataError` if they are neither, have no
+    column or not so many rows."""
     if not isinstance(features, pd.DataFrame):
         if hasattr(features, "toarray"):
             raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")
@@ -122,7 +123,7 @@ def as_frame(features: Any) -> pd.DataFrame:
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
         if array.dtype == object:
             features = features.infer_objects()
-    if not features.shape[0] or not features.shape[1]:
+    if features.shape[0] < fewest or not features.shape[1]:
         raise DataError(f"X has {plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}.")
     return features
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
 import torch
 
-from llpbench.blocks.pretraining import Tasks
+from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.criteria import GUIDES
@@ -22,7 +22,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cohort import PREDICT_ROWS
-from llpbench.training.device import Machine, pick_device
+from llpbench.training.device import Machine, demand_device_name, pick_device
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrainer
@@ -48,7 +48,7 @@ class MeanPredictor:
 
 @dataclass(frozen=True)
 class NetworkTraining:
-    """How a network is trained; direct methods have no use for it."""
+    """How a network is trained; direct methods have no use for it, but what it names must be there."""
 
     encoder: str
     encoder_params: Mapping[str, Any]
@@ -78,7 +78,8 @@ def fit_members(
     seed: int,
     training: NetworkTraining,
 ) -> Predictor:
-    """A registered method fitted to bags, `ensemble` times. Raises `LLPBenchError` for one that needs labels."""
+    """A registered method fitted to bags, `ensemble` times. Raises `LLPBenchError` for one that needs labels, and for
+    settings that cannot be, whether the method uses them or not."""
     declared = method_on_bags(method)
     protocol = training.protocol
     for name, value, least in (
@@ -94,6 +95,7 @@ def fit_members(
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, however: {training.pretraining!r}")
     if training.pretraining != "none" and not getattr(declared, "takes_encoder", False):
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
+    _demand_names(training)
     if not issubclass(declared, DirectMethod):
         return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
     fitted = declared(read_params(declared.Params, params, owner=method))
@@ -101,6 +103,24 @@ def fit_members(
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
     members = [fitted.fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a single number, of Python or of numpy."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _demand_names(training: NetworkTraining) -> None:
+    """Raises `LLPBenchError` for what says nothing of any network, also where a direct method has no use for it."""
+    demand_device_name(training.device)
+    sizes: Any = getattr(ENCODERS.get(training.encoder), "Params", None)
+    if isinstance(sizes, type) and is_dataclass(sizes):
+        read_params(sizes, training.encoder_params, owner=training.encoder)
+    read_params(PretrainingParams, training.pretraining_params, owner="pretraining")
+    if not (is_number(training.validation) and 0 < training.validation < 1):
+        raise LLPBenchError(
+            f"validation is the share of bags that is held out, between 0 and 1, however: {training.validation!r}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +235,6 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
 
 def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
     """[bags] bool: some of the known ones, at random."""
-    if not 0 < share < 1:
-        raise LLPBenchError(f"validation is the share of bags that is held out, between 0 and 1, however: {share}")
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(

@@ -30,8 +30,8 @@ from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
 
-FORMAT = 3
-"""raised when what is written changes"""
+FORMAT = 2
+"""raised when what was written before can no longer be read"""
 MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
 _KIND = "llpbench model"
 _ROOMS = ("llpbench.blocks.", f"{METHODS.package}.", "llpbench.owndata.", "llpbench.data.tasks")

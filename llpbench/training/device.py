@@ -29,19 +29,27 @@ class Machine:
 
 def pick_device(name: str) -> torch.device:
     """`auto` is the GPU where there is one. Raises if a device is asked for that is not there."""
+    demand_device_name(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise LLPBenchError(f"unknown device {name!r}. Choose --device auto, cpu, cuda or cuda:N.") from error
-    if device.type not in ("cpu", "cuda"):
-        raise LLPBenchError(f"device {name!r} is not supported. Choose --device auto, cpu, cuda or cuda:N.")
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise LLPBenchError(
             f"device {name!r} is not there, torch sees {torch.cuda.device_count()} GPUs. Use --device cpu."
         )
     return device
+
+
+def demand_device_name(name: str) -> None:
+    """Raises `LLPBenchError` for what names no device that is supported, whether it is there or not."""
+    if name == "auto":
+        return
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        raise LLPBenchError(f"unknown device {name!r}. Choose --device auto, cpu, cuda or cuda:N.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise LLPBenchError(f"device {name!r} is not supported. Choose --device auto, cpu, cuda or cuda:N.")
 
 
 def pick_precision(name: str, device: torch.device) -> torch.dtype:

@@ -332,9 +332,26 @@ TABLE = counted(BAGS, VOTES)
         ),
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
         ({}, {"noise": -1.0}, "noise is the scale of what was added"),
+        ({}, {"noise": "1"}, "noise is the scale of what was added to counts, at least 0, however: '1'"),
+        ({}, {"bags": None}, "bags must be the label of each row's bag, .* however: None"),
+        ({}, {"bags": "d00"}, "bags must be the label of each row's bag, .* however: 'd00'"),
+        ({}, {"counts": 5}, "counts must be those of each bag, .* however: 5"),
+        ({}, {"counts": np.array(5)}, "counts must be those of each bag"),
+        ({}, {"sizes": 10.5}, "sizes must be those of each bag, .* however: 10.5"),
+        ({}, {"sizes": [10.5] * 6}, "sizes must be the number of rows of each bag, whole and from 1, however: 10.5"),
+        ({}, {"counts": None, "proportions": TABLE[1] * 0 + 10}, r"are 10 \(of one class\), but they must lie between"),
+        ({"device": "gpu"}, {}, "unknown device 'gpu'"),
+        ({"device": None}, {}, "unknown device None"),
+        ({"encoder": "nope"}, {}, "unknown encoder 'nope'"),
+        ({"encoder_params": {"nope": 1}}, {}, "mlp has no hyperparameter 'nope'"),
+        ({"pretraining_params": {"nope": 1}}, {}, "pretraining has no hyperparameter 'nope'"),
+        ({"method": "dllp", "pretraining_params": {"nope": 1}}, {}, "pretraining has no hyperparameter 'nope'"),
+        ({"validation": 1.5}, {}, "between 0 and 1, however: 1.5"),
+        ({"method": "dllp", "validation": "a"}, {}, "between 0 and 1, however: 'a'"),
+        ({"n_jobs": np.int64(0)}, {}, "n_jobs must be None, -1 or a whole number from 1"),
         ({}, {"unmatched": "keep"}, "'raise' or 'drop'"),
         ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, however: it is of shape \(60,\)"),
-        ({}, {"X": FRAME.assign(age=np.inf)}, "column 'age' holds an infinite value"),
+        ({}, {"X": FRAME.assign(age=np.inf)}, "^X: column 'age' holds an infinite value"),
         ({}, {"X": FRAME.assign(age=None)}, "column 'age' holds nothing but missing values"),
         ({}, {"X": FRAME.assign(day=pd.Timestamp(0))}, "column 'day' is of type datetime64"),
         ({}, {"X": FRAME.set_axis(["a", "a", "b", "c"], axis=1)}, "two columns called 'a'"),
@@ -456,6 +473,20 @@ def test_networks_predict_on_the_device_that_was_asked_for(monkeypatch: pytest.M
     assert set(asked) == {"auto"}
 
 
+@pytest.mark.parametrize("method", ["bag-mean-linear", "count-gbdt"])
+def test_of_no_rows_there_are_no_predictions(method: str) -> None:
+    model = LLPClassifier(method, params=TREES if method == "count-gbdt" else None).fit(FRAME, BAGS, counts=TABLE)
+    assert model.predict_proba(FRAME[:0]).shape == (0, 2)
+    assert model.predict_proba(FRAME[:0], BAGS[:0]).shape == (0, 2)
+    assert model.predict(FRAME[:0]).tolist() == []
+    with pytest.raises(LLPBenchError, match="lacks 1 column"):
+        model.predict(FRAME[:0].drop(columns="age"))
+
+
+def test_a_direct_method_needs_no_device_that_is_not_there() -> None:
+    LLPClassifier("bag-mean-linear", device="cuda").fit(FRAME, BAGS, counts=TABLE)
+
+
 def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
     model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
     before, expected = dict(model.left_out_), model.predict_proba(FRAME)
@@ -465,7 +496,7 @@ def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
     assert np.array_equal(model.predict_proba(FRAME), expected)
 
 
-@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (-1, 3)])
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2), (np.int64(2), 2), (-1, 3)])
 def test_small_tables_take_one_thread_unless_more_are_asked_for(
     n_jobs: int | None, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

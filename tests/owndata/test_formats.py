@@ -94,7 +94,7 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ({"counts": LONG.rename({"no": None}, level=1)}, r"10 of 20 counts have no bag or no class"),
         ({"counts": LONG, "classes": ["no"]}, r"of the classes 'no', 'yes', classes says 'no'.*unmatched='drop'"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) have no size"),
-        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows of each bag, from 1"),
+        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, however: 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "with sampled=True it cannot be told"),
         ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', however: 'cauchy'"),
@@ -143,12 +143,17 @@ def test_a_single_column_is_of_the_same_class_later(saved: bool, tmp_path: Path)
 
 
 def test_models_of_earlier_versions_are_of_the_last_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = ("positive", "order", "left_out", "doubts")
+
     def without(folder: Path, method: str, content: dict[str, Any]) -> None:
-        storing.write_model(folder, method, {name: value for name, value in content.items() if name != "positive"})
+        storing.write_model(folder, method, {name: value for name, value in content.items() if name not in added})
 
     monkeypatch.setattr(classifier, "write_model", without)
     fitted(counts=TABLE).save(tmp_path)
-    proba = LLPClassifier.load(tmp_path).disaggregate(FRAME, BAGS, counts=TABLE["yes"])
+    loaded = LLPClassifier.load(tmp_path)
+    assert loaded.left_out_ == {}
+    assert loaded.doubts_ is None
+    proba = loaded.disaggregate(FRAME, BAGS, counts=TABLE["yes"])
     assert proba[:, 1].sum() == pytest.approx(TABLE["yes"].sum())
 
 
