@@ -349,9 +349,13 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
             )
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
+        if not all(isinstance(name, str) for name in given):
+            raise LLPBenchError("methods must be names, or a mapping from names to classifiers.")
         named = list(dict.fromkeys(AUTO if name == "auto" else name for name in given))
         found = {name: LLPClassifier(name, random_state=seed) for name in named if name != YARDSTICK}
-    for each in found.values():
+    for name, each in found.items():
+        if not isinstance(each, LLPClassifier):
+            raise LLPBenchError(f"{name!r} must be an LLPClassifier, however: {each!r}")
         method_on_bags(AUTO if each.method == "auto" else each.method)
     if len(named) < 2:
         raise LLPBenchError(f"there is nothing to compare: give two methods at least, however: {named}")

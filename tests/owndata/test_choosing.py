@@ -203,6 +203,14 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
         ({"methods": ["auto"]}, "give two methods at least, however: ['bag-gp-gbdt']"),
         ({"methods": ["auto", "nothing"]}, "nothing"),
         ({"methods": "bag-gp"}, "give two methods at least, however: ['bag-gp']"),
+        (
+            {"methods": {"one": "bag-gp", "two": LLPClassifier("bag-gp")}},
+            "'one' must be an LLPClassifier, however: 'bag-gp'",
+        ),
+        (
+            {"methods": [LLPClassifier("bag-gp"), "auto"]},
+            "methods must be names, or a mapping from names to classifiers",
+        ),
         ({"methods": [YARDSTICK]}, "give two methods at least, however: ['bag-share']"),
         (
             {"methods": {YARDSTICK: LLPClassifier("bag-gp"), "one": LLPClassifier("bag-gp")}},
