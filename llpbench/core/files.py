@@ -37,6 +37,8 @@ def require_folder(folder: Path, what: str) -> None:
         raise LLPBenchError(
             f"{what} cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
+
+
 def obstacle(path: Path) -> str:
     """Why no file or folder can be made or replaced at `path`, folders above it included, as far as that can be seen
     before it is tried; "" if nothing speaks against it."""
