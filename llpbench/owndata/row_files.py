@@ -121,8 +121,18 @@ def column_of(frame: pd.DataFrame, name: str, path: Path) -> pd.Series:
 
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
     """The columns that say which bag a row is of, as texts: two files may hold them in different types. A whole number
-    is that also where gaps in its column made pandas write 7.0."""
-    return pd.DataFrame({name: _key_texts(column_of(frame, name, path)) for name in names})
+    is that also where gaps in its column made pandas write 7.0; raises `DataError` if a file has it both ways."""
+    keys = {}
+    for name in names:
+        written = as_text(column_of(frame, name, path)).str.strip()
+        keys[name] = _key_texts(written)
+        ways = written.groupby(keys[name]).unique()
+        if (several := ways[ways.str.len() > 1]).size:
+            raise DataError(
+                f"column {name!r} of file {str(path)!r} calls bags {' and '.join(map(repr, several.iloc[0]))}, which is "
+                "the same number. Write it in one way."
+            )
+    return pd.DataFrame(keys)
 
 
 def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:

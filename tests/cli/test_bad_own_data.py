@@ -60,6 +60,12 @@ def told_off(result: Any) -> str:
         ("rows", lambda f: f.assign(age="", owns=True), [], "column 'age' holds nothing but missing values"),
         ("rows", lambda f: f.assign(age=np.inf), [], "llpbench: X: column 'age' holds an infinite value"),
         ("rows", lambda f: f.assign(district=f["district"].where(f.index > 2)), [], "3 of 120 rows have no bag"),
+        (
+            "rows",
+            lambda f: f.assign(district=f["district"].astype(str).where(f.index > 2, "7.0")),
+            [],
+            "calls bags '7.0' and '7', which is the same number",
+        ),
         ("rows", lambda f: f.assign(district="Ulm"), [], "1 bag of 1 ('Ulm') have no counts"),
         ("rows", lambda f: f.drop(index=0), [], "but it has"),
         ("rows", lambda f: f.rename(columns={"owns": "age.1"}), ["--leave-out", "owns"], "has no column 'owns'"),
