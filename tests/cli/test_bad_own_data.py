@@ -62,7 +62,7 @@ def told_off(result: Any) -> str:
         ("rows", lambda f: f.assign(district=f["district"].where(f.index > 2)), [], "3 of 120 rows have no bag"),
         (
             "rows",
-            lambda f: f.assign(district=f["district"].astype(str).where(f.index > 2, "7.0")),
+            lambda f: f.assign(district=["7.0", "7", *f["district"][2:]]),
             [],
             "calls bags '7.0' and '7', which is the same number",
         ),
