@@ -130,7 +130,8 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
         if (several := ways[ways.str.len() > 1]).size:
             both = " and ".join(map(repr, several.iloc[0]))
             raise DataError(
-                f"column {name!r} of file {str(path)!r} calls bags {both}, which is the same number. Write it in one way."
+                f"column {name!r} of file {str(path)!r} calls bags {both}, which is the same number. Write it "
+                "in one way."
             )
     return pd.DataFrame(keys)
 
