@@ -90,7 +90,7 @@ def main() -> None:
     for what, ends_of in ARMS.items():
         for name in COUNTED:
             last, first = (mean(name, (size,), bags=bags).droplevel("bag_size") for bags, size in ends_of)
-            tell(f"15 {what}, {name}", last, first)
+            tell(f"6 {what}, {name}", last, first)
     tell("7 em-gbdt - count-gbdt", mean("em-gbdt", SIZES), mean("count-gbdt", SIZES))
     tell("8 bag-gp - ridge", mean("bag-gp", SIZES), mean("bag-mean-linear", SIZES))
     for metric in ("test_ece", "test_brier"):

@@ -85,6 +85,7 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
         headings=(
             Heading("bags", numeric=False),
             Heading("rows of a bag", numeric=False),
+            Heading("training bags", numeric=False),
             Heading("take", numeric=False),
             Heading("AUC", SCORE),
             Heading("seconds", numeric=False),
@@ -92,7 +93,6 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
             Heading("ridge", numeric=False),
             Heading("with labels", numeric=False),
             Heading("caution", numeric=False),
-            Heading("training bags", numeric=False),
             Heading("datasets", numeric=False),
         ),
         rows=tuple(map(_line, cases)),
@@ -124,6 +124,7 @@ def _line(case: _Case) -> tuple[Field, ...]:
     return (
         text(kind(case.board)),
         text(_range([end for column in case.columns for end in _sizes(column)])),
+        text(_range(_numbers(case))),
         Field(tuple(row.contender.method for row in case.taken) or ("none",), {"": _names(case.taken)}),
         score(case.mean(best), digits=1),
         text(_seconds(case)),
@@ -131,7 +132,6 @@ def _line(case: _Case) -> tuple[Field, ...]:
         text(_best(case, [row for row in case.ranked if row.contender.method == SIMPLEST])),
         text(_best(case, [row for row in case.board.rows if row.contender.role == "ceiling"])),
         _caution(case),
-        text(_range(_numbers(case))),
         text(named),
     )
 

@@ -16,7 +16,7 @@ from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from llpbench.core.record import Record
 from llpbench.report import wording as words
@@ -79,7 +79,10 @@ class Published:
         lines = [*map(json.loads, (PUBLISHED / FILE).read_text(encoding="utf-8").splitlines())]
         # `test_published.py` checks each of them
         runs: list[Record] = [line for line in lines if "run" in line]
-        self.records = [run for run in runs if run["spec"]["bagging"] == "ordered"]
+        ordered = [run for run in runs if run["spec"]["bagging"] == "ordered"]
+        self.records = [run for run in ordered if "max_bags" not in run["spec"]]
+        self.numbered = [run for run in ordered if "max_bags" in run["spec"]]
+        """those of the study of the number of bags"""
         every = tabulate(runs, tunings=[line for line in lines if "tuning" in line])
         found = {board.criterion.name: board for board in every.boards if board.bagging == "ordered"}
         self.fine, self.coarse = Standings(found["auc"]), Standings(found["mpiou"])
@@ -150,6 +153,7 @@ def claims(published: Published) -> Iterator[Claim]:
         _DIFFERENCE,
     )
     yield from _selection(fine, coarse)
+    yield from _number_of_bags(published.numbered)
     findings = len(
         re.findall(r"^\d+\. \*\*", (ROOT / "docs" / "findings.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
@@ -157,6 +161,39 @@ def claims(published: Published) -> Iterator[Claim]:
     hours = _hours(published.plain())
     yield Claim(f"{hours:.1f} hours of one core", f"{hours:.3f}", "sum of `times.total` of three seeds; a busy machine")
     yield from _advice(published)
+
+
+def _number_of_bags(runs: Sequence[Record]) -> Iterator[Claim]:
+    scores: dict[tuple[str, int, int], dict[str, list[float]]] = {}
+    for run in runs:
+        spec = run["spec"]
+        by_dataset = scores.setdefault((spec["method"], spec["max_bags"], spec["bag_size"]), {})
+        by_dataset.setdefault(spec["dataset"], []).append(100 * (run["results"]["auc"]["test"]["auc"] or 0.0))
+
+    def gained(method: str, last: tuple[int, int], first: tuple[int, int]) -> Series:
+        end, start = (
+            Series({dataset: middle.fmean(values) for dataset, values in scores[method, *each].items()})
+            for each in (last, first)
+        )
+        return end - start
+
+    methods = sorted({method for method, *_ in scores})
+    lost = {method: -gained(method, (13, 1024), (208, 64)) for method in methods}
+    assert all(each.mean() > 0 for each in lost.values())
+    yield Claim(
+        "the same 13,312 rows in 13 bags of 1024 instead of 208 of 64 cost each of "
+        f"{_word(len(methods))} methods, DLLP {_interval(lost['dllp'])}",
+        f"{_exact(lost['dllp'])}; of all from {min(each.mean() for each in lost.values()):.3f}",
+        "means over seeds of runs with 13 and with 208 training bags, 95 % t interval over datasets",
+    )
+    larger = {method: gained(method, (13, 1024), (13, 64)) for method in methods}
+    least, most = (end(each.mean() for each in larger.values()) for end in (min, max))
+    yield Claim(
+        f"while from 13 bags of 64 rows to 13 of 1024 they change by {_signed(least)} to {_signed(most)} (`{LEADER}` "
+        f"{_interval(larger[LEADER])})",
+        f"{least:.3f} to {most:.3f}; {_exact(larger[LEADER])}",
+        "the same of runs with 13 training bags",
+    )
 
 
 _DIFFERENCE = "mean over datasets of the means over their columns, 95 % t interval over datasets"

@@ -18,7 +18,6 @@ from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import method_style
-from llpbench.report.statistics import interval
 from llpbench.report.study_arms import places, values_of_line
 from llpbench.report.study_runs import Setting, StudyRuns, classes_of, collect
 
@@ -79,8 +78,8 @@ def _figure(study: Study, setting: Setting, found: StudyRuns) -> Iterator[Drawin
             title=study.title,
             caption=layout.sentences(
                 study.question,
-                "Mean over seeds, with its 95 % confidence interval as a band where there are several seeds; axes "
-                "follow the means, are shared by the panels of a dataset, and may cut off a band.",
+                "Mean over seeds, each of which is a pale dot; axes follow the means, are shared by the panels of a "
+                "dataset, and may cut off a dot.",
                 f"The first {len(drawn)} of {plural(len(datasets), 'dataset')}." if len(drawn) < len(datasets) else "",
                 words.sentence(str(setting)),
                 classes_of(run for run in found.every.values() if run["spec"]["dataset"] in drawn),
@@ -116,16 +115,9 @@ def _mean(values: Sequence[float]) -> float:
 
 def _draw(ax: Axes, curve: Curve, look: Mapping[str, object], colour: str) -> None:
     ax.plot([x for x, _ in curve], [_mean(values) for _, values in curve], **look)  # type: ignore[arg-type]
-    several = [(x, interval(values)) for x, values in curve if len(values) > 1]
-    ax.fill_between(
-        [x for x, _ in several],
-        [low for _, (low, _) in several],
-        [high for _, (_, high) in several],
-        color=colour,
-        alpha=0.06,
-        linewidth=0,
-        zorder=1,
-    )
+    seeds = [(x, value) for x, values in curve if len(values) > 1 for value in values]
+    at, height = [x for x, _ in seeds], [value for _, value in seeds]
+    ax.scatter(at, height, s=9, color=colour, alpha=0.4, linewidth=0, zorder=1)
 
 
 def _axis(ax: Axes, ticks: Sequence[int]) -> None:
