@@ -12,7 +12,7 @@ from llpbench.report.boards import Board, Row
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.style import GREY, row_styles
+from llpbench.report.plots.style import GREY
 
 MOST_ROWS = 12
 """a panel each"""
@@ -34,24 +34,29 @@ def reliability(board: Board, name: str) -> Iterator[Drawing]:
         return
     drawn = rows[:MOST_ROWS]
     across = layout.balanced(len(drawn), 4)
+    told = {each for row in drawn for each, curve in zip(datasets, found[row.contender], strict=True) if curve}
     keys = [
-        Line2D([], [], color=shade, label=layout.shown(each)) for each, shade in zip(datasets, _SHADES, strict=False)
+        Line2D([], [], color=shade, label=layout.shown(each))
+        for each, shade in zip(datasets, _SHADES, strict=False)
+        if each in told
     ]
+    silent = [each for each in datasets if each not in told]
     figure, panels = layout.panels(
         len(drawn), across=across, height=1.75, below=layout.legend_height(keys) + 0.2, share_y=True
     )
-    names, styles = layout.labels(board.rows), row_styles(drawn)
+    names = layout.labels(board.rows)
     for ax, row in zip(panels, drawn, strict=True):
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1)
         for curve, shade in zip(found[row.contender], _SHADES, strict=False):
             _draw(ax, curve, shade)
-        ax.set_title(names[row.contender], color=styles[row.contender].colour)
+        ax.set_title(names[row.contender])
         ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
     for ax in panels[::across]:
         ax.set_ylabel("came true")
     layout.label_below(panels, across, "predicted")
     layout.legend_below(figure, keys)
     left_out = [
+        f"Not drawn, since these runs have not recorded it: {', '.join(silent)}." if silent else "",
         f"{plural(len(rows) - len(drawn), 'further row')} left out." if len(rows) > len(drawn) else "",
         layout.plain_note(board),
     ]
