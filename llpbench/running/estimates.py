@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -109,7 +109,7 @@ class Estimator:
     def __init__(
         self,
         records: Iterable[Record],
-        published: Callable[[], Iterable[Record]],
+        published: Callable[[], Timings],
         measure: Measure,
         size_of: SizeOf,
         *,
@@ -118,8 +118,8 @@ class Estimator:
     ) -> None:
         """`records`: of this journal; those that were not computed as this run will be, on a GPU or not, are left out.
 
-        `published` and `measure` are called only if jobs ask for what this journal does not know. `kept`: what these
-        records have pretrained is still there.
+        `published` (timings of CPUs) and `measure` are called only if jobs ask for what this journal does not know.
+        `kept`: what these records have pretrained is still there.
         """
         self._published = published
         self._measure = measure
@@ -199,13 +199,8 @@ class Estimator:
 
     @cached_property
     def _others(self) -> Timings:
-        """The published timings, of CPUs alone."""
-        timings = Timings(pooled=True)
-        for record in self._published():
-            if not _on_gpu(record):
-                for each in timed(record, self._size_of):
-                    timings.add(each)
-        return timings
+        """The published timings."""
+        return self._published()
 
     def _reference(self, work: Work) -> tuple[Timing, bool]:
         """What is published of some work, and whether just that was timed; else what is nearest."""
@@ -250,12 +245,28 @@ def make_estimator(
     """An `Estimator` from the published journal and this machine. `say` is told what somebody has to wait for."""
     return Estimator(
         records,
-        lambda: read(published()).records.values(),
+        published_timings,
         Calibration(environment, say),
         table_sizes(environment.data_dir),
         gpu=gpu,
         kept=kept,
     )
+
+
+@cache
+def published_timings() -> Timings:
+    """The published timings of CPUs, read once by a process."""
+    return timings_of(read(published()).records.values())
+
+
+def timings_of(records: Iterable[Record]) -> Timings:
+    """What runs on CPUs have timed, for other machines."""
+    timings, size_of = Timings(pooled=True), table_sizes(None)
+    for record in records:
+        if not _on_gpu(record):
+            for each in timed(record, size_of):
+                timings.add(each)
+    return timings
 
 
 def _runs_of(tuning: Tuning) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from statistics import median
 from typing import Any
 
@@ -19,21 +18,16 @@ from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
 from llpbench.results.journal import read
 from llpbench.results.merging import published
-from llpbench.running.estimates import Basis, Estimate, Estimator
+from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
-from llpbench.running.timings import table_sizes
+from llpbench.running.timings import Timings, table_sizes
 from llpbench.training.specification import make_cell
 
 QUICK = Protocol(epochs=10, patience=3)
 
 
-@cache
-def known() -> tuple[Record, ...]:
-    return tuple(read(published()).records.values())
-
-
-def no_records() -> Iterator[Record]:
+def no_timings() -> Timings:
     raise AssertionError("this journal knows enough")
 
 
@@ -43,7 +37,7 @@ def no_measuring(encoder: str) -> float:
 
 def of_journal(*records: Record, **options: Any) -> Estimator:
     """That of a journal that knows enough."""
-    return Estimator(records, no_records, no_measuring, table_sizes(None), **options)
+    return Estimator(records, no_timings, no_measuring, table_sizes(None), **options)
 
 
 def of_published(*records: Record, rates: dict[str, float | None] | None = None, **options: Any) -> Estimator:
@@ -54,7 +48,7 @@ def of_published(*records: Record, rates: dict[str, float | None] | None = None,
         rate = told[encoder]
         return None if rate is None else rate * 1e-7
 
-    return Estimator(records, known, measure, table_sizes(None), **options)
+    return Estimator(records, published_timings, measure, table_sizes(None), **options)
 
 
 def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float:
@@ -141,7 +135,7 @@ def test_own_runs_tell_the_speed_of_this_machine_without_measuring() -> None:
     cell, other = a_cell("dllp"), a_cell("tabllp-bdc")
     before = of_published()
     own = make_record(cell, seconds=3 * seconds_of(before, cell), epochs=24)
-    estimator = Estimator([own], known, no_measuring, table_sizes(None))
+    estimator = Estimator([own], published_timings, no_measuring, table_sizes(None))
     speed = seconds_of(estimator, other) / seconds_of(before, other)
     assert speed > 1
     estimator.learn(make_record(cell, 1, seconds=30 * seconds_of(before, cell), epochs=24))
@@ -150,11 +144,11 @@ def test_own_runs_tell_the_speed_of_this_machine_without_measuring() -> None:
 
 def test_published_runs_are_as_long_as_those_of_other_datasets_let_expect() -> None:
     """The factor that estimates state is what it claims to be: four of five lie within."""
+    known = read(published()).records.values()
     misses = []
     for dataset in ("adult", "california", "credit", "electricity"):
-        others = [record for record in known() if record["spec"]["dataset"] != dataset]
-        estimator = Estimator((), lambda others=others: others, lambda _: None, table_sizes(None))  # type: ignore[misc]
-        for record in known():
+        estimator = of_others(*(record for record in known if record["spec"]["dataset"] != dataset))
+        for record in known:
             if record["spec"]["dataset"] == dataset and record["spec"]["pretraining"] == "none":
                 estimate = estimator.estimate(Job(Cell.of(record["spec"]), (0,)))
                 misses.append(math.log(record["times"]["total"] / estimate.seconds) / math.log(estimate.factor))
@@ -164,7 +158,7 @@ def test_published_runs_are_as_long_as_those_of_other_datasets_let_expect() -> N
 
 def of_others(*records: Record) -> Estimator:
     """That of a machine as fast as another, which made these records."""
-    return Estimator((), lambda: records, lambda _: None, table_sizes(None))
+    return Estimator((), lambda: timings_of(records), lambda _: None, table_sizes(None))
 
 
 def test_published_rates_are_those_of_all_datasets_and_epochs_those_of_one() -> None:
