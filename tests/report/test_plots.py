@@ -32,7 +32,7 @@ from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
 from llpbench.report.plots.dark import dark_of, luminance
 from llpbench.report.plots.heat_map import heat_maps
-from llpbench.report.plots.layout import LONGEST, labels, shown
+from llpbench.report.plots.layout import LONGEST, labels, shown, shown_apart
 from llpbench.report.plots.learning import MOST_FIGURES, learning_curves
 from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions, shares
@@ -380,6 +380,34 @@ def test_labels_name_the_encoder_only_where_it_tells_rows_apart() -> None:
     assert sorted(labels(one.rows).values()) == ["a", "b"]
     two = board([*runs("a", 0.8), *runs("a", 0.8, encoder="saint")])
     assert sorted(labels(two.rows).values()) == ["a (mlp)", "a (saint)"]
+
+
+def test_long_labels_that_differ_in_the_middle_stay_apart() -> None:
+    first = 'tabllp-bdc (self+bag, pretraining.aggregator="attention", pretraining.projection=true)'
+    second = "tabllp-bdc (self+bag, pretraining.projection=true)"
+    assert shown(first) == shown(second)
+    apart = shown_apart([first, second, "dllp"])
+    assert apart == ['tabllp-bdc…aggregator="a…n=true)', "tabllp-bdc…projection=true)", "dllp"]
+    assert max(map(len, apart)) <= LONGEST
+    same = ["a" * 50 + middle + "b" * 50 for middle in ("c", "d")]
+    assert len(set(shown_apart(same))) == 2
+    assert shown_apart(["x\x00", "x", "y"]) == ["x 1", "x 2", "y"]
+
+
+def test_bag_size_plots_say_which_datasets_are_left_out_and_what_is_grey() -> None:
+    records = [*journal(("a",)), *runs("a", 0.8, dataset="single")]
+    (drawing,) = bag_size_curves(board(records), "x")
+    assert "Left out, since their bags are not of two or more sizes: single." in drawing.about.caption
+    assert "rey lines" not in drawing.about.caption
+    (many,) = bag_size_curves(board(journal([f"m{n:02}" for n in range(14)])), "x")
+    assert "Grey lines join the means of these 4, without intervals" in many.about.caption
+
+
+def test_proportions_say_which_panels_have_no_room() -> None:
+    records = [record("a", dataset=f"d{n:02}", bags=BAGS) for n in range(26)]
+    (drawing,) = proportions(tabulate(records))
+    assert "The first 24 of 26 panels" in drawing.about.caption
+    assert "left out: 1 of d24, 1 of d25." in drawing.about.caption
 
 
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:

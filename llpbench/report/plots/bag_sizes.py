@@ -44,11 +44,12 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     if not datasets or not rows:
         return
     drawn = datasets[:MOST_PANELS]
+    single = [dataset for dataset in sizes if dataset not in datasets]
     styles, names = row_styles(rows), layout.labels(rows)
     coloured, grey = _prominent(rows)
     legend = layout.handles(styles, {row.contender: names[row.contender] for row in coloured}, lines=False)
     if grey:
-        legend.append(Line2D([], [], color=GREY, linewidth=0.8, label=f"others ({len(grey)})"))
+        legend.append(Line2D([], [], color=GREY, linewidth=0.8, label=f"means of others ({len(grey)})"))
     across = layout.balanced(len(drawn), most=2)
     figure, axes = layout.panels(len(drawn), across=across, height=2.3, below=0.2 + layout.legend_height(legend))
     for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
@@ -66,8 +67,14 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
             f"Mean over seeds, with its 95 % t interval where there are {FEWEST_SEEDS} or more: methods side by side, "
             "in the order of the leaderboard. Axes follow the means and may cut off an interval.",
             f"In grey: {', '.join(names[row.contender].strip() for row in grey)}." if grey else "",
+            f"Grey lines join the means of these {len(grey)}, without intervals; a grey dot: a single bag size."
+            if grey
+            else "",
             layout.plain_note(board),
-            f"The first {len(drawn)} of {len(datasets)} datasets." if len(drawn) < len(datasets) else "",
+            f"The first {len(drawn)} of {len(datasets)} datasets, without room for {', '.join(datasets[len(drawn) :])}."
+            if len(drawn) < len(datasets)
+            else "",
+            f"Left out, since their bags are not of two or more sizes: {', '.join(single)}." if single else "",
             layout.setting(board),
         ),
         bagging=board.bagging,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -17,6 +19,8 @@ from llpbench.report.plots.style import WIDTH, Style
 LONGEST = 32
 """characters of a shown name"""
 
+_WORD = re.compile(r"\b\w+")
+
 _CHARACTER = 0.067
 """inches, the mean width of a character of the smallest text"""
 
@@ -26,20 +30,46 @@ _LINE = 0.175
 
 def shown(name: str, longest: int = LONGEST) -> str:
     """A name from outside as a plot shows it: on one line, the middle of a long one left out."""
-    name = words.clean(name) or words.NOTHING
-    if len(name) > longest:
-        end = longest // 3
-        name = f"{name[: longest - end - 1].rstrip()}…{name[-end:].lstrip()}"
+    name = _cut(words.clean(name) or words.NOTHING, longest)
     return f" {name}" if name.startswith("_") else name  # legends leave out what begins with an underscore
 
 
-def labels(rows: Iterable[Row]) -> dict[Contender, str]:
-    """The label of each row, without the encoder where that tells no two rows apart."""
+def _cut(name: str, longest: int) -> str:
+    end = longest // 3
+    return name if len(name) <= longest else f"{name[: longest - end - 1].rstrip()}…{name[-end:].lstrip()}"
+
+
+def shown_apart(names: Sequence[str], longest: int = LONGEST) -> list[str]:
+    """Names as `shown`; those that would look alike are cut where they differ, or are longer, or have a number."""
+    whole = [words.clean(name) or words.NOTHING for name in names]
+    whole = [f"{name} {n}" if whole.count(name) > 1 else name for n, name in enumerate(whole, start=1)]
+    found = [shown(name, longest) for name in whole]
+    for room in range(longest, max(map(len, whole), default=0) + 4, 4):
+        alike = {label: [n for n, other in enumerate(found) if other == label] for label in found}
+        for group in alike.values():
+            if len(group) > 1:
+                for n, label in zip(group, _cut_apart([whole[n] for n in group], room), strict=True):
+                    found[n] = shown(label, room)
+    return found
+
+
+def _cut_apart(names: Sequence[str], longest: int) -> list[str]:
+    """How they begin, and then from where they differ: from the beginning of that word, if it is near."""
+    begin = longest // 3
+    same = len([*itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))])
+    near = [word.start() for word in _WORD.finditer(names[0]) if same - begin < word.start() <= same]
+    same = near[-1] if near else same
+    return [f"{name[:begin]}…{_cut(name[same:], longest - begin - 1)}" if same > begin + 1 else name for name in names]
+
+
+def labels(rows: Iterable[Row], longest: int = LONGEST) -> dict[Contender, str]:
+    """The label of each row, unlike all others, without the encoder where that tells no two rows apart."""
     contenders = [row.contender for row in rows]
     short = {contender: contender._replace(encoder=None).label for contender in contenders}
     encoders = {contender.encoder for contender in contenders if contender.encoder}
     needed = len(encoders) > 1 or len(set(short.values())) < len(contenders)
-    return {contender: shown(contender.label if needed else short[contender]) for contender in contenders}
+    names = [contender.label if needed else short[contender] for contender in contenders]
+    return dict(zip(contenders, shown_apart(names, longest), strict=True))
 
 
 def plain_rows(board: Board) -> list[Row]:

@@ -83,13 +83,13 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
     column, courses = board.columns[place], _courses(board, place)
     dataset = column.dataset
     drawn = dict(list(courses.items())[:MOST_PANELS])
-    names = layout.labels(row for row in board.rows if row.contender in drawn)
+    names = layout.labels((row for row in board.rows if row.contender in drawn), 24)
     across = layout.balanced(len(drawn), most=4)
     figure, axes = layout.panels(len(drawn), across=across, height=1.6, below=0.6, share_y=True)
     for number, (ax, (contender, runs)) in enumerate(zip(axes, drawn.items(), strict=True)):
         runs = runs[: MOST_FAINT + 1]
         _panel(ax, runs, (board.protocol or {}).get("patience"))
-        ax.set_title(layout.shown(names[contender], 24))
+        ax.set_title(names[contender])
         lowest = number + across >= len(drawn)
         ax.set_xlabel(_epochs_of(runs[0], _stages(runs)) or ("epoch" if lowest else ""))
         if number % across == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from statistics import fmean
@@ -59,7 +59,7 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
                 "the class prior, which is the mean proportion of the dataset's largest bags of one size; dotted, "
                 "where it has none: the mean of these bags, each counting once, which need not be the prior. The "
                 "closer to one value, the less do bags tell apart.",
-                f"The first {len(drawn)} of {len(every)} panels." if len(drawn) < len(every) else "",
+                _left_out(every),
                 f"Baggings: {', '.join(map(words.clean, baggings))}."
                 if any(len(each) > 22 for each in baggings)
                 else "",
@@ -69,6 +69,15 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
         ),
         figure,
     )
+
+
+def _left_out(every: Sequence[tuple[ColumnKey, str]]) -> str:
+    """How many panels have no room, and of which datasets, as a sentence; "" if all have."""
+    rest = Counter(place[0] for place, _ in every[MOST_PANELS:])
+    of = ", ".join(f"{number} of {words.clean(dataset)}" for dataset, number in rest.items())
+    if not of:
+        return ""
+    return f"The first {MOST_PANELS} of {len(every)} panels, by dataset, bag size and bagging; left out: {of}."
 
 
 def _numbers(leaderboards: Leaderboards) -> Mapping[tuple[ColumnKey, str], list[int]]:

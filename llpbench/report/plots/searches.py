@@ -40,13 +40,12 @@ def searched(board: Board, tunings: Sequence[TuningRecord]) -> Searched | None:
 
 
 def _labels(rows: Sequence[Row]) -> list[str]:
-    """The method, where that tells a row from all others; with a number where no label has room for what does."""
-    methods, whole = Counter(row.contender.method for row in rows), layout.labels(rows)
-    shown = [
-        layout.shown(row.contender.method) if methods[row.contender.method] == 1 else whole[row.contender]
-        for row in rows
-    ]
-    return [label if shown.count(label) == 1 else f"{label} {place}" for place, label in enumerate(shown, start=1)]
+    """The method, where that tells a row from all others."""
+    methods = Counter(row.contender.method for row in rows)
+    whole = layout.labels(rows)
+    return layout.shown_apart(
+        [row.contender.method if methods[row.contender.method] == 1 else whole[row.contender] for row in rows]
+    )
 
 
 def guide_of(board: Board) -> Criterion:
