@@ -137,13 +137,14 @@ def test_a_course_shows_every_trial_the_best_so_far_and_the_default() -> None:
     assert (history.about.kind, shares.about.kind) == ("search-history", "search-importance")
     (ax,) = history.figure.axes
     assert ax.get_title() == "dllp\nadult 256"
+    assert ax.get_ylabel() == "AUC × 100"
     lines = {(line.get_marker(), line.get_linestyle()): line for line in ax.lines}
     assert list(lines["o", "None"].get_xdata()) == [0, 1, 2, *range(5, 12)]  # type: ignore[arg-type]
     assert list(lines["x", "None"].get_xdata()) == [3]  # type: ignore[arg-type]
     assert list(lines["|", "None"].get_xdata()) == [4]  # type: ignore[arg-type]
     best = lines["None", "-"]
-    assert list(zip(best.get_xdata(), best.get_ydata(), strict=True)) == [(0, 0.5), (1, 0.9), (11, 0.9)]  # type: ignore[arg-type]
-    assert list(lines["None", "--"].get_ydata()) == [0.5, 0.5]  # type: ignore[arg-type]
+    assert list(zip(best.get_xdata(), best.get_ydata(), strict=True)) == [(0, 50), (1, 90), (11, 90)]  # type: ignore[arg-type]
+    assert list(lines["None", "--"].get_ydata()) == [50, 50]  # type: ignore[arg-type]
 
 
 def test_importance_says_from_how_many_trials_and_a_gap_where_nothing_can_be_told() -> None:
@@ -151,6 +152,9 @@ def test_importance_says_from_how_many_trials_and_a_gap_where_nothing_can_be_tol
     assert "40 trials a search, at their end" in shares.about.caption
     (ax,) = shares.figure.axes
     assert [label.get_text() for label in ax.get_yticklabels()] == sorted(SPACE)
+    shares.figure.draw_without_rendering()
+    bars = max(patch.get_window_extent().x1 for patch in ax.patches)
+    assert min(text.get_window_extent().x0 for text in ax.texts) > bars, "numbers stand on the ground alone"
     _, few = drawn(search(trials=5))
     assert {text.get_text() for text in few.figure.axes[0].texts} == {"–"}
     assert "of none here" in few.about.caption

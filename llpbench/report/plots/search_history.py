@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from llpbench.core.criteria import Criterion
+from llpbench.core.criteria import METRICS, Criterion
 from llpbench.core.record import TuningRecord
 from llpbench.report.boards import Board, Column
 from llpbench.report.plots import layout
@@ -78,15 +78,16 @@ def _history_figure(panels: Sequence[tuple[str, Column, TuningRecord | None]], a
         Line2D([], [], color="black", linewidth=0.8, linestyle="--", label="default"),
     ]
     figure, axes = layout.panels(len(panels), across=across, height=1.5, below=0.2 + layout.legend_height(legend))
+    titles = layout.shown_apart([*dict.fromkeys(label for label, _, _ in panels)], 88 // across)
+    labels = dict(zip(dict.fromkeys(label for label, _, _ in panels), titles, strict=True))
     for number, (ax, (label, column, search)) in enumerate(zip(axes, panels, strict=True)):
         if search is None:
             ax.set_visible(False)
             continue
         _history(ax, search, guide)
-        room = 88 // across
-        ax.set_title(f"{layout.shown(label, room)}\n{layout.shown(column.title, room)}", fontsize=FONT_SIZE)
+        ax.set_title(f"{labels[label]}\n{layout.shown(column.title, 88 // across)}", fontsize=FONT_SIZE)
         if number % across == 0:
-            ax.set_ylabel(guide.name.upper())
+            ax.set_ylabel(f"{guide.name.upper()}{' × 100' if _times(guide) > 1 else ''}")
     layout.label_below(axes, min(across, len(panels)), "trial")
     layout.legend_below(figure, legend)
     return figure
@@ -94,7 +95,7 @@ def _history_figure(panels: Sequence[tuple[str, Column, TuningRecord | None]], a
 
 def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
     values = {
-        trial["number"]: value
+        trial["number"]: value * _times(guide)
         for trial in search["trials"]
         if (value := trial["values"].get(guide.name)) is not None and trial["status"] in ("ok", "stopped")
     }
@@ -121,6 +122,11 @@ def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(nbins=4))
     ax.set_xlim(-1, max(len(states), 1))
+
+
+def _times(guide: Criterion) -> float:
+    """100 of what tables show as a percentage."""
+    return 100.0 if guide.name in METRICS and METRICS[guide.name].percent else 1.0
 
 
 def _best_so_far(values: Mapping[int, float], guide: Criterion) -> Iterator[tuple[int, float]]:

@@ -22,6 +22,9 @@ MOST_COLUMNS = 6
 MOST_ROWS = 40
 """hyperparameters in a figure"""
 
+_BAR = 0.68
+"""of the width of a place, for a bar of 100; the rest is for the number"""
+
 _SHARE = "#9ecae1"
 _NOT_SEARCHED = "not searched"
 
@@ -120,7 +123,7 @@ def _importance_figure(
                 _share(ax, x, y, each.shares.get(name) if isinstance(each, Importance) else None)
         ax.set_xlim(0, len(columns))
         ax.set_ylim(len(names), 0)
-        ax.set_yticks([y + 0.5 for y in range(len(names))], [layout.shown(name) for name in names])
+        ax.set_yticks([y + 0.5 for y in range(len(names))], layout.shown_apart(names, 24))
         ax.set_xticks([x + 0.5 for x in range(len(columns))], [_heading(each, len(columns)) for each in columns])
         ax.tick_params(length=0, labelbottom=number == len(blocks) - 1)
         for side in ax.spines.values():
@@ -135,9 +138,9 @@ def _heading(column: Column, number: int) -> str:
 
 
 def _share(ax: Axes, x: int, y: int, percent: float | None) -> None:
-    """A bar from the left of its place."""
-    width = 0.94 * (percent or 0.0) / 100
-    ax.add_patch(Rectangle((x, y + 0.06), 0.94, 0.88, facecolor="0.96", linewidth=0))
+    """A bar from the left of its place, and its number beside it, on the ground: seen in light and dark."""
+    width = _BAR * (percent or 0.0) / 100
+    ax.add_patch(Rectangle((x, y + 0.06), _BAR, 0.88, facecolor="0.96", linewidth=0))
     ax.add_patch(Rectangle((x, y + 0.06), width, 0.88, facecolor=_SHARE, linewidth=0))
     shown = words.NOTHING if percent is None else f"{percent:.0f}"
     ax.text(x + 0.9, y + 0.52, shown, ha="right", va="center")
