@@ -84,6 +84,7 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
         caption=" ".join(filter(None, (words.ADVICE.format(alike=ALIKE, ahead=AHEAD, least=LEAST), classes))),
         headings=(
             Heading("bags", numeric=False),
+            Heading("datasets", numeric=False),
             Heading("rows of a bag", numeric=False),
             Heading("training bags", numeric=False),
             Heading("take", numeric=False),
@@ -93,7 +94,6 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
             Heading("ridge", numeric=False),
             Heading("with labels", numeric=False),
             Heading("caution", numeric=False),
-            Heading("datasets", numeric=False),
         ),
         rows=tuple(map(_line, cases)),
     )
@@ -123,6 +123,7 @@ def _line(case: _Case) -> tuple[Field, ...]:
     named = ", ".join(datasets) if len(datasets) <= MOST_DATASETS else f"{len(datasets)} datasets"
     return (
         text(kind(case.board)),
+        text(named),
         text(_range([end for column in case.columns for end in _sizes(column)])),
         text(_range(_numbers(case))),
         Field(tuple(row.contender.method for row in case.taken) or ("none",), {"": _names(case.taken)}),
@@ -132,7 +133,6 @@ def _line(case: _Case) -> tuple[Field, ...]:
         text(_best(case, [row for row in case.ranked if row.contender.method == SIMPLEST])),
         text(_best(case, [row for row in case.board.rows if row.contender.role == "ceiling"])),
         _caution(case),
-        text(named),
     )
 
 

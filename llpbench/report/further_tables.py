@@ -39,7 +39,7 @@ def selection_gap(fine: Board, coarse: Board, name: str) -> ReportTable:
     titles = [f"{column.title}{'' if column.key in there else f' {FEW_BAGS}'}" for column in fine.columns]
     return ReportTable(
         name=f"selection-gap-{name}",
-        title=f"Selection gap, {fine.bagging} bags: AUC by labels minus AUC by {coarse.criterion.title}",
+        title=f"Selection gap, {words.bags_words(fine.bagging)}: AUC by labels minus AUC by {coarse.criterion.title}",
         caption=caption_of(
             fine,
             words.datasets_text(len({fine.columns[c].dataset for c in columns})),
@@ -234,9 +234,10 @@ def timing(board: Board, bag_size: int, name: str) -> ReportTable:
     """What a run costs, training and prediction apart."""
     places = places_of(board, bag_size)
     rows = [row for row in board.rows if any(row.scores[i].succeeded for i in places)]
+    bags = f"{board.bagging} {words.bags_text(bag_size)}" if bag_size else words.bags_words(board.bagging)
     return ReportTable(
         name=f"timing-{name}-{bag_size or OWN_SIZES}",
-        title=f"Time and memory, {board.bagging} {words.bags_text(bag_size)}, {words.protocol_text(board.protocol)}",
+        title=f"Time and memory, {bags}, {words.protocol_text(board.protocol)}",
         caption=caption_of(board, words.TIMING),
         headings=(
             *row_headings(board),

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
@@ -53,6 +54,9 @@ MOST_PLOTTED = 1_700_000
 
 _GALLERY = "<!--gallery-->"
 """where plots are put into a page, once it is known how many it has room for; text from outside is escaped"""
+
+LEFT_OUT = "l1"
+"""the criterion whose boards stand on the page without further tables: those of mPIoU say the same"""
 
 FILTERS = (
     "Filters hide rows and columns; they change no number. Ranks, means, bold scores and coverage are those of the "
@@ -116,6 +120,7 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
         filters=FILTERS,
         advice=next((table for page in report.pages if page.name == ADVICE for table in page.tables), None),
         tables=_further(report),
+        left_out=_left_out(report),
         unlabelled=[table for page in report.pages if page.name == BAG_ONLY for table in page.tables],
         gallery=Markup(_GALLERY if plots else ""),
     )
@@ -238,13 +243,30 @@ def family(row: Row) -> str:
 
 
 def _further(report: Report) -> list[ReportTable]:
-    """Every table but the advice and those of single bag sizes, whose scores stand in the boards."""
+    """Tables that stand below boards: but the advice, those of single bag sizes, whose scores stand in the boards, and
+    those of `LEFT_OUT`."""
     return [
         table
         for page in report.pages
         for table in page.tables
-        if page.name != ADVICE and (page.name not in SHORT.values() or table.name.endswith(OVERALL))
+        if page.name != ADVICE
+        and (page.name not in SHORT.values() or table.name.endswith(OVERALL))
+        and not _is_left_out(table)
     ]
+
+
+def _is_left_out(table: ReportTable) -> bool:
+    return f"-{SHORT[LEFT_OUT]}-" in f"-{table.name}-"
+
+
+def _left_out(report: Report) -> str:
+    """Where the tables are that the page has no room for; "" where none is left out."""
+    if not any(map(_is_left_out, report.tables)):
+        return ""
+    return (
+        f"Those of boards by {CRITERIA[LEFT_OUT].title} stand in the Markdown files of the report alone: they choose "
+        f"nearly always the epochs that {CRITERIA['mpiou'].title} chooses."
+    )
 
 
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:

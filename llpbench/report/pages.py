@@ -66,6 +66,12 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
     boards = leaderboards.boards
     names = {id(board): name for board, name in zip(boards, board_tables.names_of(boards), strict=True)}
 
+    every_bag = any(board.max_bags is None for board in boards)
+
+    def has_further(of_board: tuple[Board, str]) -> bool:
+        """Not what has run on fewer bags than there are, if all else has not: a study's, which has its own tables."""
+        return of_board[0].max_bags is None or not every_bag
+
     def of(criterion: str) -> list[tuple[Board, str]]:
         return [(board, names[id(board)]) for board in boards if board.criterion.name == criterion]
 
@@ -83,7 +89,7 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
         )
     ]
     origin = {"Origin": words.origin_text(leaderboards.origin)}
-    fine, coarse = of("auc"), [*of("mpiou"), *of("l1")]
+    fine, coarse = ([*filter(has_further, each)] for each in (of("auc"), [*of("mpiou"), *of("l1")]))
     gaps = [
         further_tables.selection_gap(board, other, name)
         for board, _ in fine

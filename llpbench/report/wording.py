@@ -278,7 +278,29 @@ def seconds_text(seconds: float) -> str:
 
 def title(board: Board) -> str:
     """What tells a board from most others."""
-    return f"{board.criterion.regime.capitalize()}-grained, {board.bagging} bags, selected by {board.criterion.title}"
+    return (
+        f"{board.criterion.regime.capitalize()}-grained, {bags_words(board.bagging)}, selected by "
+        f"{board.criterion.title}"
+    )
+
+
+def bagging_words(bagging: str) -> str:
+    """How rows became bags: of bags by columns `by job and education`, of others the name that it has everywhere."""
+    name, *options = bagging.split(":")
+    keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
+    number = name.removesuffix("column")
+    if len(keys) != 1 or number == name:
+        return bagging
+    others = ", ".join(option for option in options if not option.startswith(("by=", "split=")))
+    new = ", tested on other bags" if "split=bags" in options else ""
+    return f"{number}by {' and '.join(keys[0].split('+'))}{f' ({others})' if others else ''}{new}"
+
+
+def bags_words(bagging: str) -> str:
+    """Of what kind bags are: `ordered bags`, `bags by job and education`."""
+    found = bagging_words(bagging)
+    number, by, keys = found.partition("by ")
+    return f"{bagging} bags" if found == bagging else f"{number}bags {by}{keys}"
 
 
 def setting(board: Board) -> str:

@@ -286,6 +286,57 @@ def test_filters_of_rows(show: Show, records: list[Record], name: str, value: st
     assert "rows" in one(browser, "#shown").text
 
 
+def test_filters_are_those_of_the_board(show: Show, records: list[Record]) -> None:
+    """A filter that is set is seen on boards that it does not fit, too."""
+    browser = show([*records, *runs("other", 0.5, 0.5, bagging="random", dataset="letter")])
+
+    def offered(name: str) -> list[str]:
+        inputs = browser.find_elements("css selector", f"#controls [name={name}]")
+        seen = "return arguments[0].closest('label').checkVisibility()"
+        return [str(each.get_attribute("value")) for each in inputs if browser.execute_script(seen, each)]
+
+    assert offered("dataset") == ["adult", "credit"]
+    assert offered("size") == ["64", "256"]
+    choose(browser, "size", "64")
+    choose(browser, "bagging", "random")
+    assert offered("dataset") == [], "a single one is no choice"
+    assert offered("size") == ["64"]
+
+
+def test_baggings_are_listed_in_words(show: Show, records: list[Record]) -> None:
+    spec = "column:by=job+education:split=bags"
+    browser = show([*records, *runs("other", 0.5, 0.5, bagging=spec, bag_size=0)])
+    listed = "return [...controls.elements.bagging.options].map(({value, text}) => [value, text])"
+    assert browser.execute_script(listed) == [
+        ["ordered", "ordered"],
+        [spec, "by job and education, tested on other bags"],
+    ]
+    choose(browser, "bagging", spec)
+    assert (
+        "bags by job and education, tested on other bags, selected" in one(browser, "section.board:not([hidden])").text
+    )
+
+
+def test_boards_by_l1_have_no_further_tables(records: list[Record]) -> None:
+    """Those of mPIoU say the same."""
+    page = to_html(make_report(records))
+    assert 'id="table-calibration-coarse-mpiou-ordered"' in page
+    assert "-coarse-l1-" not in page
+    assert page.count("L1 distance of validation bags stand in the Markdown files") == 1
+
+
+def test_which_method_is_cards_on_a_phone(show: Show, records: list[Record]) -> None:
+    browser = show(records)
+    shape = (
+        "const [field, frame] = ['[data-label=take]', '.scroll'].map(what => document.querySelector(`#which ${what}`));"
+        "return [getComputedStyle(field).display, getComputedStyle(field, '::before').content,"
+        "frame.scrollWidth <= frame.clientWidth]"
+    )
+    assert browser.execute_script(shape) == ["table-cell", "none", True]
+    resize(browser, 390)
+    assert browser.execute_script(shape) == ["grid", '"take"', True]
+
+
 def test_the_training_can_be_chosen(show: Show, records: list[Record]) -> None:
     longer = {**PROTOCOL, "epochs": 500}
     browser = show([*records, *runs("patient", 0.9, protocol=longer)])
@@ -515,19 +566,32 @@ def test_plots_and_tables_are_shown(show: Show, records: list[Record]) -> None:
     assert [row[0] for row in table(browser, "#table-wins")[1:]] == ["dllp", "nova <b>", "ridge"]
 
 
-def test_tables_that_are_closed_are_printed_open(show: Show, records: list[Record]) -> None:
-    browser = show(with_tables(records, TABLE))
-    closed = "return document.querySelectorAll('#tables details:not([open]), details.notes:not([open])').length"
-    before = browser.execute_script(closed)
-    assert before > 0
+def test_notes_and_open_tables_are_printed_and_fit_the_paper(show: Show, records: list[Record]) -> None:
+    """All further tables would fill hundreds of sheets, which nobody has asked for."""
+    browser = show(with_tables(records, TABLE, replace(TABLE, name="more", title="More")))
+    one(browser, "#table-wins summary").click()
     browser.execute_script(
-        "window.wide = null; addEventListener('beforeprint', () => {"
-        "wide = [...document.querySelectorAll('#tables details:not([open])')];"
-        "wide.push(...[...document.querySelectorAll('#tables table')].filter(t => !t.style.cssText))})"
+        "window.found = null; addEventListener('beforeprint', () => { found = {"
+        "closed: document.querySelectorAll('details.notes:not([open])').length,"
+        "open: [...document.querySelectorAll('#tables details[open]')].map(({id}) => id),"
+        "fitted: document.querySelector('#table-wins table').style.cssText}})"
     )
+    notes = "return document.querySelectorAll('details.notes:not([open])').length"
+    before = browser.execute_script(notes)
+    assert before > 0
     browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
-    assert browser.execute_script("return window.wide?.length") == 0, "closed, or not fitted to the paper"
-    assert browser.execute_script(closed) == before, "closed again"
+    found = browser.execute_script("return window.found")
+    assert (found["closed"], found["open"]) == (0, ["table-wins"])
+    assert "--fit" in found["fitted"]
+    assert browser.execute_script(notes) == before, "closed again"
+    seen = (
+        "return [...document.querySelectorAll('#tables details, .on-paper')].filter(e => e.offsetParent).map(e => e.id)"
+    )
+    assert "" not in browser.execute_script(seen), "a word for paper"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    on_paper = browser.execute_script(seen)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert on_paper == ["", "table-wins"]
 
 
 def test_without_scripts_all_boards_and_tables_can_be_read(show: Show, chrome: Chrome) -> None:
@@ -699,6 +763,23 @@ def test_columns_families_and_an_empty_search(show: Show, large: Large) -> None:
     one(browser, "#reset").click()
     assert len(rows(browser)) == 8
     assert not one(browser, "#nothing").is_displayed()
+
+
+def test_the_best_row_stands_beside_the_best_network(show: Show, records: list[Record]) -> None:
+    places = ({"dataset": "adult"}, {"dataset": "adult", "bag_size": 256}, {"dataset": "credit"})
+    direct = [
+        run for name in ("first", "second") for place in places for run in runs(name, 0.99, 0.98, encoder=None, **place)
+    ]
+    browser = show([*records, *direct])
+    browser.execute_script("document.getElementById('pair').open = true; drawViews()")
+    chosen = "return ['pair-first', 'pair-second'].map((id) => document.getElementById(id).value)"
+    best, network = browser.execute_script(chosen)
+    families = "return Object.fromEntries([...document.querySelectorAll('section.board:not([hidden]) tbody tr')]"
+    families += ".map(({dataset}) => [dataset.label, dataset.family]))"
+    found = browser.execute_script(families)
+    assert best == "first"
+    assert next(label for label, family in found.items() if family == "neural networks") == network
+    assert "← second is better · first is better →" in one(browser, "#pair thead").text
 
 
 def test_seeds_are_dots_and_two_methods_stand_side_by_side(show: Show, large: Large) -> None:

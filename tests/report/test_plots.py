@@ -22,6 +22,7 @@ from factory import failed, record, runs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
@@ -380,6 +381,23 @@ def test_labels_name_the_encoder_only_where_it_tells_rows_apart() -> None:
     assert sorted(labels(one.rows).values()) == ["a", "b"]
     two = board([*runs("a", 0.8), *runs("a", 0.8, encoder="saint")])
     assert sorted(labels(two.rows).values()) == ["a (mlp)", "a (saint)"]
+
+
+def test_names_of_points_cover_no_other_name_and_no_point() -> None:
+    """Boxes are those that are drawn, not those that places were chosen by."""
+    rng = np.random.default_rng(0)
+    points = [layout.Named(x, y, f"method-{n}", "black") for n, (x, y) in enumerate(rng.normal(size=(16, 2)))]
+    figure = Figure(figsize=(7, 4))
+    ax = figure.add_axes((0.1, 0.1, 6.2 / 7, 3.4 / 4))
+    with saving._our_look():
+        ax.plot([point.x for point in points], [point.y for point in points], "o")
+        layout.label_points(ax, points, (6.2, 3.4))
+        figure.draw_without_rendering()
+        boxes = [Text.get_window_extent(text) for text in ax.texts]  # that of an annotation has its line in it, too
+    assert len(boxes) == 16
+    at = ax.transData.transform([point[:2] for point in points])
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert not any(box.contains(*point) for box in boxes for point in at)
 
 
 def test_long_labels_that_differ_in_the_middle_stay_apart() -> None:

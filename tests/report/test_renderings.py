@@ -19,6 +19,7 @@ from rich.console import Console
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import Leaderboards, html, make_report, render, render_tables, select_formats, write_report
+from llpbench.report import wording as words
 from llpbench.report.boards import Summary
 from llpbench.report.exports import table_csv, table_json
 from llpbench.report.finding import finding
@@ -61,6 +62,37 @@ def printed(leaderboards: Leaderboards, width: int = 80, encoding: str = "utf-8"
 def page(records: list[Record], name: str = "fine") -> str:
     (found,) = [page for page in make_report(records).pages if page.name == name]
     return page_markdown(found)
+
+
+def test_what_ran_on_fewer_bags_has_boards_and_no_further_tables() -> None:
+    """Unless nothing else has run."""
+    few = [*runs("dllp", 0.7, 0.72, max_bags=13), *runs("bag-soft-label", 0.6, 0.61, max_bags=13, role="floor")]
+    every = [*runs("dllp", 0.8, 0.82), *runs("bag-soft-label", 0.6, 0.61, role="floor")]
+
+    def tables(records: list[Record]) -> dict[str, list[str]]:
+        pages = make_report(records).pages
+        return {page.name: [table.name for table in page.tables if "-13-ordered" in table.name] for page in pages}
+
+    found = tables([*few, *every])
+    assert [name for name, held in found.items() if held] == ["fine", "coarse-mpiou", "coarse-l1"]
+    assert tables(few)["statistics"], "all that there is"
+
+
+@pytest.mark.parametrize(
+    ("bagging", "said", "bags"),
+    [
+        ("ordered", "ordered", "ordered bags"),
+        ("13 ordered", "13 ordered", "13 ordered bags"),
+        ("kmeans:clusters=80", "kmeans:clusters=80", "kmeans:clusters=80 bags"),
+        ("column:by=job+education", "by job and education", "bags by job and education"),
+        ("13 column:by=date", "13 by date", "13 bags by date"),
+        ("column:by=date:most=64:split=bags", "by date (most=64), tested on other bags", ""),
+        ("column:b", "column:b", "column:b bags"),
+    ],
+)
+def test_baggings_in_words(bagging: str, said: str, bags: str) -> None:
+    assert words.bagging_words(bagging) == said
+    assert words.bags_words(bagging) == (bags or f"bags {said}")
 
 
 def test_a_whole_markdown_page(records: list[Record]) -> None:

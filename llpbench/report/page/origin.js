@@ -79,7 +79,8 @@ function costTable(runs) {
 }
 
 function grid(label, heads, rows) {
-  const head = element("tr", {}, ...heads.map((text) => element("th", { text, scope: "col" })));
+  const classOf = (text) => (text.length > 24 ? "long" : "");
+  const head = element("tr", {}, ...heads.map((text) => element("th", { text, scope: "col", className: classOf(text) })));
   const line = (values) => element("tr", {}, ...values.map((value) => element("td", { text: String(value) })));
   const parts = [element("thead", {}, head), element("tbody", {}, ...rows.map(line))];
   const made = element("table", { className: "runs" }, ...parts);

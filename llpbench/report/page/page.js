@@ -22,6 +22,7 @@ function render() {
   const table = board.querySelector("table");
   const metric = chosenMetric();
   measure(board, metric);
+  offerFilters(table);
   const form = new FormData(controls);
   const [search, configuration] = [String(form.get("search")).trim().toLowerCase(), form.get("configuration")];
   const admits = (names, { dataset }) => names.every((name) => !form.has(name) || form.getAll(name).includes(dataset[name]));
@@ -41,6 +42,19 @@ function render() {
   if (first) makeTabStop(first);
   describe(table);
   drawViews();
+}
+
+/** Shows the filters that the board has something for, and those that are set, which are to be seen whatever they do. */
+function offerFilters(table) {
+  for (const [names, items] of [[ROWS, writtenRows(table)], [COLUMNS, headings(table)]]) {
+    for (const name of names) {
+      const there = new Set(items.map(({ dataset }) => dataset[name]));
+      const inputs = [...controls.querySelectorAll(`[name="${name}"]`)];
+      for (const input of inputs) input.closest("label").hidden = !there.has(input.value) && !input.checked;
+      const seen = inputs.filter((input) => !input.closest("label").hidden);
+      if (inputs.length > 0) inputs[0].closest("fieldset").hidden = seen.length < 2 && !seen.some(({ checked }) => checked);
+    }
+  }
 }
 
 /** The chosen order; without one that of ranks, of another metric than AUC its best mean first. */
@@ -254,7 +268,8 @@ function openTarget() {
   if (target?.matches("details")) target.open = true;
 }
 
-/** Tables and notes that are closed on the screen are printed open; what was opened for that is closed again. */
+/** Notes that are closed on the screen are printed open, and closed again; of further tables those are printed that are
+ *  open: all of them fill two hundred sheets. */
 const openedForPaper = [];
 
 function closeAfterPrint() {
@@ -265,7 +280,7 @@ function closeAfterPrint() {
 /** Tables that are wider than a sheet of paper are printed smaller, so that nothing of them is cut off. */
 function fitPaper() {
   document.documentElement.classList.add("printing");
-  for (const details of document.querySelectorAll("#tables details:not([open]), details.notes:not([open])")) {
+  for (const details of document.querySelectorAll("details.notes:not([open])")) {
     details.open = true;
     openedForPaper.push(details);
   }

@@ -166,8 +166,9 @@ function offer(select, names, usual) {
 function showPair(board, metric) {
   const { columns } = seenOf(board);
   const rows = new Map(writtenRows(board.querySelector("table")).map((row) => [row.dataset.label, row]));
-  const ranked = [...rows.values()].filter((row) => row.matches(".ranked, .floor"));
-  const usual = ranked.map(({ dataset }) => dataset.label);
+  const [best, ...others] = [...rows.values()].filter((row) => row.matches(".ranked, .floor"));
+  const network = others.find(({ dataset }) => dataset.family === "neural networks");
+  const usual = [best, network ?? others[0]].map((row) => row?.dataset.label);
   const [first, second] = ["first", "second"].map((name, place) =>
     rows.get(offer(document.getElementById(`pair-${name}`), new Set(rows.keys()), usual[place])),
   );
@@ -209,7 +210,7 @@ function showPair(board, metric) {
     );
   });
   const heading = (name) => element("th", { scope: "col", text: name, className: name === "dataset" ? "" : "number" });
-  const sides = data.metrics[metric].maximise ? "first is worse · better" : "first is better · worse";
+  const sides = data.metrics[metric].maximise ? "← second is better · first is better →" : "← first is better · second is better →";
   const head = element(
     "tr",
     {},

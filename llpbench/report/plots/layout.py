@@ -7,14 +7,17 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from math import hypot
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.textpath import TextPath
 
 from llpbench.report import wording as words
 from llpbench.report.boards import Board, Contender, Row
-from llpbench.report.plots.style import WIDTH, Style
+from llpbench.report.plots.style import FONT_SIZE, WIDTH, Style
 
 LONGEST = 32
 """characters of a shown name"""
@@ -157,45 +160,129 @@ def _legend_columns(entries: Sequence[Line2D]) -> int:
     return math.ceil(len(entries) / lines)  # as many as fit, but for a last line that is nearly empty
 
 
-def label_points(ax: Axes, points: Sequence[tuple[float, float, str]], inches: tuple[float, float]) -> None:
-    """Name points beside them: where nothing stands yet, and with a line to those whose names stand further off.
+class Named(NamedTuple):
+    """A point that bears a name."""
 
-    `points`: x, y and name; limits of the axes must be final. `inches`: about how large the axes are.
+    x: float
+    y: float
+    name: str
+    colour: Any
+
+
+def label_points(ax: Axes, points: Sequence[Named], inches: tuple[float, float]) -> None:
+    """Name points beside them, and with a line to those whose names stand further off.
+
+    A name stands where it covers neither another one nor a point, and where lines cross nothing, as near as can be.
+    Limits of the axes must be final. `inches`: about how large the axes are.
     """
     size = [72 * side for side in inches]
     to_axes = ax.transData + ax.transAxes.inverted()
     at = [tuple(part * side for part, side in zip(to_axes.transform(point[:2]), size, strict=True)) for point in points]
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in at]
-    for (x, y), (*value, name) in sorted(zip(at, points, strict=True), key=lambda pair: (-pair[0][1], pair[0][0])):
-        width = 72 * _CHARACTER * len(name)
-        boxes = [_box(x, y, dx, dy, width) for dy in _ASIDE for dx in (7.0, -7.0 - width, -width / 2)]
-        inside = [box for box in boxes if box[0] >= 0 and box[2] <= size[0] and box[1] >= 0 and box[3] <= size[1]]
-        box = next((box for box in inside if not any(map(partial(_meet, box), taken))), (inside or boxes)[0])
-        taken.append(box)
-        far = abs((box[1] + box[3]) / 2 - y) > 12
+    places: list[Place | None] = [None] * len(points)
+    order = sorted(range(len(points)), key=lambda number: (-at[number][1], at[number][0]))
+    for number in order * _ROUNDS:  # the first are placed again once it is known where the others stand
+        others = [place for other, place in enumerate(places) if place is not None and other != number]
+        width = text_width(points[number].name)
+        found = [
+            Place(at[number], (x, at[number][1] + dy - 5, x + width, at[number][1] + dy + 5))
+            for dy in _ABOVE
+            for x in (at[number][0] + dx for dx in (7.0, -7.0 - width, -width / 2, 22.0, -22.0 - width))
+        ]
+        inside = [each for each in found if each.box[0] >= 0 and each.box[2] <= size[0]]
+        inside = [each for each in inside if each.box[1] >= 0 and each.box[3] <= size[1]]
+        places[number] = _best(inside or found, others, at)
+    for point, place in zip(points, places, strict=True):
+        assert place is not None
         ax.annotate(
-            name,
-            value,  # type: ignore[arg-type]
-            (box[0] - x, (box[1] + box[3]) / 2 - y),
+            point.name,
+            point[:2],
+            (place.box[0] - place.at[0], (place.box[1] + place.box[3]) / 2 - place.at[1]),
             textcoords="offset points",
             va="center",
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
-            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkB": 3} if far else None,
+            arrowprops={"arrowstyle": "-", "color": point.colour, "linewidth": 0.7, "shrinkB": 3}
+            if place.far
+            else None,
         )
 
 
-_ASIDE = tuple(sign * step for step in (0.0, 9.0, 16.0, 24.0, 34.0, 46.0, 60.0) for sign in (1, -1))
+def text_width(text: str) -> float:
+    """Of a line in the size of labels, in points."""
+    return float(TextPath((0, 0), text, size=FONT_SIZE).get_extents().width) + 2 if text.strip() else 0.0
+
+
+_ROUNDS = 3
+_ABOVE = tuple(sign * step for step in (0.0, 9.0, 16.0, 24.0, 34.0, 46.0, 60.0, 76.0) for sign in (1, -1))
 """points above or below a point that its name may stand"""
 
 Box = tuple[float, float, float, float]
+_MARKER = 5.0
+"""half the side of what a point covers, in points"""
 
 
-def _box(x: float, y: float, dx: float, dy: float, width: float) -> Box:
-    return x + dx, y + dy - 5, x + dx + width, y + dy + 5
+class Place(NamedTuple):
+    """Where a name stands, in points from the corner of the axes."""
+
+    at: tuple[float, ...]
+    """the named point"""
+    box: Box
+
+    @property
+    def end(self) -> tuple[float, float]:
+        """Where a line from the point meets the name."""
+        (left, low, right, high), (x, y) = self.box, self.at
+        return min(max(x, left), right), min(max(y, low), high)
+
+    @property
+    def length(self) -> float:
+        """From the point to its name."""
+        return hypot(self.end[0] - self.at[0], self.end[1] - self.at[1])
+
+    @property
+    def far(self) -> bool:
+        """Whether a line is needed to see what is named."""
+        return self.length > 10
+
+
+def _best(places: Sequence[Place], others: Sequence[Place], points: Sequence[tuple[float, ...]]) -> Place:
+    """The nearest that covers nothing and whose line crosses nothing; else that covers nothing; else the nearest."""
+    markers = [(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in points]
+    nearest = sorted(places, key=lambda place: place.length)
+    free = [place for place in nearest if not any(map(partial(_meet, place.box), (*(o.box for o in others), *markers)))]
+    return next((place for place in free if not _crosses(place, others, markers)), (free or nearest)[0])
+
+
+def _crosses(place: Place, others: Sequence[Place], markers: Sequence[Box]) -> bool:
+    """Whether the line of a name meets other names, points and lines, or the name stands on a line."""
+    lines = [other for other in others if other.far]
+    if any(_cuts(other, place.box) or (place.far and _cross(place, other)) for other in lines):
+        return True
+    boxes = (*(other.box for other in others), *(box for box in markers if not _holds(box, place.at)))
+    return place.far and any(_cuts(place, box) for box in boxes)
+
+
+def _cuts(place: Place, box: Box) -> bool:
+    """Whether the line of a name goes through a box."""
+    (x, y), (there, above) = place.at, place.end
+    return any(_holds(box, (x + (there - x) * step / 16, y + (above - y) * step / 16)) for step in range(17))
+
+
+def _cross(one: Place, other: Place) -> bool:
+    """Whether the lines of two names cross."""
+
+    def side(a: Sequence[float], b: Sequence[float], c: Sequence[float]) -> bool:
+        return (c[1] - a[1]) * (b[0] - a[0]) > (b[1] - a[1]) * (c[0] - a[0])
+
+    a, b, c, d = one.at, one.end, other.at, other.end
+    return side(a, c, d) != side(b, c, d) and side(a, b, c) != side(a, b, d)
 
 
 def _meet(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _holds(box: Box, point: Sequence[float]) -> bool:
+    return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
 def setting(board: Board) -> str:

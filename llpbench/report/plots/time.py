@@ -53,7 +53,11 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     ax.grid(visible=True)
     ax.set_xlabel("training time of a run (seconds)")
     ax.set_ylabel("mean test AUC × 100")
-    layout.label_points(ax, [(cost.seconds, cost.auc, names[cost.row.contender]) for cost in costs], (6.2, 3.4))
+    points = [
+        layout.Named(cost.seconds, cost.auc, names[cost.row.contender], styles[cost.row.contender].colour)
+        for cost in costs
+    ]
+    layout.label_points(ax, points, (6.2, 3.4))
     left_out, others = len(board.rows) - len(found), len(found) - len(costs)
     about = About(
         kind="time",
