@@ -391,6 +391,7 @@ def test_names_of_points_cover_no_other_name_and_no_point() -> None:
     ax = figure.add_axes((0.1, 0.1, 6.2 / 7, 3.4 / 4))
     with saving._our_look():
         ax.plot([point.x for point in points], [point.y for point in points], "o")
+        ax.autoscale_view()
         layout.label_points(ax, points, (6.2, 3.4))
         figure.draw_without_rendering()
         boxes = [Text.get_window_extent(text) for text in ax.texts]  # that of an annotation has its line in it, too
