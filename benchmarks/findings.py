@@ -97,9 +97,10 @@ def main() -> None:
         for name in (BDC, "dllp", "llp-vat", "bag-gp", LEADER, FLOOR, "supervised"):
             found = mean(name, MIDDLE, metric=metric).mean()
             click.echo(f"10 {metric}, {name}: {found:.1f}")
-    for name in (LEADER, "bag-mean-linear"):
-        random = mean("dllp", MIDDLE, bagging="random")
-        tell(f"13 random, {name} - dllp", mean(name, MIDDLE, bagging="random"), random)
+    for size in SIZES:
+        for name in (LEADER, "bag-mean-linear"):
+            first, second = (mean(each, (size,), bagging="random") for each in (name, "dllp"))
+            tell(f"13 random {size}, {name} - dllp", first, second)
     for name, pretraining in (("dllp", "none"), (BDC, "self+bag"), (LEADER, "none")):
         given = {"pretraining": pretraining}
         tell(f"13 ordered - random, {name}", mean(name, MIDDLE, **given), mean(name, MIDDLE, bagging="random", **given))

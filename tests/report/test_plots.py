@@ -386,7 +386,7 @@ def test_labels_name_the_encoder_only_where_it_tells_rows_apart() -> None:
 def test_names_of_points_cover_no_other_name_and_no_point() -> None:
     """Boxes are those that are drawn, not those that places were chosen by."""
     rng = np.random.default_rng(0)
-    points = [layout.Named(x, y, f"method-{n}", "black") for n, (x, y) in enumerate(rng.normal(size=(16, 2)))]
+    points = [layout.NamedPoint(x, y, f"method-{n}", "black") for n, (x, y) in enumerate(rng.normal(size=(16, 2)))]
     figure = Figure(figsize=(7, 4))
     ax = figure.add_axes((0.1, 0.1, 6.2 / 7, 3.4 / 4))
     with saving._our_look():

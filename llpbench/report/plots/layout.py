@@ -160,7 +160,7 @@ def _legend_columns(entries: Sequence[Line2D]) -> int:
     return math.ceil(len(entries) / lines)  # as many as fit, but for a last line that is nearly empty
 
 
-class Named(NamedTuple):
+class NamedPoint(NamedTuple):
     """A point that bears a name."""
 
     x: float
@@ -169,7 +169,7 @@ class Named(NamedTuple):
     colour: Any
 
 
-def label_points(ax: Axes, points: Sequence[Named], inches: tuple[float, float]) -> None:
+def label_points(ax: Axes, points: Sequence[NamedPoint], inches: tuple[float, float]) -> None:
     """Name points beside them, and with a line to those whose names stand further off.
 
     A name stands where it covers neither another one nor a point, and where lines cross nothing, as near as can be.
@@ -178,13 +178,13 @@ def label_points(ax: Axes, points: Sequence[Named], inches: tuple[float, float])
     size = [72 * side for side in inches]
     to_axes = ax.transData + ax.transAxes.inverted()
     at = [tuple(part * side for part, side in zip(to_axes.transform(point[:2]), size, strict=True)) for point in points]
-    places: list[Place | None] = [None] * len(points)
+    places: list[NamePlace | None] = [None] * len(points)
     order = sorted(range(len(points)), key=lambda number: (-at[number][1], at[number][0]))
     for number in order * _ROUNDS:  # the first are placed again once it is known where the others stand
         others = [place for other, place in enumerate(places) if place is not None and other != number]
         width = text_width(points[number].name)
         found = [
-            Place(at[number], (x, at[number][1] + dy - 5, x + width, at[number][1] + dy + 5))
+            NamePlace(at[number], (x, at[number][1] + dy - 5, x + width, at[number][1] + dy + 5))
             for dy in _ABOVE
             for x in (at[number][0] + dx for dx in (7.0, -7.0 - width, -width / 2, 22.0, -22.0 - width))
         ]
@@ -220,7 +220,7 @@ _MARKER = 5.0
 """half the side of what a point covers, in points"""
 
 
-class Place(NamedTuple):
+class NamePlace(NamedTuple):
     """Where a name stands, in points from the corner of the axes."""
 
     at: tuple[float, ...]
@@ -244,7 +244,7 @@ class Place(NamedTuple):
         return self.length > 10
 
 
-def _best(places: Sequence[Place], others: Sequence[Place], points: Sequence[tuple[float, ...]]) -> Place:
+def _best(places: Sequence[NamePlace], others: Sequence[NamePlace], points: Sequence[tuple[float, ...]]) -> NamePlace:
     """The nearest that covers nothing and whose line crosses nothing; else that covers nothing; else the nearest."""
     markers = [(x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER) for x, y in points]
     nearest = sorted(places, key=lambda place: place.length)
@@ -252,7 +252,7 @@ def _best(places: Sequence[Place], others: Sequence[Place], points: Sequence[tup
     return next((place for place in free if not _crosses(place, others, markers)), (free or nearest)[0])
 
 
-def _crosses(place: Place, others: Sequence[Place], markers: Sequence[Box]) -> bool:
+def _crosses(place: NamePlace, others: Sequence[NamePlace], markers: Sequence[Box]) -> bool:
     """Whether the line of a name meets other names, points and lines, or the name stands on a line."""
     lines = [other for other in others if other.far]
     if any(_cuts(other, place.box) or (place.far and _cross(place, other)) for other in lines):
@@ -261,13 +261,13 @@ def _crosses(place: Place, others: Sequence[Place], markers: Sequence[Box]) -> b
     return place.far and any(_cuts(place, box) for box in boxes)
 
 
-def _cuts(place: Place, box: Box) -> bool:
+def _cuts(place: NamePlace, box: Box) -> bool:
     """Whether the line of a name goes through a box."""
     (x, y), (there, above) = place.at, place.end
     return any(_holds(box, (x + (there - x) * step / 16, y + (above - y) * step / 16)) for step in range(17))
 
 
-def _cross(one: Place, other: Place) -> bool:
+def _cross(one: NamePlace, other: NamePlace) -> bool:
     """Whether the lines of two names cross."""
 
     def side(a: Sequence[float], b: Sequence[float], c: Sequence[float]) -> bool:

@@ -54,7 +54,7 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     ax.set_xlabel("training time of a run (seconds)")
     ax.set_ylabel("mean test AUC × 100")
     points = [
-        layout.Named(cost.seconds, cost.auc, names[cost.row.contender], styles[cost.row.contender].colour)
+        layout.NamedPoint(cost.seconds, cost.auc, names[cost.row.contender], styles[cost.row.contender].colour)
         for cost in costs
     ]
     layout.label_points(ax, points, (6.2, 3.4))
