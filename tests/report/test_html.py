@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize, wait_for_page  # noqa: F401
 from factory import PROTOCOL, failed, record, runs
+from repository import ROOT
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
@@ -630,6 +631,14 @@ def test_a_small_screen_scrolls_tables_but_not_the_page(show: Show, records: lis
         assert 0 <= browser.execute_script(left, part) < 40
     browser.execute_script("document.querySelector('button.score').click()")
     wide, seen = browser.execute_script(widths)
+    assert wide <= seen
+
+
+def test_on_a_phone_the_published_summary_has_all_its_columns(show: Show) -> None:
+    page = (ROOT / "leaderboards" / "index.html").read_text(encoding="utf-8")
+    resize(show(page), 390)
+    frame = "const frame = document.querySelector('#summary .scroll'); return [frame.scrollWidth, frame.clientWidth]"
+    wide, seen = show(page).execute_script(frame)
     assert wide <= seen
 
 
