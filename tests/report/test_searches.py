@@ -138,6 +138,7 @@ def test_a_course_shows_every_trial_the_best_so_far_and_the_default() -> None:
     (ax,) = history.figure.axes
     assert ax.get_title() == "dllp\nadult 256"
     assert ax.get_ylabel() == "AUC × 100"
+    assert "AUC of validation rows × 100" in history.about.caption
     lines = {(line.get_marker(), line.get_linestyle()): line for line in ax.lines}
     assert list(lines["o", "None"].get_xdata()) == [0, 1, 2, *range(5, 12)]  # type: ignore[arg-type]
     assert list(lines["x", "None"].get_xdata()) == [3]  # type: ignore[arg-type]
@@ -155,6 +156,7 @@ def test_importance_says_from_how_many_trials_and_a_gap_where_nothing_can_be_tol
     shares.figure.draw_without_rendering()
     bars = max(patch.get_window_extent().x1 for patch in ax.patches)
     assert min(text.get_window_extent().x0 for text in ax.texts) > bars, "numbers stand on the ground alone"
+    assert max(text.get_window_extent().x0 for text in ax.texts) < bars + 40, "and beside their bars"
     _, few = drawn(search(trials=5))
     assert {text.get_text() for text in few.figure.axes[0].texts} == {"–"}
     assert "of none here" in few.about.caption

@@ -55,10 +55,11 @@ def search_histories(board: Board, tunings: Sequence[TuningRecord], name: str) -
             name=f"search-history-{name}" if len(pages) == 1 else f"search-history-{name}-{number}",
             title="Course of the searches for hyperparameters",
             caption=layout.sentences(
-                f"What guided each search, {guide.title}, by trial ({'up' if guide.maximise else 'down'} is good): its "
-                "best epoch, for trials that were stopped the best until then. Trial 0 is the default. What lies far "
-                "beyond most trials stands at the edge. It is of the split that was searched on, and the best of many "
-                "is too good: what it is worth on other splits say the boards.",
+                f"What guided each search, {guide.title}{_scale(guide)}, by trial "
+                f"({'up' if guide.maximise else 'down'} is good): its best epoch, for trials that were stopped the "
+                "best until then. Trial 0 is the default. What lies far beyond most trials stands at the edge. It is "
+                "of the split that was searched on, and the best of many is too good: what it is worth on other splits "
+                "say the boards.",
                 part_note(number, len(pages)),
                 layout.setting(board),
             ),
@@ -87,7 +88,7 @@ def _history_figure(panels: Sequence[tuple[str, Column, TuningRecord | None]], a
         _history(ax, search, guide)
         ax.set_title(f"{labels[label]}\n{layout.shown(column.title, 88 // across)}", fontsize=FONT_SIZE)
         if number % across == 0:
-            ax.set_ylabel(f"{guide.name.upper()}{' × 100' if _times(guide) > 1 else ''}")
+            ax.set_ylabel(f"{guide.name.upper()}{_scale(guide)}")
     layout.label_below(axes, min(across, len(panels)), "trial")
     layout.legend_below(figure, legend)
     return figure
@@ -127,6 +128,10 @@ def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
 def _times(guide: Criterion) -> float:
     """100 of what tables show as a percentage."""
     return 100.0 if guide.name in METRICS and METRICS[guide.name].percent else 1.0
+
+
+def _scale(guide: Criterion) -> str:
+    return " × 100" if _times(guide) > 1 else ""
 
 
 def _best_so_far(values: Mapping[int, float], guide: Criterion) -> Iterator[tuple[int, float]]:

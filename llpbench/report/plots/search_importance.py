@@ -24,6 +24,8 @@ MOST_ROWS = 40
 
 _BAR = 0.68
 """of the width of a place, for a bar of 100; the rest is for the number"""
+_NUMBER = 20
+"""points from the end of that bar to the end of its number: beside it, however wide the place is"""
 
 _SHARE = "#9ecae1"
 _NOT_SEARCHED = "not searched"
@@ -124,7 +126,7 @@ def _importance_figure(
         ax.set_xlim(0, len(columns))
         ax.set_ylim(len(names), 0)
         ax.set_yticks([y + 0.5 for y in range(len(names))], layout.shown_apart(names, 24))
-        ax.set_xticks([x + 0.5 for x in range(len(columns))], [_heading(each, len(columns)) for each in columns])
+        ax.set_xticks([x + _BAR / 2 for x in range(len(columns))], [_heading(each, len(columns)) for each in columns])
         ax.tick_params(length=0, labelbottom=number == len(blocks) - 1)
         for side in ax.spines.values():
             side.set_visible(False)
@@ -143,4 +145,5 @@ def _share(ax: Axes, x: int, y: int, percent: float | None) -> None:
     ax.add_patch(Rectangle((x, y + 0.06), _BAR, 0.88, facecolor="0.96", linewidth=0))
     ax.add_patch(Rectangle((x, y + 0.06), width, 0.88, facecolor=_SHARE, linewidth=0))
     shown = words.NOTHING if percent is None else f"{percent:.0f}"
-    ax.text(x + 0.9, y + 0.52, shown, ha="right", va="center")
+    place = {"textcoords": "offset points", "ha": "right", "va": "center"}
+    ax.annotate(shown, (x + _BAR, y + 0.52), (_NUMBER, 0), annotation_clip=False, **place)
