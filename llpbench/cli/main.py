@@ -320,6 +320,8 @@ def _show_plan(settings: Settings) -> int:
         click.echo(f"stale: {change}")
     for reason in found.reasons:
         click.echo(f"impossible: {reason}")
+    for doubt in found.doubts:
+        click.echo(f"warning: {doubt}")
     click.echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
     return 0
 

@@ -17,6 +17,7 @@ from llpbench.conformance.subject import Subject
 from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
+from llpbench.core.text import plural
 
 __all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]
 
@@ -70,7 +71,7 @@ def summary(name: str, verdicts: Iterable[Verdict]) -> str:
     for verdict in verdicts:
         by_result[verdict.result].append(verdict.check.name)
     passed, failed, without = (by_result[each] for each in ("ok", "failed", "does not apply"))
-    text = f"{name}: {len(passed)} checks passed"
+    text = f"{name}: {plural(len(passed), 'check')} passed"
     text += f", {len(without)} without meaning for it" if without else ""
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 

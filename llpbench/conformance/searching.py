@@ -27,6 +27,7 @@ def search_label_free(subject: Subject) -> str:
     space = search_space(subject.name)
     if not space:
         raise InapplicableError("no hyperparameter has a range to search")
+    assert subject.learned  # a fault of every training is another check's
     sees = subject.declared.supervision == "instances"
     table, assignment = toy_table(rows=ROWS), toy_assignment(rows=ROWS)
     assignment = replace(assignment, train=assignment.train[:BAGS])

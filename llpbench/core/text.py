@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+from llpbench.core.errors import HookError
+
 
 def plural(number: int, noun: str) -> str:
     """`1 run`, `2,000 runs`."""
@@ -34,12 +36,26 @@ def fault(error: BaseException, own: str | None = None) -> str:
 
     `own`: the author's file, whose innermost frame is named with its function, where the error has come through it.
     """
+    if isinstance(error, HookError):  # it names the place itself
+        return str(error)
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
     mine = [frame for each in (error.__cause__, error) if each for frame in traceback.extract_tb(each.__traceback__)]
     mine = [frame for frame in mine if own is not None and frame.filename == own]
+    there = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     if mine:
-        return f"{one_line(error)} ({Path(mine[-1].filename).name}:{mine[-1].lineno}, in {mine[-1].name})"
-    return one_line(error) + (f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else "")
+        there = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno}, in {mine[-1].name})"
+    return one_line(error) + there + (_instead(error) if isinstance(error, AttributeError) else "")
+
+
+def _instead(error: AttributeError) -> str:
+    """What something of ours has instead of what was asked for; labels above all are missing on purpose."""
+    kind = type(error.obj)
+    if not kind.__module__.startswith("llpbench."):
+        return ""
+    declared = {name for base in kind.__mro__ for name in vars(base).get("__annotations__", ())}
+    names = (declared | {*dir(kind)}).difference(dir(tuple))
+    why = "; no label of a row reaches a method" if "label" in (error.name or "") else ""
+    return f". It has: {', '.join(sorted(name for name in names if not name.startswith('_')))}{why}."
 
 
 def slug(text: str, most: int = 60) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from llpbench.core import studies
 from llpbench.core.cell import GIVEN, Cell
+from llpbench.core.declaration import faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
@@ -126,6 +127,12 @@ class Plan:
         every: list[Planned | PlannedTuning] = [*self.cells, *self.tunings]
         obstacles = (each.obstacle for each in every if each.state == "impossible")
         return list(dict.fromkeys(obstacle.reason for obstacle in obstacles if obstacle))
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is wrong with how the methods that are to run are declared: `llpbench check` says more."""
+        methods = dict.fromkeys(job.cell.method for job in self.jobs)
+        return [f"method {name!r}: {fault}" for name in methods for fault in faults(METHODS.entry(name))]
 
     @property
     def changes(self) -> list[str]:

@@ -115,6 +115,8 @@ def run(settings: Settings, display: Display) -> RunSummary:
             plan = plan.facing(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
+            for doubt in plan.doubts:
+                display.say(doubt, warning=True)
             if without := _without_predictions(settings, plan, journal.contents):
                 display.say(f"{plural(without, 'run')} done without predictions: --retry done makes them again with.")
             left = _execute(settings, plan, journal, display, deadline)

@@ -44,10 +44,7 @@ class Stack:
         }
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:
-        """[parameters] bool: which belong to modules with one of the prefixes. Raises if a prefix has none."""
-        for prefix in prefixes:
-            if not any(name.startswith(prefix) for name in self.names):
-                raise ValueError(f"no parameter's name begins with {prefix!r}: mend the modules of a Phase")
+        """[parameters] bool: which belong to modules with one of the prefixes."""
         marks = [
             torch.full((size,), any(name.startswith(prefix) for prefix in prefixes))
             for name, size in zip(self.names, self.sizes, strict=True)
@@ -55,9 +52,7 @@ class Stack:
         return torch.cat(marks).to(self.theta.device)
 
     def place(self, name: str) -> slice:
-        """The columns of a parameter. Raises if there is none of that name."""
-        if name not in self.names:
-            raise ValueError(f"the network has no parameter {name!r}. It has: {', '.join(self.names)}.")
+        """The columns of a parameter."""
         start = sum(self.sizes[: self.names.index(name)])
         return slice(start, start + self.sizes[self.names.index(name)])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -18,8 +18,10 @@ from torch.utils._pytree import tree_map
 
 from llpbench.core.bags import BaggedRows, Bags, FloatArray
 from llpbench.core.cell import Epoch
-from llpbench.core.method import Method, Now, Stage
+from llpbench.core.errors import hook_error
+from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
+from llpbench.core.text import hint
 from llpbench.training.cohort import Cohort
 from llpbench.training.members import Rungs
 from llpbench.training.objective import OfMember, Weights, explained, log_proba
@@ -119,7 +121,10 @@ class StageRun:
             names, keys = (self.stage.name, phase.name), plan.keys[:, step, turn]
             losses = self.cohort.losses(names, self.theta, self.slots, self.state.buffers, bags, keys, progress)
             if losses.dim() != 1:
-                raise ValueError(f"a loss must be a single number, however: shape {tuple(losses.shape[1:])}")
+                shape = tuple(losses.shape[1:])
+                raise hook_error(
+                    self.method, "loss", f"must be a single number, however: shape {shape}. End in .mean()"
+                )
             (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
             total += losses.detach()
@@ -159,8 +164,18 @@ class StageRun:
         decays = [method.params.weight_decay for method in members]
         rate, decay = (torch.tensor(each, device=self.device) for each in (rates, decays))
         phase = self.method.phases[turn]
-        columns = None if "" in phase.modules else self.cohort.stack.columns(phase.modules)
+        columns = None if "" in phase.modules else self._columns(phase)
         return AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, self.cohort.machine.compiled)
+
+    def _columns(self, phase: Phase) -> Tensor:
+        """[parameters] bool: what a phase's optimiser holds."""
+        names = self.cohort.stack.names
+        for prefix in phase.modules:
+            if not any(name.startswith(prefix) for name in names):
+                parts = ", ".join(sorted({name.partition(".")[0] for name in names}))
+                what = f"must have modules of the network, however: {prefix!r}. There are: {parts}."
+                raise hook_error(self.method, "phases", what)
+        return self.cohort.stack.columns(phase.modules)
 
     def _judge(self, epoch: int) -> tuple[str, FloatArray]:
         """Let every criterion see an epoch; the one to show, and its values [n]."""
@@ -177,7 +192,8 @@ class StageRun:
         def changed(network: Network, method: Method) -> dict[str, Tensor]:
             own = dict(network.named_parameters()) | dict(network.named_buffers())
             # codes and offsets are no weights: whoever averages all that there is must not average them
-            return dict(method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now))
+            given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
+            return _new_values(method, given, own)
 
         with torch.no_grad():
             for name, values in self.cohort.map(changed, self.weights).items():
@@ -286,3 +302,15 @@ def _encoding(network: Network, method: Method, bags: Bags) -> Tensor:
 
 def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
     return log_proba(network, method, bags).exp()
+
+
+def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `after_step` has given. Raises `HookError` if it is not what a network has by those names."""
+    if not isinstance(given, Mapping):
+        what = f"must return new values by name, {{}} for none, however: {type(given).__name__}"
+        raise hook_error(method, "after_step", what)
+    for name in given:
+        if name not in own:
+            what = f"must name what the network has, however: {name!r}. {hint(name, own)}"
+            raise hook_error(method, "after_step", what.rstrip())
+    return dict(given)

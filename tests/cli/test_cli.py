@@ -113,6 +113,40 @@ def test_run_prints_leaderboards_and_says_where_they_are(llpbench: LLPBench, plu
     assert result.err.endswith(f"journal and leaderboards: {tmp_path}\n")
 
 
+def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "misspelt.py"
+    mine.write_text(
+        dedent("""
+        from dataclasses import dataclass
+        from typing import Annotated
+        from llpbench import DirectParams, Uniform, register_method
+        from llpbench.methods.bag_share import BagShare
+
+        @dataclass(frozen=True)
+        class OwnParams(DirectParams):
+            weight: Annotated[float, Uniform(0.1, 1.0)] = 5.0
+
+        @register_method("misspelt", reference="Doe 2026")
+        class Misspelt(BagShare):
+            "Never fits by its own."
+
+            Params = OwnParams
+
+            def fitt(self): ...
+        """)
+    )
+    words = arguments(plugin, tmp_path / "out", "--plugin", str(mine), "--methods", "misspelt,quick-a")
+    hook = "method 'misspelt': 'fitt' is no hook, and would never be called. Did you mean fit?"
+    default = "method 'misspelt': hyperparameter 'weight': default 5.0 is outside its range 0.1 to 1"
+    planned, ran = llpbench(*words, "--dry-run"), llpbench(*words)
+    for told in (hook, default):
+        assert f"warning: {told}\n" in planned.out
+        assert told in " ".join(ran.err.split())
+    assert "quick-a': " not in planned.out
+
+
 def test_failures_are_told_with_their_reason_and_exit_1(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     result = llpbench(*arguments(plugin, tmp_path, "--methods", "quick-a,broken"))
     assert result.code == 1

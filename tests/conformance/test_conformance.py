@@ -24,7 +24,7 @@ from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, Member, MethodParams, Now, Predictor, Stage
+from llpbench.core.method import DirectMethod, DirectParams, Member, Method, MethodParams, Now, Predictor, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import METHODS
@@ -176,6 +176,13 @@ class Vector(DLLP):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         return model.log_proba(bags).mean(dim=(1, 2)) + 0 * super().loss(model, bags, now)
+
+
+class Asking(DLLP):
+    """Asks for what bags do not have."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        return super().loss(model, bags, now) + bags.labels.sum()  # type: ignore[attr-defined]
 
 
 class Unmasked(DLLP):
@@ -331,13 +338,51 @@ class Elsewhere(Mean):
         return self.predictor(np.linalg.inv(np.zeros((2, 2))), rng)
 
 
+class Slanted(Mean):
+    """Least squares, from a start that is not wholly forgotten where nothing can be learned."""
+
+    slant = 1e-4
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        fitted = super().fit(train, schema, rng)
+        if train.proportions.std(axis=0).max() > 0:
+            return fitted
+
+        def predict(rows: Rows) -> FloatArray:
+            some = 0.5 + self.slant * np.tanh(rows.numeric[:, :1])
+            return np.asarray(np.hstack([some, 1 - some]))
+
+        return predict
+
+
+def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verdict_of("learns", Slanted).result == "ok"
+    monkeypatch.setattr(Slanted, "slant", 0.2)
+    said = fault("learns", Slanted)
+    assert "probabilities 0.3" in said
+    assert "nearly alike there (within 0.01), or AUC 0.35 to 0.65" in said
+
+
+def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
+    verdicts = [verdict_of(check.name, Vector) for check in CHECKS]
+    failed = [verdict.detail for verdict in verdicts if verdict.result == "failed"]
+    assert len(failed) > 8
+    assert len({*failed}) == 1, failed
+
+
 @pytest.mark.parametrize(
     ("check", "declared", "message"),
     [
         ("trains", Elsewhere, "LinAlgError: Singular matrix (test_conformance.py:LINE, in fit)"),
         ("trains", Unseeded, "Use model.random instead"),
         ("trains", Branching, "declare stackable = False"),
-        ("trains", Vector, "a loss must be a single number, however: shape (2,)"),
+        (
+            "trains",
+            Vector,
+            "loss (test_conformance.py:LINE) must be a single number, however: shape (2,). End in .mean()",
+        ),
+        ("trains", Asking, "'labels' (test_conformance.py:LINE, in loss). It has: counts, known, mask, prior, "),
+        ("trains", Asking, "proportions, rows; no label of a row reaches a method."),
         ("trains", Unnormalised, "probabilities of a row must sum to 1"),
         ("trains", Infinite, "predictions are not finite"),
         ("seeded", UnseededAlone, "two trainings with one seed give different weights"),
@@ -511,7 +556,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     assert llpbench(monkeypatch, "check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "mine: 1 checks passed, 1 without meaning for it, 12 failed: trains, seeded, " in out
+    assert "mine: 1 check passed, 13 failed: trains, seeded, " in out
     assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
 
 
@@ -546,6 +591,11 @@ def test_checks_leave_the_threads_of_torch_alone(monkeypatch: pytest.MonkeyPatch
     before = torch.get_num_threads()
     assert list(run_checks(METHODS.entry("dllp"))) == []
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("base", "lacking"), [(Method, "loss(self, model, bags, now)"), (DirectMethod, "fit(self, ")])
+def test_a_method_without_its_heart_is_told_what_to_define(base: type, lacking: str) -> None:
+    assert f"define {lacking}" in fault("declaration", type("Empty", (base,), {"__doc__": "Empty."}))
 
 
 @pytest.mark.parametrize(("written", "meant"), [("afterstep", "after_step"), ("prepares", "prepare"), ("los", "loss")])

@@ -13,6 +13,7 @@ from small import assert_same, population, trained
 from torch import Tensor, nn
 
 from llpbench.core.bags import Bags, Schema
+from llpbench.core.errors import HookError
 from llpbench.core.method import MethodParams, Now, Phase
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Uniform
@@ -147,8 +148,26 @@ def test_a_name_that_is_not_there_is_a_clear_error() -> None:
             del now
             return {"haed.0.bias": weights["head.0.bias"]}
 
-    with pytest.raises(ValueError, match=r"has no parameter 'haed\.0\.bias'\. It has: .*head\.0\.bias"):
+    place = r"after_step \(test_after_step\.py:\d+\) must"
+    with pytest.raises(HookError, match=place + r" name what the network has, .*'haed\.0\.bias'\. Did .*head\.0\.bias"):
         trained(Mistaken(MethodParams(hidden=16, learning_rate=0.01)), [0])
+
+
+def test_after_step_that_returns_nothing_is_told_with_its_place() -> None:
+    class Silent(DLLP):
+        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:  # type: ignore[return]
+            del weights, now
+
+    with pytest.raises(HookError, match=r"after_step \(test_after_step\.py:\d+\) must return .*however: NoneType"):
+        trained(Silent(MethodParams(hidden=16, learning_rate=0.01)), [0])
+
+
+def test_a_phase_of_modules_that_are_not_there_is_told_with_those_that_are() -> None:
+    class Lost(DLLP):
+        phases = (Phase("train", modules=("haed.",)),)
+
+    with pytest.raises(HookError, match=r"phases \(test_after_step\.py\) .*'haed\.'\. There are: encoder, head\."):
+        trained(Lost(MethodParams(hidden=16, learning_rate=0.01)), [0])
 
 
 def test_whole_numbers_are_no_weights_and_no_fraction_is_written_into_them() -> None:

@@ -145,5 +145,12 @@ def _share(ax: Axes, x: int, y: int, percent: float | None) -> None:
     ax.add_patch(Rectangle((x, y + 0.06), _BAR, 0.88, facecolor="0.96", linewidth=0))
     ax.add_patch(Rectangle((x, y + 0.06), width, 0.88, facecolor=_SHARE, linewidth=0))
     shown = words.NOTHING if percent is None else f"{percent:.0f}"
-    place = {"textcoords": "offset points", "ha": "right", "va": "center"}
-    ax.annotate(shown, (x + _BAR, y + 0.52), (_NUMBER, 0), annotation_clip=False, **place)
+    ax.annotate(
+        shown,
+        (x + _BAR, y + 0.52),
+        (_NUMBER, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        annotation_clip=False,
+    )
