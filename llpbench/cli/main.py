@@ -287,9 +287,9 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     reference = read(published())
     tunings = join_tunings(reference.tunings, merged.tunings)
     found = put_beside(merged.records, reference.records, list(tunings.values()))
-    render(found.leaderboards, Console(), own=found.own)
-    for remark in found.remarks:
+    for remark in found.remarks:  # before the boards: what they lack is no accident
         click.echo(remark)
+    render(found.leaderboards, Console(), own=found.own)
     return 0
 
 

@@ -86,9 +86,9 @@ def _apart(own: Iterable[Record], published: Iterable[Record]) -> list[str]:
     theirs = {_protocol(record) for record in published} - {"null"}
     mine = {_protocol(record) for record in own} - {"null"}
     return [
-        f"Nothing published was trained with your protocol ({protocol_text(json.loads(protocol))}), but with "
+        f"No published network was trained with your protocol ({protocol_text(json.loads(protocol))}), but with "
         f"{' and '.join(protocol_text(json.loads(other)) for other in sorted(theirs))}: "
-        "use that to stand in one leaderboard."
+        "use that to stand in one leaderboard with them."
         for protocol in sorted(mine - theirs)
         if theirs
     ]
