@@ -52,7 +52,7 @@ class _Case:
 
     board: Board
     taken: tuple[Row, ...]
-    """the best mean and all that are alike; none where rows are hardly told apart"""
+    """the best mean and all that are alike; none where rows are hardly told apart, or that may be chance"""
 
     @property
     def ranked(self) -> list[Row]:
@@ -114,7 +114,7 @@ def _cases(board: Board) -> Iterator[_Case]:
             continue
         bar = max(LEAST, max(known) - ALIKE)
         taken = [row for row in rows if (mean := means.get(row.contender)) is not None and mean.mean >= bar]
-        yield _Case(part, tuple(taken))
+        yield _Case(part, () if _may_be_chance(part.standings.mean(part.standings.ranked[0])) else tuple(taken))
 
 
 def _line(case: _Case) -> tuple[Field, ...]:
@@ -196,6 +196,11 @@ def _best(case: _Case, rows: Sequence[Row]) -> str:
     return f"{max(means):.1f}" if means else words.NOTHING
 
 
+def _may_be_chance(best: Summary | None) -> bool:
+    """Whether seeds are so far apart that the best mean says nothing."""
+    return best is not None and best.std is not None and best.mean - 2 * best.std <= CHANCE
+
+
 def _caution(case: _Case) -> Field:
     """Datasets on which another row leads what is taken, where the bag's share says as much as all features, and where
     seeds are so far apart that the best mean may be chance."""
@@ -214,7 +219,7 @@ def _caution(case: _Case) -> Field:
         for share in shares
         if share is not None and best is not None and share.mean >= best.mean - ALIKE
     ]
-    if best is not None and best.std is not None and best.mean - 2 * best.std <= CHANCE:
+    if best is not None and _may_be_chance(best):
         lines.append(f"{best.mean:.1f} is within two standard deviations of chance")
     return Field(tuple(map(words.clean, lines)) or (words.NOTHING,), {"": "; ".join(lines)})
 

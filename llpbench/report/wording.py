@@ -208,8 +208,8 @@ DATASETS_STUDY = (
 ADVICE = (
     "For each kind and size of bags in this journal: of the methods that learn from counts alone, in their default "
     "configuration and without pretraining, the one with the highest mean test AUC × 100, and all within {alike:g} "
-    "points of it; none where that is below {least:g}. Mean over datasets ± standard deviation over seeds (number of "
-    "seeds), on the runs that more than half of the methods share. Epochs of networks are chosen by labels of "
+    "points of it; none where that is below {least:g} or may be chance. Mean over datasets ± standard deviation over "
+    "seeds (number of seeds), on the runs that more than half of the methods share. Epochs of networks are chosen by labels of "
     "validation rows here, which favours them: methods without epochs need none. Seconds: of training, from the "
     "fastest column to the slowest. Next best: of all others, and of networks. Ridge: on means of bags, the simplest. "
     "With labels: the best that has seen the label of every training row. Caution: another method leads by more than "

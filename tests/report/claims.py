@@ -48,10 +48,11 @@ class Claim(NamedTuple):
 
 
 NOT_OF_THE_JOURNAL = {
-    "credit are sorted by a column that alone gives 82.9 and 76.7": "test AUC of MedInc, and of the first column of "
+    "sorted by gives an AUC of 82.9 alone, that of credit 76.7": "test AUC of MedInc, and of the first column of "
     "credit, on the data, which are not in the journal",
     "6 and 12 ordered bags of electricity: 44 and 51": "docs/choosing.md, one seed",
     "counts of adult dealt to wrong bags: 42": "docs/choosing.md, one seed",
+    "The rarer of two classes has 12 % (bank_marketing) to 50 % of the rows": "the data",
 }
 """words whose numbers no test makes again, and where they are from"""
 
@@ -182,8 +183,8 @@ def _number_of_bags(runs: Sequence[Record]) -> Iterator[Claim]:
     assert all(each.mean() > 0 for each in lost.values())
     yield Claim(
         "the same 13,312 rows in 13 bags of 1024 instead of 208 of 64 cost each of "
-        f"{_word(len(methods))} methods, DLLP {_interval(lost['dllp'])}",
-        f"{_exact(lost['dllp'])}; of all from {min(each.mean() for each in lost.values()):.3f}",
+        f"{_word(len(methods))} methods, DLLP {_interval(lost['dllp'])}, `{LEADER}` {_interval(lost[LEADER])}",
+        f"{_exact(lost['dllp'])}; {_exact(lost[LEADER])}; of all from {min(each.mean() for each in lost.values()):.3f}",
         "means over seeds of runs with 13 and with 208 training bags, 95 % t interval over datasets",
     )
     larger = {method: gained(method, (13, 1024), (13, 64)) for method in methods}

@@ -60,6 +60,10 @@ def test_ridge_stands_beside_what_is_advised() -> None:
 def test_a_mean_that_may_be_chance_is_said_to_be_that() -> None:
     (line,) = lines(advised([*runs("a", 0.55, 0.65), *runs("b", 0.5, 0.5)]))
     assert line["caution"] == ("60.0 is within two standard deviations of chance",)
+    assert line["take"] == ("none",)
+    assert line["next best"] == ("a 60.0",)
+    (line,) = lines(advised([*runs("a", 0.59, 0.61), *runs("b", 0.5, 0.5)]))
+    assert line["take"] == ("a",)
 
 
 def test_a_dataset_on_which_another_leads_is_named() -> None:
