@@ -82,16 +82,23 @@ class Results:
     ) -> DataFrame:
         """Every method in every column of one board, as numbers: place, intervals, then mean, std and n by column.
 
-        AUC times 100. Of several boards of the criterion (other baggings, other numbers of epochs) the one with most
-        runs, unless they are named. `frame.attrs` has its title and caption. Raises `LLPBenchError` if there is none.
+        Ranked rows first, then those that lack runs on which the others are ranked (their `rank` and means are
+        missing), last what is trained on labels of rows (`role` "ceiling" or "supervised"). A row is a method with an
+        encoder, a pretraining and a configuration. AUC times 100. Of several boards of the criterion (other baggings,
+        other numbers of epochs) the one with most runs, unless they are named. `frame.attrs` has its title and caption.
+        Raises `LLPBenchError` if there is none.
         """
-        from pandas import DataFrame
+        from pandas import DataFrame, array
 
         from llpbench.report.board_tables import overall, whole
 
         board = self._board(criterion, bagging, epochs)
         table = whole(board, overall(board, criterion))
-        frame = DataFrame(list(table.values()), columns=table.names)
+        values, order = list(table.values()), _ceilings_last(board)
+        frame = DataFrame([values[place] for place in order], columns=table.names)
+        rows = [board.rows[place] for place in order]
+        frame["rank"] = array([row.rank for row in rows], dtype="Int64")
+        frame.insert(frame.columns.get_loc("method") + 1, "role", [row.mark for row in rows])
         frame.attrs |= {"title": table.title, "caption": table.caption}
         return frame
 
@@ -182,16 +189,26 @@ class Results:
         words = [html.escape(repr(self).strip("<>"))]
         words += [html.escape(warning) for warning in self.warnings]
         boards = self.leaderboards.boards
-        table = overall(boards[0], "board") if boards else None
-        return "".join([*(f"<p>{line}</p>" for line in words), "" if table is None else _as_html(table)])
+        table = _as_html(overall(boards[0], "board"), _ceilings_last(boards[0])) if boards else ""
+        return "".join([*(f"<p>{line}</p>" for line in words), table])
 
 
-def _as_html(table: ReportTable) -> str:
-    """A table as people read it."""
+def _ceilings_last(board: Board) -> list[int]:
+    """The places of a board's rows, what is trained on labels of rows behind the others: incomplete ones at the end."""
+
+    def last(place: int) -> tuple[bool, bool]:
+        ceiling = board.rows[place].contender.role == "ceiling"
+        return ceiling, ceiling and board.standings.rows[place].overall is None
+
+    return sorted(range(len(board.rows)), key=last)
+
+
+def _as_html(table: ReportTable, order: Iterable[int]) -> str:
+    """A table as people read it, its rows in an order of their places."""
     head = "".join(f"<th>{html.escape(heading.text)}</th>" for heading in table.headings)
     rows = (
-        "".join(f"<td>{'<br>'.join(html.escape(line) for line in each.lines)}</td>" for each in row)
-        for row in table.rows
+        "".join(f"<td>{'<br>'.join(html.escape(line) for line in each.lines)}</td>" for each in table.rows[place])
+        for place in order
     )
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     title, caption = html.escape(table.title), html.escape(table.caption)

@@ -173,8 +173,21 @@ class TestResults:
         board = published.leaderboard(bagging="ordered", epochs=100)
         assert {"rank", "method", "mean AUC mean", "adult 256 mean"} <= {*board}
         assert board.attrs["title"].startswith("Fine")
+        assert not board.duplicated(["method", "encoder", "pretraining", "configuration"]).any()
         with pytest.raises(LLPBenchError, match=r"no board by 'auc' .* There are: auc ordered \(100 epochs\)"):
             published.leaderboard(bagging="heaps")
+
+    def test_a_leaderboard_begins_with_ranked_methods_and_ends_with_ceilings(self, published: llpbench.Results) -> None:
+        board = published.leaderboard("auc", bagging="ordered", epochs=100)
+        ranked = board["rank"].notna()
+        assert [*board.loc[ranked, "rank"]] == [*range(1, ranked.sum() + 1)]
+        assert ranked[: ranked.sum()].all()
+        assert board.loc[ranked, "role"].isin(["", "floor"]).all()
+        assert board.query("role == 'floor' and rank > 0")["method"].item() == "bag-soft-label"
+        assert [*board["role"].tail(3)] == ["supervised", "ceiling", "supervised"]
+        assert [*board["mean AUC mean"].tail(3).isna()] == [False, False, True]  # what lacks runs has no mean
+        assert board["coverage done"].iat[-1] < board["coverage expected"].iat[-1]
+        assert "bag-gp-gbdt" in published._repr_html_().partition("<tbody>")[2].partition("</tr>")[0]
 
     def test_a_plot_is_a_picture(self, published: llpbench.Results, tmp_path: Path) -> None:
         picture = published.plot("bag-size")
