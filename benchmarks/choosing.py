@@ -148,7 +148,7 @@ def show(cells: list[dict[str, Any]]) -> None:
 def of_published(journal: Path) -> None:
     """What taking the best on test bags costs, over the runs of a journal: default settings, bags of two classes."""
     found = load_results(journal).frame
-    found = found[(found["criterion"] == "l1") & (found["role"] == "") & (found["changed"].map(len) == 0)]
+    found = found[(found["criterion"] == "l1") & (found["role"] == "") & (found["changed"] == "")]
     found = found[(found["status"] == "ok") & (found["pretraining"] == "none") & found["max_bags"].isna()]
     found = found[found["test_auc"].notna() & (found["method"] != YARDSTICK)]
     lost = []

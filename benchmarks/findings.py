@@ -27,12 +27,12 @@ ARMS = {
 }
 """of the study bag-number: number and size of bags at both ends"""
 COUNTED = (LEADER, "em-gbdt", "bag-gp", "count-gbdt", BDC, "tabllp-self", "tabllp-pse", "dllp", "llp-vat", "llp-gan")
-GREEDY, COSINE, APART = ({"generator": "greedy"}, {"objective": "cosine-embedding"}, {"pretraining.view": "separated"})
-ATTENTION, PROJECTION = {"pretraining.aggregator": "attention"}, {"pretraining.projection": True}
-AGGREGATORS: dict[str, dict[str, Any]] = {
+GREEDY, COSINE, APART = 'generator="greedy"', 'objective="cosine-embedding"', 'pretraining.view="separated"'
+ATTENTION, PROJECTION = 'pretraining.aggregator="attention"', "pretraining.projection=true"
+AGGREGATORS = {
     "attention": ATTENTION,
     "weighted sum, projection": PROJECTION,
-    "attention, projection": ATTENTION | PROJECTION,
+    "attention, projection": f"{ATTENTION}, {PROJECTION}",
 }
 
 
@@ -46,13 +46,13 @@ class Runs:
 
     def mean(self, method: str, sizes: tuple[int, ...], **other: Any) -> pd.Series:
         """Over the seeds, by dataset and bag size; `other`: criterion, pretraining, bagging, changed, metric, bags."""
-        metric, changed, bags = other.pop("metric", "test_auc"), other.pop("changed", {}), other.pop("bags", None)
-        wanted = {"criterion": "auc", "pretraining": "none", "bagging": "ordered", "method": method, **other}
+        metric, bags = other.pop("metric", "test_auc"), other.pop("bags", None)
+        usual = {"criterion": "auc", "pretraining": "none", "bagging": "ordered", "changed": ""}
+        wanted = {**usual, "method": method, **other}
         found = self.frame[self.frame["bag_size"].isin(sizes)]
         found = found[found["max_bags"].isna() if bags is None else found["max_bags"] == bags]
         for column, value in wanted.items():
             found = found[found[column] == value]
-        found = found[[each == changed for each in found["changed"]]]
         return 100 * found.groupby(["dataset", "bag_size"])[metric].mean()
 
 
@@ -110,7 +110,7 @@ def main() -> None:
     for what, aggregator in AGGREGATORS.items():
         tell(f"14 {what} - weighted sum", mean(BDC, MIDDLE, pretraining="self+bag", changed=aggregator), whole)
     for name in ("dllp", BDC):
-        mixed, apart = (mean(name, MIDDLE, pretraining="self", changed=each) for each in ({}, APART))
+        mixed, apart = (mean(name, MIDDLE, pretraining="self", changed=each) for each in ("", APART))
         tell(f"14 feature mixup - separated, {name}", mixed, apart)
 
 

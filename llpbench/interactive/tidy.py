@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,7 +62,13 @@ VARIABLES: dict[str, Variable] = {
     **_of_spec("pretraining", "what the encoder started from"),
     **_of_spec("ensemble", "networks trained for the seed and averaged", 1),
     **_of_spec("precision", "of the networks", "float32"),
-    "changed": Variable("hyperparameters that differ from their defaults", lambda run, _: run["method"]["changed"]),
+    "changed": Variable(
+        'hyperparameters that differ from their defaults, by name, values as in JSON: `hidden=64, objective="cosine"`; '
+        "empty where none does",
+        lambda run, _: ", ".join(
+            f"{name}={json.dumps(value)}" for name, value in sorted(run["method"]["changed"].items())
+        ),
+    ),
     "max_epochs": Variable("most epochs of a stage; missing without epochs", _of_protocol("epochs")),
     "patience": Variable("epochs without improvement that settle a criterion", _of_protocol("patience")),
     "status": Variable("`ok`, `failed`, `out-of-memory` or `timed-out`", lambda run, _: run["status"]),

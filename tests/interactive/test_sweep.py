@@ -169,6 +169,17 @@ class TestResults:
         assert one["test_auc"] == published.records[0]["results"]["mpiou"]["test"]["auc"]
         assert one["regime"] == "coarse"
 
+    def test_what_was_changed_is_a_text(self, published: llpbench.Results) -> None:
+        frame = published.frame
+        changed = {record["run"]: record["method"]["changed"] for record in published.records}
+        defaults = frame[frame["changed"] == ""]
+        assert {*defaults["run"]} == {run for run, names in changed.items() if not names}
+        assert {"", 'generator="greedy"', 'pretraining.aggregator="attention", pretraining.projection=true'} <= {
+            *frame["changed"].unique()
+        }
+        assert frame["changed"].isna().sum() == 0
+        assert len(frame.groupby(["method", "changed"])) > frame["method"].nunique()
+
     def test_a_leaderboard_has_a_row_a_contender(self, published: llpbench.Results) -> None:
         board = published.leaderboard(bagging="ordered", epochs=100)
         assert {"rank", "method", "mean AUC mean", "adult 256 mean"} <= {*board}
