@@ -299,14 +299,34 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         index = pd.Index(_objects(labels.names), tupleize_cols=False, name="bag").infer_objects()
         return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
 
-    def score_bags(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> dict[str, float]:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows that are of the predicted class, where somebody knows their classes `y`.
+
+        Raises `LLPBenchError` if `y` holds anything else, such as bags: what is known of these `score_bags` tells.
+        """
+        check_is_fitted(self, "_predictor")
+        known = set(self.classes_.tolist())
+        other = [label for label in pd.unique(np.asarray(y).ravel()).tolist() if label not in known]
+        if other:
+            raise LLPBenchError(
+                f"score compares classes, which are {self.classes_.tolist()}, however: {other[0]!r}. Bags are scored "
+                "by score_bags, by scikit-learn's model selection with a function as scoring= that calls it."
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def score_bags(
+        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None, unmatched: str = "raise"
+    ) -> dict[str, float]:
         """How well mean predictions meet what is known of bags, best of bags that `fit` has not seen.
 
         Every coarse-grained criterion by name: L1 distance and KL divergence (small is good), mPIoU and log likelihood
-        (large is good). No label is needed.
+        (large is good). No label is needed. `unmatched` as in `fit`: with "drop" `counts` may be of more bags than X.
         """
         rows = self._rows(X)
-        labels, found = self._given(X, bags, proportions, counts)
+        labels, found = self._given(X, bags, proportions, counts, unmatched)
+        if unmatched == "drop":
+            inside = labels.of_row >= 0
+            rows, labels = Rows(*(each[inside] for each in rows)), replace(labels, of_row=labels.of_row[inside])
         if (labels.of_row < 0).any():
             raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
@@ -406,7 +426,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._effects = effects
         return self._effects
 
-    def _given(self, features: Any, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, FloatArray]:
+    def _given(
+        self, features: Any, bags: Any, proportions: Any, counts: Any, unmatched: str = "raise"
+    ) -> tuple[BagLabels, FloatArray]:
         """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
         labels = read_bag_labels(bags, features)
         table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
@@ -425,7 +447,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the {table.what} are of the classes {named}, fit knew {self.classes_.tolist()}. Give these."
             )
         place = [named.index(label) for label in self.classes_.tolist()]
-        return labels, table.counts(matched(labels, table, "raise"), noise=0.0)[:, place]
+        labels = matched(labels, table, unmatched)
+        return labels, table.counts(labels, noise=0.0)[:, place]
 
     def _whole_bags(
         self, features: Any, bags: Any, proportions: Any, counts: Any

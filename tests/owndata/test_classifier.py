@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from llpbench.core.errors import LLPBenchError
@@ -271,6 +272,52 @@ class TestContract:
         assert list(pipeline.classes_) == [0, 1]
         moved = pipeline.predict_proba(frame[["age"]], bags=bags)
         assert not np.array_equal(moved, pipeline.predict_proba(frame[["age"]]))
+
+    @pytest.mark.parametrize("piped", [False, True])
+    def test_model_selection_over_whole_bags(self, piped: bool) -> None:
+        frame, bags, votes = people(300, 12)
+        frame, counts = frame[["age"]], counted(bags, votes)
+        alone = LLPClassifier("bag-mean-linear")
+        model = make_pipeline(SimpleImputer(), alone) if piped else alone
+        name = "llpclassifier__" if piped else ""
+
+        def closeness(fitted: Any, rows: Any, held: Any) -> float:
+            assert len({*held}) == 4
+            if piped:
+                rows, fitted = fitted[:-1].transform(rows), fitted[-1]
+            assert not {*held} & {*fitted.bags_}
+            return -float(fitted.score_bags(rows, held, counts=counts, unmatched="drop")["kl"])
+
+        given: dict[str, Any] = {f"{name}counts": counts, f"{name}unmatched": "drop"}
+        folds = GroupKFold(3)
+        found = cross_val_score(model, frame, bags, groups=bags, cv=folds, params=given, scoring=closeness)
+        grid = {f"{name}params": [{"strength": 1.0}, {"strength": 1e4}]}
+        search = GridSearchCV(model, grid, scoring=closeness, cv=folds, error_score="raise")
+        search.fit(frame, bags, groups=bags, **given)
+        assert search.cv_results_["mean_test_score"][0] == pytest.approx(found.mean())
+        assert search.best_params_ == {f"{name}params": {"strength": 1.0}}
+        assert search.predict(frame).shape == (300,)
+
+    def test_bags_are_not_taken_for_classes_to_score(self) -> None:
+        frame, bags, votes = people(200, 10)
+        counts = counted(bags, votes)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+        assert model.score(frame, votes) == (model.predict(frame) == votes).mean()
+        with pytest.raises(
+            LLPBenchError, match=r"classes, which are \[0, 1\], however: 'd0\d'. Bags are scored by score_bags"
+        ):
+            model.score(frame, bags)
+
+    def test_scores_of_some_of_the_bags_that_are_known(self) -> None:
+        frame, bags, votes = people(200, 10)
+        counts = counted(bags, votes)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+        inside = bags < "d04"
+        expected = model.score_bags(frame[inside], bags[inside], counts=counts[:4])
+        with pytest.raises(LLPBenchError, match="6 bags of the 10 with counts have no rows"):
+            model.score_bags(frame[inside], bags[inside], counts=counts)
+        assert model.score_bags(frame[inside], bags[inside], counts=counts, unmatched="drop") == expected
+        assert model.score_bags(frame, bags, counts=counts[:4], unmatched="drop") == pytest.approx(expected)
 
     def test_attributes_and_tags(self) -> None:
         frame, bags, votes = people(200, 10)
