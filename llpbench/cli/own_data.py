@@ -183,7 +183,8 @@ def _learning(command: Any) -> Any:
 
 @contextlib.contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """What a fit warns of as a line, but for doubts, which are told when it is done."""
+    """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
+    from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier
     from llpbench.owndata.doubts import DoubtfulFit
 
@@ -191,13 +192,14 @@ def _warnings_as_lines() -> Iterator[None]:
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
-            if issubclass(category, LikelyIdentifier):
+            if issubclass(category, LikelyIdentifier | UnknownBags):
                 click.echo(f"llpbench: warning: {message}", err=True)
             else:
                 usual(message, category, *where, **others)
 
         warnings.simplefilter("ignore", DoubtfulFit)
-        warnings.simplefilter("always", LikelyIdentifier)
+        for told in (LikelyIdentifier, UnknownBags):
+            warnings.simplefilter("always", told)
         warnings.showwarning = show
         yield
 
@@ -363,7 +365,8 @@ def predict(
         with _told_in_flags():
             proba, labels = loaded.disaggregate_and_assign(features, keys, **known)
     else:
-        proba = loaded.predict_proba(features, keys)
+        with _warnings_as_lines():
+            proba = loaded.predict_proba(features, keys)
         labels = loaded.classes_[proba.argmax(axis=1)]
     found = kept.assign(**dict(zip(added, [labels, *proba.T], strict=True)))
     write_rows(found, out)

@@ -39,6 +39,10 @@ _SMALL = 100_000
 """rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
 
 
+class UnknownBags(UserWarning):
+    """Rows are to be predicted by their bags, none of which was in `fit`."""
+
+
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of rows, learned from bags of which the class proportions or counts are known, and no label.
 
@@ -241,8 +245,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
 
         What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
-        bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone.
-        For the very rows that a bag's counts are of: `disaggregate`.
+        bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone;
+        if none of the bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts
+        are of: `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
@@ -254,6 +259,13 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(
                 f"bags are called {labels.names[0]!r} and the like, in fit they were such as {self.bags_[0]!r}: "
                 "none can be found. Give labels of the same type."
+            )
+        if labels.names and not inside.any():
+            warnings.warn(
+                f"none of {plural(len(labels.names), 'bag')} ({_two(labels.names)}) was in fit, whose bags are such as "
+                f"{_two(self.bags_)}: all rows are predicted by their features alone.",
+                UnknownBags,
+                stacklevel=2,
             )
         proba[inside] = softmax(log_of(proba[inside]) + self._bag_effects()[place[inside]], axis=1)
         return proba
@@ -521,6 +533,10 @@ def _deviation(noise: float, kind: str) -> float:
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
     """Of labels of bags, whether each of their keys is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
+
+
+def _two(names: Sequence[Hashable]) -> str:
+    return " and ".join(map(repr, names[:2]))
 
 
 def _objects(names: Sequence[Hashable]) -> Any:

@@ -45,6 +45,18 @@ def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -
     assert np.allclose(found["probability_yes"], model.predict_proba(rows[["age", "owns", "town", "job"]])[:, 1])
 
 
+def test_a_line_warns_where_no_bag_of_new_rows_is_known(folder: Path, llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *QUICK).code == 0
+    rows = pd.read_csv(folder / "rows.csv")
+    asked = ["predict", "model", "new.csv", "--bag-column", "district", "--out", "predicted.csv"]
+    for names, told in ((rows["district"] + 1000, 1), (rows["district"].replace(3, 1000), 0)):
+        rows.assign(district=names).to_csv(folder / "new.csv", index=False)
+        result = llpbench(*asked)
+        assert result.code == 0, result.err
+        warned = "llpbench: warning: none of 12 bags ('1000' and '1001') was in fit, whose bags are such as '0' and '1'"
+        assert result.err.count(warned) == len(result.err.splitlines()) == told
+
+
 def test_whole_bags_get_labels_that_match_their_counts(folder: Path, llpbench: LLPBench) -> None:
     files = ["fit", "rows.parquet", "--bags", "bags.parquet", *FIT[4:]]
     assert llpbench(*files, *QUICK).code == 0  # "id" was the index of a frame, and is a column

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
-from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.classifier import LLPClassifier, UnknownBags
 from llpbench.owndata.columns import LikelyIdentifier
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
@@ -452,6 +452,21 @@ def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> Non
     with pytest.raises(LLPBenchError, match=told) as error:
         call(model)
     assert "\n" not in str(error.value)
+
+
+def test_a_line_warns_where_no_bag_is_known() -> None:
+    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+    alone = model.predict_proba(FRAME)
+    elsewhere = np.where(np.arange(len(FRAME)) % 2, "nowhere", "far")
+    told = r"^none of 2 bags \('far' and 'nowhere'\) was in fit, whose bags are such as 'd00' and 'd01': .* alone\.$"
+    with pytest.warns(UnknownBags, match=told):
+        found = model.predict_proba(FRAME, elsewhere)
+    assert np.array_equal(found, alone)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        some = model.predict_proba(FRAME, np.where(BAGS == "d00", "nowhere", BAGS))
+        model.predict_proba(FRAME, [None] * len(FRAME))
+    assert np.array_equal(some[BAGS == "d00"], alone[BAGS == "d00"])
 
 
 def test_what_is_unmatched_can_be_dropped() -> None:
