@@ -12,7 +12,6 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from llpbench import LLPClassifier
-from llpbench.core.effects import strongest
 
 KEYS = ["native-country", "education"]
 
@@ -46,7 +45,7 @@ def main(folder: Path, rows: int | None = None, **settings: Any) -> dict[str, fl
     }
     if settings.get("method", "auto") in ("auto", "bag-gp", "bag-gp-gbdt"):
         print("what raises the probability of more than 50,000")
-        for effect in strongest(model.effects("more"), 5):
+        for effect in model.effects("more").strongest(5):
             print(f"  {effect.name}: from {effect.values.min():+.2f} to {effect.values.max():+.2f}")
     return {name: float(value) for name, value in found.items()}
 

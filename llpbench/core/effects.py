@@ -9,7 +9,7 @@ its effect is but the prior's, which `undetermined` tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -47,9 +47,11 @@ class FeatureEffect:
     """[bins] share of the training rows in each; the values have mean zero under it"""
     undetermined: float
     """mean variance of the values after the bags were seen, divided by that before: 1 where they told nothing"""
+    label: Hashable = None
+    """the class, by the name that people know; None where nobody has told it"""
 
     def __repr__(self) -> str:
-        return f"<effect of {self.name} on the {self.scale}: importance {self.importance:.2f}>"
+        return f"<effect of {self.name} on the {self.outcome}: importance {self.importance:.2f}>"
 
     def _repr_html_(self) -> str:
         """Its bins, as a notebook shows them."""
@@ -63,6 +65,11 @@ class FeatureEffect:
         return f"<p>{escape(repr(self)[1:-1])}</p>{DataFrame(bins).to_html(index=False)}"
 
     @property
+    def outcome(self) -> str:
+        """What it is an effect on: `log odds of 'yes'`."""
+        return self.scale if self.label is None else f"{self.scale} of {self.label!r}"
+
+    @property
     def importance(self) -> float:
         """Standard deviation of the effect over the training rows."""
         return float(np.sqrt(self.weights @ self.values**2))
@@ -74,7 +81,11 @@ class FeatureEffect:
 
 
 class FeatureEffects(list[FeatureEffect]):
-    """Effects of several features, which show themselves as a short table."""
+    """Effects of several features on a class, which they name, and show themselves as a short table."""
+
+    def strongest(self, most: int) -> FeatureEffects:
+        """The most important ones, in descending order."""
+        return strongest(self, most)
 
     @property
     def frame(self) -> DataFrame:
@@ -94,10 +105,17 @@ class FeatureEffects(list[FeatureEffect]):
         return DataFrame(columns)
 
     def __repr__(self) -> str:
-        return str(self.frame.to_string(index=False, float_format="{:.2f}".format)) if self else "[]"
+        if not self:
+            return "[]"
+        return f"{self._title}\n{self.frame.to_string(index=False, float_format='{:.2f}'.format)}"
 
     def _repr_html_(self) -> str:
-        return str(self.frame.to_html(index=False, float_format="{:.2f}".format))
+        return f"<p>{escape(self._title)}</p>{self.frame.to_html(index=False, float_format='{:.2f}'.format)}"
+
+    @property
+    def _title(self) -> str:
+        """What they are effects on, each kind once."""
+        return f"effects on the {', '.join(dict.fromkeys(each.outcome for each in self))}" if self else "no effects"
 
 
 @runtime_checkable

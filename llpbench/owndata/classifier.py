@@ -351,7 +351,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def effects(self, label: Hashable = None) -> FeatureEffects:
         """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
 
-        `llpbench.core.effects.strongest` picks. Raises `LLPBenchError` for a method that tells none.
+        `effects().strongest(5)` picks. What is returned names the class. Raises `LLPBenchError` for a method that tells
+        none.
         """
         check_is_fitted(self, "_predictor")
         known = self.classes_.tolist()
@@ -359,8 +360,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"{label!r} is no class; there are: {known}.")
         if not isinstance(self._predictor, Explained):
             raise LLPBenchError(f"method {self.method!r} tells no effects, nor an ensemble. Choose bag-gp.")
-        found = self._predictor.effects(len(known) - 1 if label is None else known.index(label))
-        return FeatureEffects(self._columns.named(found))
+        place = len(known) - 1 if label is None else known.index(label)
+        found = self._columns.named(self._predictor.effects(place))
+        return FeatureEffects(replace(each, label=known[place]) for each in found)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, without pickle: estimates, names of columns, categories and bags, counts

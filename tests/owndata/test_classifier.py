@@ -219,14 +219,26 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
     assert others[1].categories is not None
     assert {"A", "B", "missing"} <= set(others[1].categories)
     assert np.allclose(model.effects("no")[0].values, -age.values)
-    assert repr(age) == f"<effect of age on the log odds: importance {age.importance:.2f}>"
-    assert len(repr(model.effects()).splitlines()) == 1 + len([age, *others]), "a line a feature"
+    assert repr(age) == f"<effect of age on the log odds of 'yes': importance {age.importance:.2f}>"
+    assert len(repr(model.effects()).splitlines()) == 2 + len([age, *others]), "a line a feature"
+    assert [each.name for each in model.effects().strongest(1)] == ["age"]
     assert "<th>lowest at</th>" in model.effects()._repr_html_()
     assert age._repr_html_().count("<tr>") == len(age.values)
     with pytest.raises(LLPBenchError, match="'maybe' is no class; there are"):
         model.effects("maybe")
     with pytest.raises(LLPBenchError, match="tells no effects"):
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
+
+
+def test_effects_name_their_class() -> None:
+    frame, bags, votes = people(300, 12, classes=3)
+    counts = counted(bags, np.array(["left", "green", "right"])[votes])
+    model = LLPClassifier("bag-gp", params={"draws": 0, "most_pairs": 0}).fit(frame, bags, counts=counts)
+    for found, label in ((model.effects(), "right"), (model.effects("left"), "left")):
+        assert repr(found).startswith(f"effects on the log odds of '{label}'\n")
+        assert found._repr_html_().startswith(f"<p>effects on the log odds of &#x27;{label}&#x27;</p>")
+        assert {each.label for each in found.strongest(2)} == {label}
+        assert f"of &#x27;{label}&#x27;" in found[0]._repr_html_()
 
 
 def test_networks_stop_by_the_proportions_of_bags_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
