@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
@@ -41,6 +41,10 @@ _SMALL = 100_000
 
 class UnknownBags(UserWarning):
     """Rows are to be predicted by their bags, none of which was in `fit`."""
+
+
+class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
+    """Asked before `fit`: scikit-learn's error, in one line as ours."""
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -214,7 +218,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def text_features_(self) -> list[str]:
         """The features that were texts in `fit`: what files hold in these columns is to be read as it stands there."""
-        check_is_fitted(self, "_columns")
+        self._demand_fitted()
         return self._columns.texts
 
     @property
@@ -316,7 +320,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises `LLPBenchError` if `y` holds anything else, such as bags: what is known of these `score_bags` tells.
         """
-        check_is_fitted(self, "_predictor")
+        self._demand_fitted()
         known = set(self.classes_.tolist())
         other = [label for label in pd.unique(np.asarray(y).ravel()).tolist() if label not in known]
         if other:
@@ -354,7 +358,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `effects().strongest(5)` picks. What is returned names the class. Raises `LLPBenchError` for a method that tells
         none.
         """
-        check_is_fitted(self, "_predictor")
+        self._demand_fitted()
         known = self.classes_.tolist()
         if label is not None and label not in known:
             raise LLPBenchError(f"{label!r} is no class; there are: {known}.")
@@ -367,7 +371,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write the fitted model to a folder, without pickle: estimates, names of columns, categories and bags, counts
         of bags, and no row. Raises `LLPBenchError` for a method whose models cannot be saved."""
-        check_is_fitted(self, "_predictor")
+        self._demand_fitted()
         names = getattr(self, "feature_names_in_", None)
         content = {
             "settings": {
@@ -409,8 +413,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
         return model
 
+    def _demand_fitted(self) -> None:
+        if not hasattr(self, "_predictor"):
+            raise UnfittedError("this LLPClassifier is not fitted yet. Call fit with rows, bags and counts= first.")
+
     def _rows(self, features: Any, fewest: int = 1) -> Rows:
-        check_is_fitted(self, "_predictor")
+        self._demand_fitted()
         frame = as_frame(features, fewest=fewest)
         rows: Rows = self._columns(frame)
         return rows

@@ -271,8 +271,11 @@ class TestContract:
         fitted = model.fit(frame, bags, counts=counted(bags, votes))
         assert fitted is model
         fresh = clone(model)
-        with pytest.raises(NotFittedError):
-            fresh.predict(frame)
+        for call in (fresh.predict, lambda rows: fresh.score(rows, votes), lambda _: fresh.effects()):
+            with pytest.raises(NotFittedError, match=r"^this LLPClassifier is not fitted yet\. Call fit") as error:
+                call(frame)
+            assert isinstance(error.value, LLPBenchError)  # the command line and notebooks show these in a line
+            assert error.value._render_traceback_() == [f"UnfittedError: {error.value}"]
         again = fresh.fit(frame, bags, counts=counted(bags, votes))
         assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
 
