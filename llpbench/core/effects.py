@@ -136,7 +136,7 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
     """Which values of a feature a bin holds: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
     if effect.edges is None:
         return "" if effect.categories is None else effect.categories[place]
-    edges = [f"{edge:.4g}" for edge in effect.edges]
+    edges = _edge_texts(effect.edges.tolist())
     if place > len(edges):
         return "missing"
     if not edges:
@@ -144,6 +144,26 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
     if place in (0, len(edges)):
         return f"< {edges[0]}" if place == 0 else f">= {edges[-1]}"
     return f"{edges[place - 1]} to {edges[place]}"
+
+
+def _edge_texts(edges: Sequence[float]) -> list[str]:
+    """Numbers as people write them, to four digits, or to as many as tell neighbours apart."""
+    for digits in range(4, 12):
+        texts = [_number_text(float(f"{edge:.{digits}g}")) for edge in edges]
+        if len(set(texts)) == len(set(edges)):
+            break
+    return texts if edges else []
+
+
+def _number_text(value: float) -> str:
+    """`0.25`, `7318`, `67,830`; exponents from a billion on, and below a millionth."""
+    if value and not 1e-6 <= abs(value) < 1e9:
+        return f"{value:g}"
+    whole, _, part = np.format_float_positional(value, trim="-").partition(".")
+    number = int(whole)
+    if abs(number) >= 10_000:
+        whole = f"{number:,}"
+    return f"{whole}.{part}" if part else whole
 
 
 def numeric_as(effect: FeatureEffect, name: str, mean: float, std: float) -> FeatureEffect:

@@ -17,9 +17,14 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def verb(number: int, one: str = "has", many: str = "have") -> str:
+    """The form that so many things take: `1 bag has`, `2 bags have`."""
+    return one if number == 1 else many
+
+
 def hint(name: str, known: Iterable[str], most: int = 3) -> str:
     """`Did you mean dllp or llp-gan? ` (with a space behind it), or "" if nothing known resembles `name`."""
-    near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.6)
     return f"Did you mean {' or '.join(near)}? " if near else ""
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged, counts_of
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import plural
+from llpbench.core.text import plural, verb
 from llpbench.data.frames import TEXT_TYPES
 
 _ROUNDED = 0.02
@@ -289,7 +289,8 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     lacking = [name for name in names if name not in place]
     if lacking:
         raise LLPBenchError(
-            f"{plural(len(lacking), 'bag')} with {what} ({_some(lacking)}) have no size. Give sizes= of all."
+            f"{plural(len(lacking), 'bag')} with {what} ({_some(lacking)}) {verb(len(lacking))} no size. "
+            "Give sizes= of all."
         )
     return replace(table, sizes=np.array([place[name] for name in names]))
 
@@ -342,7 +343,7 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
     index = series.index
     nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
     if nameless:
-        raise LLPBenchError(f"{nameless:,} of {len(series):,} {what} have no bag or no class. Fill it in.")
+        raise LLPBenchError(f"{nameless:,} of {len(series):,} {what} {verb(nameless)} no bag or no class. Fill it in.")
     repeated = index.duplicated()
     if repeated.any():
         *bag, label = index[int(repeated.argmax())]
@@ -386,7 +387,7 @@ def _numbers(values: Any, what: str) -> FloatArray:
 
 
 def _some(names: Sequence[Hashable], most: int = 5) -> str:
-    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+    return ", ".join(map(repr, names[:most])) + (" and others" if len(names) > most else "")
 
 
 def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
@@ -403,19 +404,20 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
         alone = int((labels.of_row < 0).sum())
         if alone:
             raise LLPBenchError(
-                f"{alone:,} of {len(labels.of_row):,} rows have no bag (a missing label). Fill it in{or_drop}."
+                f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag (a missing label). Fill it in{or_drop}."
             )
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             raise LLPBenchError(
-                f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) have no {table.what}, which are "
-                f"of bags such as {_some(table.names, 3)}. Give NaN where they are suppressed{or_drop}."
+                f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) {verb(len(lacking))} no "
+                f"{table.what}, which are of bags such as {_some(table.names, 3)}. "
+                f"Give NaN where they are suppressed{or_drop}."
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
         if empty:
             raise LLPBenchError(
-                f"{plural(len(empty), 'bag')} of the {len(table.names):,} with {table.what} have no rows "
+                f"{plural(len(empty), 'bag')} of the {len(table.names):,} with {table.what} {verb(len(empty))} no rows "
                 f"({_some(empty)}). Take them out{or_drop}."
             )
         return labels

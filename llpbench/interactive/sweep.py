@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -38,7 +39,7 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     try:
         settings = resolve(given, preset=preset, config=None if config is None else Path(config))
     except LLPBenchError as error:
-        raise LLPBenchError(_in_python(str(error))) from None
+        raise LLPBenchError(_in_python(str(error), flags)) from None
     display = make_display()
     if typed := _known_here_alone(settings):
         elsewhere = None if settings.executor in ("auto", "debug") else settings.executor
@@ -90,9 +91,9 @@ def carry_out(settings: Settings, display: Display) -> Done:
     return Done(summary, results, made)
 
 
-def _in_python(message: str) -> str:
-    """Options by their names here: `bag_sizes` for `--bag-sizes`."""
-    named = "|".join(sorted(map(re.escape, OPTIONS), key=len, reverse=True))
+def _in_python(message: str, typed: Iterable[str]) -> str:
+    """Options by their names here: `bag_sizes` for `--bag-sizes`, and what was typed as it was, an option or none."""
+    named = "|".join(sorted(map(re.escape, {*OPTIONS, *(name.replace("_", "-") for name in typed)}), key=len)[::-1])
     found = re.compile(rf"(?<![\w-])(?:--({named})|({named}))(?![\w-])")
     return found.sub(lambda match: (match[1] or match[2]).replace("-", "_"), message.replace("name --", "option "))
 

@@ -78,7 +78,8 @@ class MethodChoice:
     """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared"""
 
     def __repr__(self) -> str:
-        return f"<llpbench choice of {plural(len(self.board), 'method')}: {self.advice}>"
+        compared = plural(len(self.board) - 1, "method")  # beside the yardstick, as before the first fold
+        return f"<llpbench choice of {compared}: {self.advice}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.advice)}</p>{self.board.to_html(index=False, float_format='{:.4g}'.format)}"

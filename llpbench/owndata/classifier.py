@@ -24,7 +24,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.core.text import plural
+from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
@@ -343,8 +343,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if unmatched == "drop":
             inside = labels.of_row >= 0
             rows, labels = Rows(*(each[inside] for each in rows)), replace(labels, of_row=labels.of_row[inside])
-        if (labels.of_row < 0).any():
-            raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
+        _demand_bags(labels)
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
         if not whole.known.any():
             raise LLPBenchError(
@@ -420,6 +419,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _rows(self, features: Any, fewest: int = 1) -> Rows:
         self._demand_fitted()
         frame = as_frame(features, fewest=fewest)
+        names = self._columns.names
+        if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
+            raise LLPBenchError(
+                f"X is an array, whose columns have no names; fit was given a frame with {', '.join(names[:5])}"
+                f"{' and others' if len(names) > 5 else ''}. Give a frame with these columns."
+            )
         rows: Rows = self._columns(frame)
         return rows
 
@@ -482,8 +487,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             found = self._counts_of_fit(labels)
         else:
             labels, found = self._given(features, bags, proportions, counts)
-        if (labels.of_row < 0).any():
-            raise LLPBenchError(f"{int((labels.of_row < 0).sum()):,} rows have no bag. Leave them out.")
+        _demand_bags(labels)
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
         return self._predicted(rows), whole.where_known(), chosen
@@ -493,8 +497,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         lacking = [name for name in labels.names if name not in place]
         if lacking:
             raise LLPBenchError(
-                f"{plural(len(lacking), 'bag')} ({', '.join(map(repr, lacking[:5]))}) were not in fit. Give counts= or "
-                "proportions= of all bags."
+                f"{plural(len(lacking), 'bag')} ({', '.join(map(repr, lacking[:5]))}) "
+                f"{verb(len(lacking), 'was', 'were')} not in fit. Give counts= or proportions= of all bags."
             )
         at = [place[name] for name in labels.names]
         other = np.flatnonzero(self.bag_sizes_[at] != labels.sizes)
@@ -543,6 +547,11 @@ def _deviation(noise: float, kind: str) -> float:
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
     """Of labels of bags, whether each of their keys is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
+
+
+def _demand_bags(labels: BagLabels) -> None:
+    if alone := int((labels.of_row < 0).sum()):
+        raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
 
 
 def _two(names: Sequence[Hashable]) -> str:

@@ -19,7 +19,7 @@ from llpbench.core.model import Model, Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural
+from llpbench.core.text import plural, verb
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, demand_device_name, pick_device
@@ -238,8 +238,8 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
-            f"{plural(len(known), 'bag')} of known counts are too few to hold some out, by which a network stops: "
-            "4 at least. Choose a direct method, such as bag-gp-gbdt."
+            f"{plural(len(known), 'bag')} of known counts {verb(len(known), 'is', 'are')} too few to hold some "
+            "out, by which a network stops: 4 at least. Choose a direct method, such as bag-gp-gbdt."
         )
     number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
     # bags are padded to be judged: the largest are not held out beside thousands of small ones

@@ -6,6 +6,7 @@ import io
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 
@@ -38,7 +39,8 @@ class NotebookDisplay(Watching):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._show(self._html(self._said))
+        if self._drawn:
+            self._show(self._html(self._said))
 
     def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:
         super().begin(runs, known, searches)
@@ -84,8 +86,15 @@ class NotebookDisplay(Watching):
 
 
 def cell_output() -> Show:
-    """What shows HTML under the cell that runs, in one place."""
+    """What shows HTML under the cell that runs, in one place, which there is from the first time on."""
     from IPython.display import HTML, display
 
-    handle = display(HTML(""), display_id=True)
-    return lambda html: handle.update(HTML(html))
+    place: list[Any] = []
+
+    def show(html: str) -> None:
+        if place:
+            place[0].update(HTML(html))
+        else:
+            place.append(display(HTML(html), display_id=True))
+
+    return show

@@ -80,5 +80,13 @@ def test_kinds_of_features() -> None:
     assert [text.get_text() for text in figure.axes[1].texts] == ["missing", "0.25"]
     assert [bin_text(gaps, i) for i in range(3)] == ["< 0", ">= 0", "missing"]
     assert bin_text(category, 2) == "2 others"
+    for edges, texts in (
+        ([7318.4, 67834.2], ["< 7318", "7318 to 67,830", ">= 67,830"]),
+        ([-0.00012, 0.5], ["< -0.00012", "-0.00012 to 0.5", ">= 0.5"]),
+        ([100001.0, 100002.5], ["< 100,001", "100,001 to 100,002", ">= 100,002"]),
+        ([-2.5e9, 1e-9], ["< -2.5e+09", "-2.5e+09 to 1e-09", ">= 1e-09"]),
+    ):
+        money = some_effect(1, "money", edges=np.array(edges), weights=thirds)
+        assert [bin_text(money, i) for i in range(3)] == texts
     wide = numeric_as(some_effect(1, "x", edges=np.array([-0.5, 0.3], np.float32), weights=thirds), "x", 1e6, 2e6)
-    assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1.6e+06", ">= 1.6e+06"]
+    assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]

@@ -51,7 +51,7 @@ def test_its_options_are_the_commands() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"bag_size": 64}, "unknown option bag-size. Did you mean bag_sizes.* max_bags, seeds"),
+        ({"bag_size": 64}, "^unknown option bag_size. Did you mean bag_sizes.* max_bags, seeds"),
         ({"bag_sizes": [0]}, "^bag_sizes must be positive whole numbers"),
         ({"methods": "dlp"}, "unknown method 'dlp'. Did you mean dllp"),
         ({"set": {"dllp": 3}}, "^set must be METHOD.PARAM=VALUE"),
@@ -220,6 +220,13 @@ class TestResults:
 def test_a_plot_that_is_of_all_datasets_is_of_none_alone(made: llpbench.Results) -> None:
     with pytest.raises(LLPBenchError, match=r"not drawn for dataset='moon'. There is: all datasets in all bag sizes"):
         made.plot("time", dataset="moon")
+
+
+def test_an_unknown_plot_is_not_taken_for_one_that_does_not_resemble_it(made: llpbench.Results) -> None:
+    with pytest.raises(LLPBenchError, match=r"no plot 'pie'\. There are: time, "):
+        made.plot("pie")
+    with pytest.raises(LLPBenchError, match=r"no plot 'times'\. Did you mean time\? There are: time, "):
+        made.plot("times")
 
 
 def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: s
 
 
 def test_a_choice_shows_its_advice_and_its_board(found: MethodChoice) -> None:
-    assert repr(found) == f"<llpbench choice of 3 methods: {found.advice}>"
+    assert repr(found) == f"<llpbench choice of 2 methods: {found.advice}>"
     assert "<td>bag-share</td>" in found._repr_html_()
 
 

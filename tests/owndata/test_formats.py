@@ -93,7 +93,7 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ({"counts": pd.concat([LONG, LONG[:1]])}, "two entries for class 'no' of bag 'd00'"),
         ({"counts": LONG.rename({"no": None}, level=1)}, r"10 of 20 counts have no bag or no class"),
         ({"counts": LONG, "classes": ["no"]}, r"of the classes 'no', 'yes', classes says 'no'.*unmatched='drop'"),
-        ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) have no size"),
+        ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
         ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, however: 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "with sampled=True it cannot be told"),

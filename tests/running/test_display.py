@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from bench import make_settings
@@ -12,12 +15,13 @@ from factory import make_cell_of, make_record, runs
 from rich.console import Console
 
 from llpbench.core.cell import Epoch
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Status
 from llpbench.core.text import duration
 from llpbench.running import display as progress
 from llpbench.running import runner
 from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display, title
-from llpbench.running.notebook import NotebookDisplay
+from llpbench.running.notebook import NotebookDisplay, cell_output
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 
@@ -150,6 +154,33 @@ def test_a_notebook_is_shown_one_output_that_is_drawn_anew(tiny_bench: Path, tmp
     assert "4 runs to do in 2 cells" in outputs[-1], "what was said remains"
     assert "ValueError: no luck" in outputs[-1]
     assert "/4 runs" not in outputs[-1], "the bar does not"
+
+
+def test_what_is_refused_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_bench: Path, tmp_path: Path) -> None:
+    calls: list[str] = []
+    stand_in: Any = ModuleType("IPython.display")  # IPython is not needed to test, and need not be installed
+
+    class Handle:
+        def update(self, html: str) -> None:
+            calls.append(f"update {html}")
+
+    def display(html: str, *, display_id: bool) -> Handle:
+        assert display_id
+        calls.append(f"display {html}")
+        return Handle()
+
+    stand_in.HTML, stand_in.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", stand_in)
+    with pytest.raises(LLPBenchError, match="unknown method 'quik-a'"):
+        runner.run(make_settings(tiny_bench, tmp_path, methods="quik-a"), NotebookDisplay(cell_output()))
+    with NotebookDisplay(cell_output()):
+        pass
+    assert calls == []
+    with NotebookDisplay(cell_output()) as shown:
+        shown.say("one")
+    assert [call.split()[0] for call in calls] == ["display", "update"]
+    assert all("one" in call for call in calls)
 
 
 def test_a_notebook_gets_a_display_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
