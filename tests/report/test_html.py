@@ -355,10 +355,16 @@ def test_filters_hide_columns_and_change_no_number(show: Show, records: list[Rec
     assert one(browser, "#shown").text == said
     choose(browser, "size", "256")
     headings, *shown = table(browser)
-    assert headings == [name for name in whole if name not in ("adult64", "credit64")]
-    for name, values in zip(headings, zip(*shown, strict=True), strict=True):
+    names = [heading.removesuffix("all columns") for heading in headings]
+    assert names == [name for name in whole if name not in ("adult64", "credit64")]
+    for name, values in zip(names, zip(*shown, strict=True), strict=True):
         assert values == whole[name]
+    said = {name for name, heading in zip(names, headings, strict=True) if heading != name}
+    assert said == {"rank", "mean AUC", "95 % of rank", "against floor", "seconds"}, (
+        "what goes over hidden columns, too"
+    )
     one(browser, "#reset").click()
+    assert "mean AUC" in table(browser)[0]
     assert table(browser)[0][-3:] == ["adult64", "adult256", "credit64"]
     assert one(browser, "#shown").text == "6 of 6 rows, 3 of 3 columns · all 18 scores are shown."
 
@@ -595,6 +601,18 @@ def test_notes_and_open_tables_are_printed_and_fit_the_paper(show: Show, records
     assert on_paper == ["", "table-wins"]
 
 
+def test_plots_are_there_when_the_page_is_printed(show: Show, records: list[Record]) -> None:
+    """Those far below the screen, too, which nobody has scrolled to."""
+    browser = show(records, plots=[PagePlot(f"p{n}", f"Plot {n}", "Caption.", SVG) for n in range(30)])
+    loaded = (
+        "[...document.querySelectorAll('figure img')].filter(({complete, naturalWidth}) => complete && naturalWidth)"
+    )
+    _wait(lambda: browser.execute_script(f"return {loaded}.length") == 30)
+    browser.execute_script(f"addEventListener('beforeprint', () => {{ window.printed = {loaded}.length }})")
+    browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+    assert browser.execute_script("return window.printed") == 30
+
+
 def test_without_scripts_all_boards_and_tables_can_be_read(show: Show, chrome: Chrome) -> None:
     found = _random_records()
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
@@ -756,6 +774,35 @@ def test_another_metric_is_that_of_the_runs(show: Show, large: Large) -> None:
     assert column(browser, "mean AUC") == [
         words.summary_text(each.overall) for each in board.standings.rows if each.overall
     ]
+
+
+def test_a_metric_that_few_runs_have_recorded(show: Show, records: list[Record]) -> None:
+    """Columns that have none are hidden, and means are of those that have it, of more than half of the runs."""
+    place = {"dataset": "credit", "bag_size": 64}
+    for run in records:
+        where = {name: run["spec"][name] for name in place}
+        is_known = where == place or run["spec"]["method"] == "dllp" and run["spec"]["bag_size"] == 256
+        for found in run["results"].values():
+            found["test"] = {**found["test"], "log-loss": 0.5} if is_known else found["test"]
+            if not is_known:
+                found["test"].pop("log-loss", None)
+    browser = show(records, "#metric=log-loss")
+    assert table(browser)[0] == [
+        "method",
+        "mean log lossof 1 of 3 columns",
+        "secondsall columns",
+        "adult256",
+        "credit64",
+    ]
+    assert dict((method, mean) for method, mean, *_ in table(browser)[1:])["dllp"] == "0.5000"
+    said = one(browser, "#shown").text
+    assert said.startswith(
+        "6 of 6 rows, 2 of 3 columns. Log loss is recorded in 2 of 3 columns, which alone are shown."
+    )
+    assert "over the column in which more than half of the runs have recorded it" in said
+    choose(browser, "metric", "auc")
+    assert table(browser)[0][-3:] == ["adult64", "adult256", "credit64"]
+    assert "mean AUC" in table(browser)[0]
 
 
 def test_columns_families_and_an_empty_search(show: Show, large: Large) -> None:

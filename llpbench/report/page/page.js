@@ -33,15 +33,34 @@ function render() {
   const optional = new Set(columnChoices().map(({ value }) => value));
   const chosen = new Set(form.getAll("column"));
   showColumns(table, (cell) => {
-    if (cell.dataset.dataset !== undefined) return admits(COLUMNS, cell);
+    if (cell.dataset.dataset !== undefined) return admits(COLUMNS, cell) && !unrecorded.has(cell);
     if (metric && BY_AUC.has(cell.dataset.name)) return false;
     return !optional.has(cell.dataset.name) || chosen.has(cell.dataset.name);
   });
+  titleWhole(board, metric);
   order(table, sortingOf(metric));
   const first = [...board.querySelectorAll("button.score")].find((button) => button.checkVisibility());
   if (first) makeTabStop(first);
   describe(table);
   drawViews();
+}
+
+/** Says in the headings of what goes over all columns that it does, where some of these are hidden; of another metric's
+ *  means over how many columns they go, where some have not recorded it. */
+function titleWhole(board, metric) {
+  const cells = headings(board.querySelector("table"));
+  const columns = cells.filter(({ dataset }) => dataset.dataset !== undefined);
+  const isFiltered = columns.some((cell) => cell.hidden);
+  const counted = columns.filter(({ dataset }) => dataset.seeds).length;
+  const few = metric && averaged.get(board) < counted ? `of ${averaged.get(board)} of ${columns.length} columns` : "";
+  for (const cell of cells) {
+    const { name, parts, dataset } = cell.dataset;
+    if (parts === undefined || dataset !== undefined) continue;
+    const button = cell.querySelector("button");
+    button.querySelector("small")?.remove();
+    const text = (name === "mean AUC" && few) || (isFiltered && "all columns");
+    if (text) button.append(element("small", { text }));
+  }
 }
 
 /** Shows the filters that the board has something for, and those that are set, which are to be seen whatever they do. */
@@ -75,17 +94,27 @@ function describe(table) {
   const set = setControls();
   const [rows, columns] = [writtenRows(table), headings(table).filter((cell) => cell.dataset.dataset !== undefined)];
   const seenOf = (items) => items.filter((item) => !item.hidden).length;
-  const [shown, all] = [seenOf(rows) * seenOf(columns), rows.length * columns.length];
+  const recorded = columns.filter((cell) => !unrecorded.has(cell));
+  const [shown, all] = [seenOf(rows) * seenOf(columns), rows.length * recorded.length];
   const counts = `${seenOf(rows)} of ${rows.length} rows, ${seenOf(columns)} of ${columns.length} columns`;
   const metric = data.metrics[chosenMetric()];
   const said = [
     shown < all
       ? `${counts} · filters hide ${all - shown} of ${all} scores; ranks and means are those of the whole board.`
-      : `${counts} · all ${all} scores are shown.`,
+      : recorded.length < columns.length
+        ? `${counts}.`
+        : `${counts} · all ${all} scores are shown.`,
   ];
-  if (chosenMetric()) {
+  const means = averaged.get(table.closest(".board"));
+  if (chosenMetric() && recorded.length < columns.length) {
+    const title = metric.title[0].toUpperCase() + metric.title.slice(1);
+    said.push(`${title} is recorded in ${recorded.length} of ${columns.length} columns, which alone are shown.`);
+  }
+  if (chosenMetric() && means) {
     const better = metric.maximise ? "best first" : "the smallest, which is best, first";
-    said.push(`Means of ${metric.title} are made here, of the runs that count, ${better}; ranks and tests are of AUC alone.`);
+    const few = means < columns.filter(({ dataset }) => dataset.seeds).length;
+    const over = few ? `over the ${means === 1 ? "column" : `${means} columns`} in which more than half of the runs have recorded it` : "of the runs that count";
+    said.push(`Means of ${metric.title} are made here, ${over}, ${better}; ranks and tests are of AUC alone.`);
   }
   document.getElementById("shown").textContent = said.join(" ");
   const hides = set.filter(([name]) => !["criterion", "metric", "search"].includes(name));
@@ -95,7 +124,7 @@ function describe(table) {
   nothing.hidden = shown > 0;
   const search = controls.elements.search.value.trim();
   const why = search ? `No method of this board whose name holds “${search}”` : "No score";
-  nothing.textContent = `${why} passes the filters. “Show all” takes them away.`;
+  nothing.textContent = recorded.length ? `${why} passes the filters. “Show all” takes them away.` : `No run of this board has recorded ${metric.title}.`;
 }
 
 /** The board that the controls choose. Protocols that a bagging does not have cannot be chosen. */
@@ -277,8 +306,18 @@ function closeAfterPrint() {
   for (const details of openedForPaper.splice(0)) details.open = false;
 }
 
+/** Loads the plots that have not been scrolled to, one whenever the browser has time: printing waits for none of them. */
+async function loadPlots() {
+  const idle = window.requestIdleCallback ?? ((done) => setTimeout(done, 50));
+  for (const image of document.querySelectorAll("figure img")) {
+    await new Promise((done) => idle(done));
+    image.loading = "eager";
+  }
+}
+
 /** Tables that are wider than a sheet of paper are printed smaller, so that nothing of them is cut off. */
 function fitPaper() {
+  for (const image of document.querySelectorAll("figure img")) image.loading = "eager";
   document.documentElement.classList.add("printing");
   for (const details of document.querySelectorAll("details.notes:not([open])")) {
     details.open = true;
@@ -308,6 +347,7 @@ function start() {
   window.addEventListener("beforeprint", fitPaper);
   window.addEventListener("afterprint", closeAfterPrint);
   document.documentElement.dataset.ready = "";
+  loadPlots();
 }
 
 loaded.then(start);

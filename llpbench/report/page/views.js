@@ -16,6 +16,12 @@ function digitsOf(metric) {
 
 // ---- the metric ---------------------------------------------------------------------------------------------------
 
+/** Headings of columns in which no run has recorded the metric that is shown. */
+const unrecorded = new WeakSet();
+
+/** By board: of how many columns its means are made; of AUC Python has made them. */
+const averaged = new WeakMap();
+
 /** Puts a metric, by its place in `data.metrics`, in the scores of a board; AUC as Python has written it. */
 function measure(board, metric) {
   if (Number(board.dataset.metric ?? 0) === metric) return;
@@ -27,27 +33,44 @@ function measure(board, metric) {
   mean.dataset.shown = metric ? `mean ${title}` : "mean AUC";
   mean.querySelector("button").textContent = metric ? `mean ${title} ${unit}`.trim() : "mean AUC";
   const places = cells.flatMap((cell, place) => (cell.dataset.dataset === undefined ? [] : [place]));
-  for (const row of writtenRows(table)) {
-    const found = new Map();
-    for (const place of places) {
-      const button = row.cells[place].querySelector("button.score");
+  const rows = writtenRows(table);
+  const counting = new Map();
+  const found = new Map(rows.map((row) => [row, new Map()]));
+  for (const place of places) {
+    const buttons = rows.map((row) => [row, row.cells[place].querySelector("button.score")]);
+    for (const [row, button] of buttons) {
       const values = metric && button ? valuesOf(button, board.dataset.criterion, metric) : new Map();
-      found.set(place, values);
+      found.get(row).set(place, values);
       if (button) putScore(row.cells[place], button, metric ? summarised([...values.values()]) : null, metric);
     }
+    if (metric && rows.every((row) => found.get(row).get(place).size === 0)) unrecorded.add(cells[place]);
+    else unrecorded.delete(cells[place]);
+    counting.set(place, metric ? countingSeeds(cells[place], buttons, (row) => found.get(row).get(place)) : []);
+  }
+  averaged.set(board, [...counting.values()].filter((seeds) => seeds.length).length);
+  for (const row of rows) {
     const whole = row.cells[mean.cellIndex];
-    putScore(whole, whole, metric ? meanOver(cells, places, found) : null, metric);
+    putScore(whole, whole, metric ? meanOver(cells, counting, found.get(row)) : null, metric);
   }
 }
 
+/** Of the seeds of a column that count, those of which more than half of the runs have recorded the metric. */
+function countingSeeds(cell, buttons, valuesOfRow) {
+  const ran = buttons.flatMap(([row, button]) => runsOf(button).map((run) => [row, data.runs.seed[run]]));
+  return (cell.dataset.seeds ?? "").split(" ").filter(Boolean).map(Number).filter((seed) => {
+    const own = ran.filter(([, other]) => other === seed);
+    return 2 * own.filter(([row]) => valuesOfRow(row).has(seed)).length > own.length;
+  });
+}
+
 /** The mean over datasets of the mean over their columns, of the runs that count; null if one lacks the metric. */
-function meanOver(cells, places, found) {
+function meanOver(cells, counting, found) {
   const datasets = new Map();
-  for (const place of places) {
-    const { dataset, seeds } = cells[place].dataset;
-    if (seeds === undefined) continue;
-    const values = seeds.split(" ").map((seed) => found.get(place).get(Number(seed)));
+  for (const [place, seeds] of counting) {
+    if (seeds.length === 0) continue;
+    const values = seeds.map((seed) => found.get(place).get(seed));
     if (values.includes(undefined)) return null;
+    const { dataset } = cells[place].dataset;
     datasets.set(dataset, [...(datasets.get(dataset) ?? []), summarised(values).mean]);
   }
   const means = [...datasets.values()].map((values) => summarised(values).mean);
