@@ -14,6 +14,9 @@ from llpbench.report.boards import HEADLINE, Column, ColumnKey, Role, Row, Summa
 
 CHANCE = 50.0
 
+MOST_NAMED = 3
+"""columns of a note"""
+
 
 def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:
     """One line for each row, column and reason: runs that failed, and runs without an AUC."""
@@ -39,8 +42,9 @@ def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterabl
     lines: list[str] = []
     for row in rows:
         shown = [(i, score.headline) for i, score in enumerate(row.scores) if score.headline is not None]
-        if row.contender.role == "" and _below_floor(shown, floors):
-            lines.append(f"{row.contender.label}: below every floor, wherever both have a score")
+        if row.contender.role == "" and (below := _below_floor(shown, floors)):
+            where = _named([columns[i].title for i in below])
+            lines.append(f"{row.contender.label}: below every floor, wherever both have a score: on {where}")
         odd = {
             "more than one std above every ceiling": [
                 i
@@ -104,9 +108,16 @@ def stale_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ..
     )
 
 
-def _below_floor(shown: Sequence[tuple[int, Summary]], floors: Sequence[Sequence[float]]) -> bool:
-    pairs = [(headline.mean, min(floors[column])) for column, headline in shown if floors[column]]
-    return bool(pairs) and all(mean < floor for mean, floor in pairs)
+def _below_floor(shown: Sequence[tuple[int, Summary]], floors: Sequence[Sequence[float]]) -> list[int]:
+    """The columns where both have a score, if it is below every floor in all of them; else none."""
+    both = [(column, headline.mean) for column, headline in shown if floors[column]]
+    return [column for column, _ in both] if all(mean < min(floors[column]) for column, mean in both) else []
+
+
+def _named(titles: Sequence[str]) -> str:
+    """A few columns, and how many more there are."""
+    more = len(titles) - MOST_NAMED
+    return ", ".join([*titles[:MOST_NAMED], *([f"and {plural(more, 'more column')}"] if more > 0 else [])])
 
 
 def _below_chance(columns: Sequence[Column], row: Row) -> Iterator[str]:

@@ -293,10 +293,21 @@ class TestSurprises:
             *(record("bad", 0.7, bag_size=size) for size in (64, 256)),
             *(record("mixed", auc, bag_size=size) for size, auc in ((64, 0.7), (256, 0.9))),
         ]
-        assert fine(tabulate(records)).surprises == ("bad (mlp): below every floor, wherever both have a score",)
+        below = "bad (mlp): below every floor, wherever both have a score: on adult 64, adult 256"
+        assert fine(tabulate(records)).surprises == (below,)
         # nor does a floor that says the same of every row hide it, or surprise
         records += runs("trivial", 0.5, 0.5, encoder=None, role="floor")
-        assert fine(tabulate(records)).surprises == ("bad (mlp): below every floor, wherever both have a score",)
+        assert fine(tabulate(records)).surprises == (below,)
+
+    def test_notes_name_three_columns_and_count_the_others(self) -> None:
+        sizes = (16, 32, 64, 128, 256)
+        records = [
+            run
+            for size in sizes
+            for run in (record("floor", 0.8, role="floor", bag_size=size), record("bad", 0.7, bag_size=size))
+        ]
+        (line,) = fine(tabulate(records)).surprises
+        assert line.endswith("on adult 16, adult 32, adult 64, and 2 more columns")
 
     def test_below_chance(self) -> None:
         records = [*runs("flipped", 0.2, 0.3), *runs("rarely", 0.9, 0.4999, 0.8, bag_size=256)]
