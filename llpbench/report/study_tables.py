@@ -78,7 +78,7 @@ def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]
     return kept, (
         f"{plural(len(figures), 'figure')} of the paper beside yours in {plural(len(kept), 'table')}; {len(there):,} "
         f"in the paper's setting, of which {beyond:,} differ by more than two standard deviations ({FLAG}). "
-        f"Elsewhere ({len(figures) - len(there):,}) a difference says nothing about the paper."
+        f"Elsewhere ({len(figures) - len(there):,}) {words.BETWEEN_PROTOCOLS}."
     )
 
 
@@ -109,7 +109,7 @@ def _scores(
         body.append((*map(text, line.labels), *fields))
     return ReportTable(
         name=name,
-        title=f"{study.title}: {setting}",
+        title=_title(study, setting),
         caption=_caption(study, setting, found),
         headings=(
             *(Heading(factor, numeric=False) for factor in study.factors),
@@ -215,7 +215,7 @@ def _robustness(study: Study, setting: Setting, found: StudyRuns, name: str) -> 
     over = plural(len(shared), "dataset")
     return ReportTable(
         name=name,
-        title=f"{study.title}: {setting}",
+        title=_title(study, setting),
         caption=f"{_caption(study, setting, found)} {words.ROBUSTNESS_STUDY.format(over=over)}",
         headings=tuple(
             Heading(heading, numeric=heading != "method")
@@ -259,7 +259,7 @@ def _datasets(study: Study, datasets: Mapping[str, Mapping[str, Any]]) -> Report
         body.append((*fields, text(own.get("licence", words.NOTHING))))
     return ReportTable(
         name=f"study-{study.name}",
-        title=study.title,
+        title=f"{study.title} beside the paper",
         caption=words.DATASETS_STUDY,
         headings=(
             Heading("code", numeric=False),
@@ -281,11 +281,21 @@ def _columns(printed: Reference | None, ran: set[str], codes: Mapping[str, str])
     return [*first, *((codes.get(name, ""), f"{name} (own)" if name in taken else name) for name in others)]
 
 
+def _has_papers(study: Study, setting: Setting) -> bool:
+    """Whether the paper's numbers stand in a table."""
+    return bool(study.reference) and (setting.is_papers or study.layout == "robustness")
+
+
+def _title(study: Study, setting: Setting) -> str:
+    return f"{study.title}{' beside the paper' if _has_papers(study, setting) else ''}: {setting}"
+
+
 def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     hardware = ", ".join(sorted({device(run["hardware"]) for run in found.every.values()}))
-    has = bool(study.reference) and (setting.is_papers or study.layout == "robustness")
     none = "The paper prints no numbers for this" if study.papers else "Not one of the paper's studies"
-    beside = "With the paper's numbers beside" if has else none
+    beside = "With the paper's numbers beside" if _has_papers(study, setting) else none
+    if _has_papers(study, setting) and not setting.trains_as_paper:
+        beside += f"; its encoder and training are others, so {words.BETWEEN_PROTOCOLS}"
     return " ".join(
         filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", classes_of(found.every.values())))
     )

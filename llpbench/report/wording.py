@@ -182,11 +182,14 @@ WILCOXON = (
 
 NO_FRIEDMAN = "Too few methods or datasets for Friedman's test."
 
+BETWEEN_PROTOCOLS = "a difference is between protocols, too"
+"""what is said of the paper's numbers wherever encoder and training are not the paper's"""
+
 BESIDE = (
     "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
     "standard deviation over seeds, number of seeds), the difference, and ⚑ where, in the paper's setting (its encoder "
     "and training; for times its hardware, too), it exceeds twice the larger of the two standard deviations. A figure "
-    "that several tables share is flagged in the first. In any other setting a difference says nothing about the paper."
+    f"that several tables share is flagged in the first. In any other setting {BETWEEN_PROTOCOLS}."
 )
 
 ROBUSTNESS_STUDY = (
