@@ -56,9 +56,11 @@ function interval({ mean, std, n }) {
   return [mean - half, mean + half];
 }
 
+/** A number as text, a negative one with a minus sign. */
 function shown(value, digits) {
   if (value === null || value === undefined) return NOTHING;
-  return digits === undefined ? String(value) : value.toFixed(digits);
+  const text = digits === undefined ? String(value) : value.toFixed(digits);
+  return typeof value === "number" ? text.replace(/^-/, "−") : text;
 }
 
 /** A new element. Texts from the journal enter the page here and nowhere else, as text. */
@@ -76,4 +78,4 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 /** The namespace of drawings, from one that the page was written with. */
 const SVG = document.getElementById("drawing").namespaceURI;
-const SHAPES = new Set(["circle", "line"]);
+const SHAPES = new Set(["circle", "line", "path"]);

@@ -291,10 +291,27 @@ function listen() {
   }
 }
 
+/** Shows those further tables whose titles hold every word that is looked for. */
+function findTables() {
+  const sought = document.querySelector("#find input").value.trim();
+  const tables = [...document.querySelectorAll("#tables details")];
+  for (const table of tables) {
+    const title = table.querySelector("h3").textContent.toLowerCase();
+    table.hidden = !sought.toLowerCase().split(/\s+/).every((word) => title.includes(word));
+  }
+  const left = tables.filter(({ hidden }) => !hidden).length;
+  const found = document.getElementById("found");
+  found.hidden = !sought;
+  found.textContent = left ? `${left} of ${tables.length} tables.` : `No table whose title holds “${sought}”.`;
+}
+
 /** Opens the view that an address names. */
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target?.matches("details")) target.open = true;
+  if (target?.matches("details")) {
+    target.hidden = false; // a search may have left it out
+    target.open = true;
+  }
 }
 
 /** Notes that are closed on the screen are printed open, and closed again; of further tables those are printed that are
@@ -337,6 +354,12 @@ function start() {
     document.getElementById("filters").open = matchMedia("(min-width: 45rem)").matches;
     render();
     listen();
+  }
+  const find = document.getElementById("find");
+  if (find) {
+    find.hidden = false;
+    find.querySelector("input").addEventListener("input", findTables);
+    findTables();
   }
   for (const table of document.querySelectorAll("#which table.plain, #tables table.plain")) {
     table.tHead.addEventListener("click", (event) => {

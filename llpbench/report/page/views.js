@@ -101,14 +101,18 @@ function rounded(value) {
 
 // ---- strips -------------------------------------------------------------------------------------------------------
 
-/** Dots, a bar at their mean and a line of its uncertainty, from end to end of what a strip shows. */
+/** Dots, a bar at their mean and a line of its uncertainty, with an arrow at each end of the strip that it goes beyond. */
 function strip({ values, mean, ends, zero, label }, [low, high]) {
   const at = (value) => `${((100 * (value - low)) / (high - low)).toFixed(2)}%`;
   const made = element("svg", { className: "strip", role: "img", "aria-label": label });
   const rule = (className, from, to, top, bottom) =>
     made.append(element("line", { className, x1: at(from), x2: at(to), y1: top, y2: bottom }));
   if (zero) rule("zero", 0, 0, 0, 22);
-  if (ends) rule("ends", ...ends, 11, 11);
+  if (ends) rule("ends", Math.max(ends[0], low), Math.min(ends[1], high), 11, 11);
+  const arrow = (x, tip) =>
+    made.append(element("svg", { x, class: "cut", overflow: "visible" }, element("path", { d: `M${-tip} 6L0 11L${-tip} 16Z` })));
+  if (ends && ends[0] < low) arrow("0%", -6);
+  if (ends && ends[1] > high) arrow("100%", 6);
   for (const value of values) made.append(element("circle", { cx: at(value), cy: 11, r: 2.5 }));
   if (mean !== null) rule("mean", mean, mean, 4, 18);
   return made;
@@ -163,8 +167,7 @@ function showDots(board, metric) {
       if (!found) return element("td", { text: NOTHING });
       const label = `${title}: mean ${shown(found.mean, digits)}, standard deviation ${shown(found.std, digits)}; seeds ${values.map((value) => shown(value, digits)).join(", ")}`;
       const ends = found.std === null ? null : [found.mean - found.std, found.mean + found.std];
-      const inside = ends && [Math.max(ends[0], scale[0]), Math.min(ends[1], scale[1])];
-      return element("td", { className: "drawn" }, strip({ values, mean: found.mean, ends: inside, label }, scale));
+      return element("td", { className: "drawn" }, strip({ values, mean: found.mean, ends, label }, scale));
     })),
   );
   const more = rows.length > MOST_ROWS ? ` The first ${MOST_ROWS} of ${rows.length} rows.` : "";
@@ -219,17 +222,16 @@ function showPair(board, metric) {
   const reach = span(ends);
   const scale = [-1, 1].map((sign) => sign * Math.max(...reach.map(Math.abs)));
   const made = every.map((line) => {
-    const inside = line.ends && line.ends.map((end) => Math.min(Math.max(end, scale[0]), scale[1]));
     const label = `Difference ${text(line)}; ${line.values.map(number).join(", ")}`;
-    const drawn = strip({ values: line.values, mean: line.mean, ends: inside, zero: true, label }, scale);
-    const cell = (value) => element("td", { className: "number", text: String(value) });
+    const drawn = strip({ values: line.values, mean: line.mean, ends: line.ends, zero: true, label }, scale);
+    const cell = ([name, value]) => element("td", { className: "number", "data-label": name, text: String(value) });
     return element(
       "tr",
       { className: line === whole ? "whole" : "" },
       element("th", { scope: "row", text: line.dataset }),
-      ...[line.size, text(line)].map(cell),
+      ...[["bags", line.size], ["difference", text(line)]].map(cell),
       element("td", { className: "drawn" }, drawn),
-      ...[shown(line.first, digits), shown(line.second, digits), line.n].map(cell),
+      ...[[first.dataset.label, shown(line.first, digits)], [second.dataset.label, shown(line.second, digits)], ["pairs", line.n]].map(cell),
     );
   });
   const heading = (name) => element("th", { scope: "col", text: name, className: name === "dataset" ? "" : "number" });
