@@ -215,11 +215,11 @@ ADVICE = (
     "seeds (number of seeds), on the runs that more than half of the methods share. Epochs of networks are chosen by "
     "labels of validation rows here, which favours them: methods without epochs need none. Seconds: of training, from "
     "the fastest column to the slowest. Next best: of all others, and of networks. Ridge: on means of bags, the "
-    "simplest. With labels: the best that has seen the label of every training row. Caution: another method leads by more than "
-    "{ahead:g} on a dataset, the share of a row's bag alone says as much as all features, or the best mean is within "
-    "two standard deviations of chance. Groups not seen in training are drawn at random, not later ones. These are few "
-    "datasets, and a line of one dataset is one example: methods that a board cannot tell apart may change places on "
-    "yours."
+    "simplest. With labels: the best that has seen the label of every training row. Caution: another method leads by "
+    "more than {ahead:g} on a dataset, the share of a row's bag alone says as much as all features, or the best mean "
+    "is within two standard deviations of chance. Groups not seen in training are drawn at random, not later ones. "
+    "These are few datasets, and a line of one dataset is one example: methods that a board cannot tell apart may "
+    "change places on yours."
 )
 
 
