@@ -205,9 +205,17 @@ def _ceilings_last(board: Board) -> list[int]:
 
 def _as_html(table: ReportTable, order: Iterable[int]) -> str:
     """A table as people read it, its rows in an order of their places."""
-    head = "".join(f"<th>{html.escape(heading.text)}</th>" for heading in table.headings)
+    # notebooks put everything on the right, and break lines anywhere
+    usual = [f"text-align:{'right' if heading.numeric else 'left'}" for heading in table.headings]
+    head = "".join(
+        f'<th style="{style}">{html.escape(heading.text)}</th>'
+        for heading, style in zip(table.headings, usual, strict=True)
+    )
     rows = (
-        "".join(f"<td>{'<br>'.join(html.escape(line) for line in each.lines)}</td>" for each in table.rows[place])
+        "".join(
+            f'<td style="{style};white-space:nowrap">{"<br>".join(html.escape(line) for line in each.lines)}</td>'
+            for each, style in zip(table.rows[place], usual, strict=True)
+        )
         for place in order
     )
     body = "".join(f"<tr>{row}</tr>" for row in rows)

@@ -55,7 +55,14 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
                 )
         settings = replace(settings, executor="debug")
         display.say(f"{typed} is known to this process alone: cells run here, one after the other")
-    return carry_out(settings, display).results
+    try:
+        return carry_out(settings, display).results
+    except LLPBenchError as error:
+        raise LLPBenchError(_FLAG.sub(lambda match: match[1].replace("-", "_"), str(error))) from None
+
+
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+"""an option as the command has it"""
 
 
 @dataclass(frozen=True)

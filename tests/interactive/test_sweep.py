@@ -153,6 +153,18 @@ def test_predictions_that_are_not_kept_cost_no_result(
     assert set(made.frame["status"]) == {"ok"}
 
 
+def test_what_goes_wrong_later_speaks_of_arguments_too(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any) -> None:
+        del args
+        raise LLPBenchError("no room in /a--b/bag-sizes. Choose --executor inline, or --save-predictions.")
+
+    monkeypatch.setattr("llpbench.interactive.sweep.carry_out", refuse)
+    with pytest.raises(LLPBenchError, match=r"^no room in /a--b/bag-sizes. Choose executor inline, or save_pred"):
+        llpbench.run(**flags(plugin, tmp_path))
+
+
 def test_an_empty_list_of_sources_is_not_everything() -> None:
     with pytest.raises(LLPBenchError, match="an empty list"):
         llpbench.load_results([])
@@ -214,6 +226,8 @@ class TestResults:
         assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
         assert len(repr(published.leaderboards)) < 3000
         assert f"{len(published):,} runs" in shown
+        assert ">bag-gp-gbdt</td>" in shown
+        assert shown.count('<th style="text-align:left">') == 5  # method, encoder, pretraining, configuration, tie
         assert shown.count("<tr>") == len(published.leaderboards.boards[0].rows) + 1
 
 
