@@ -37,7 +37,7 @@ from llpbench.report.plots.layout import LONGEST, labels, shown, shown_apart
 from llpbench.report.plots.learning import MOST_FIGURES, learning_curves
 from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions, shares
-from llpbench.report.plots.robustness import robustness
+from llpbench.report.plots.robustness import _ticks, robustness
 from llpbench.report.plots.saving import Drawing, save_parts
 from llpbench.report.plots.style import METHODS, method_style, row_styles
 from llpbench.report.plots.time import front, time
@@ -185,6 +185,15 @@ def test_plots_are_the_same_however_many_processes_draw_them(tmp_path: Path, mon
         monkeypatch.setattr(saving, "_processors", lambda number=processors: number)
         drawn.append([(plot.name, plot.svg.read_bytes()) for plot in draw_all(boards, tmp_path / str(processors))])
     assert drawn[0] == drawn[1]
+
+
+def test_ticks_of_small_spreads_do_not_touch() -> None:
+    assert _ticks(1.7) == [-1.0, -0.5, 0.0, 0.5, 1.0]
+    for edge in (0.01, 0.3, 1.7, 3.0, 10.0, 40.0, 100.0):
+        ticks = np.arcsinh(np.array(_ticks(edge)) / 2.0)
+        assert len(ticks) >= 5
+        assert np.diff(ticks).min() >= 0.149 * np.arcsinh(edge / 2.0)
+    assert _ticks(10.0) == [-10.0, -5.0, -2.0, -1.0, 0.0, 1.0, 2.0, 5.0, 10.0]
 
 
 def test_a_plot_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,9 @@ MOST_DOTS = 120
 LINEAR = 2.0
 """points around 0 where the axis is as good as linear; a single run far out would press all others into a line"""
 
+_ROOM = 0.15
+"""of half the axis that a tick's label takes"""
+
 _FAILED = "#b3261e"
 
 
@@ -120,5 +123,8 @@ def _draw_runs(ax: Axes, rows: Sequence[Sequence[float]], colours: Sequence[str]
 def _ticks(edge: float) -> list[float]:
     """0, and round numbers on either side as far as `edge`, where the axis has room for them."""
     rounds = [digit * 10.0**power for power in range(-3, 3) for digit in (1, 2, 5)]
-    inside = [each for each in rounds if each <= edge][-4:]
+    inside: list[float] = []
+    for each in [each for each in rounds if each <= edge][-4:]:
+        if math.asinh(each / LINEAR) - math.asinh((inside or [0.0])[-1] / LINEAR) >= _ROOM * math.asinh(edge / LINEAR):
+            inside.append(each)
     return [*(-each for each in reversed(inside)), 0.0, *inside]
