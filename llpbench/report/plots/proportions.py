@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from statistics import fmean
 
@@ -21,48 +23,62 @@ Shares = Mapping[str, Sequence[float]]
 """by bagging: the share of bags in each bin, mean over seeds"""
 
 MOST_PANELS = 24
+"""of a figure"""
+
+MOST_FIGURES = 4
 
 _COLOURS = {"ordered": "#0072b2", "random": "#d55e00"}
 
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
-    """A panel for each dataset, bag size and bagging, those of one dataset and size beside one another."""
+    """A panel for each dataset, bag size and bagging, those of one dataset and size beside one another; as many figures
+    as that takes, at most `MOST_FIGURES`."""
     found, numbers = shares(leaderboards), _numbers(leaderboards)
-    if not found:
-        return
     every = [(place, bagging) for place in sorted(found) for bagging in sorted(found[place])]
-    drawn = every[:MOST_PANELS]
+    parts = [every[start : start + MOST_PANELS] for start in range(0, len(every), MOST_PANELS)]
+    for number, part in enumerate(parts[:MOST_FIGURES], start=1):
+        datasets = ", ".join(dict.fromkeys(layout.shown(place[0]) for place, _ in part))
+        which = f", {number} of {len(parts)}" if len(parts) > 1 else ""
+        name = "proportions" if number == 1 else f"proportions-{number}"
+        about = About(kind="proportions", name=name, title=f"Class proportions of bags{which}: {datasets}", caption="")
+        yield _of_part(leaderboards, about, part, found, numbers, _left_out(every))
+
+
+def _of_part(
+    leaderboards: Leaderboards,
+    about: About,
+    drawn: Sequence[tuple[ColumnKey, str]],
+    found: Mapping[ColumnKey, Shares],
+    numbers: Mapping[tuple[ColumnKey, str], list[int]],
+    left_out: str,
+) -> Drawing:
     columns = [column for board in leaderboards.boards for column in board.columns]
     known = priors(found, columns)
     across = min(4, layout.balanced(len(drawn), 4))
-    figure, axes = layout.panels(len(drawn), across=across, height=1.75, below=0.2, share_y=True)
+    figure, axes = layout.panels(len(drawn), across=across, height=2.1, below=0.2, share_y=True)
     for number, (ax, (place, bagging)) in enumerate(zip(axes, drawn, strict=True)):
         _panel(ax, bagging, found[place][bagging], known.get(place[0]))
-        sizes = [c.bags for b in leaderboards.boards if b.bagging == bagging for c in b.columns if c.key == place]
+        own = next(c for b in leaderboards.boards if b.bagging == bagging for c in b.columns if c.key == place)
         bags = round(fmean(numbers[place, bagging])) if numbers.get((place, bagging)) else None
-        told = "" if bags is None else f", {plural(bags, 'bag')}"
-        ax.set_title(f"{layout.shown(place[0], 22)}\n{layout.shown(bagging, 22)}\n{sizes[0]}{told}")
+        told = [] if bags is None else [plural(bags, "bag")]
+        kind = textwrap.wrap(words.clean(words.bags_words(bagging)), 24, max_lines=3, placeholder=" …")
+        ax.set_title("\n".join([layout.shown(place[0], 22), *kind, *_sizes(own, told)]))
         if number % across == 0:
             ax.set_ylabel("% of bags")
     most = max(100 * max(found[place][bagging]) for place, bagging in drawn)
     axes[0].set_ylim(0, 1.08 * most)  # of all panels, which share it
     layout.label_below(axes, across, "positive proportion")
     baggings = list(dict.fromkeys(bagging for _, bagging in drawn))
-    yield Drawing(
-        About(
-            kind="proportions",
-            name="proportions",
-            title="Class proportions of bags",
+    return Drawing(
+        replace(
+            about,
             caption=layout.sentences(
                 "Proportions of the positive class (of several classes: the last) in the bags of the training split, "
                 "by dataset, bag size and bagging, on one scale: percent of bags in each bin, mean over seeds. Dashed: "
                 "the class prior, which is the mean proportion of the dataset's largest bags of one size; dotted, "
                 "where it has none: the mean of these bags, each counting once, which need not be the prior. The "
                 "closer to one value, the less do bags tell apart.",
-                _left_out(every),
-                f"Baggings: {', '.join(map(words.clean, baggings))}."
-                if any(len(each) > 22 for each in baggings)
-                else "",
+                left_out,
                 words.sizes_text(columns),
             ),
             bagging=baggings[0] if len(baggings) == 1 else None,
@@ -71,13 +87,22 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     )
 
 
+def _sizes(column: Column, told: Sequence[str]) -> list[str]:
+    """The rows of a bag, and what is told of how many there are, on lines that a panel has room for."""
+    if column.unequal and column.sizes is not None:
+        least, median, most = column.sizes
+        return [f"{least:,} to {most:,} rows,", ", ".join([f"median {median:,.6g}", *told])]
+    return [", ".join([f"{column.bags} rows", *told])]
+
+
 def _left_out(every: Sequence[tuple[ColumnKey, str]]) -> str:
     """How many panels have no room, and of which datasets, as a sentence; "" if all have."""
-    rest = Counter(place[0] for place, _ in every[MOST_PANELS:])
+    rest = Counter(place[0] for place, _ in every[MOST_FIGURES * MOST_PANELS :])
     of = ", ".join(f"{number} of {words.clean(dataset)}" for dataset, number in rest.items())
     if not of:
         return ""
-    return f"The first {MOST_PANELS} of {len(every)} panels, by dataset, bag size and bagging; left out: {of}."
+    room = MOST_FIGURES * MOST_PANELS
+    return f"The first {room} of {len(every)} panels, by dataset, bag size and bagging; left out: {of}."
 
 
 def _numbers(leaderboards: Leaderboards) -> Mapping[tuple[ColumnKey, str], list[int]]:
