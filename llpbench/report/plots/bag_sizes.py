@@ -29,6 +29,8 @@ ROOM = 0.76
 FEWEST_SEEDS = 3
 """of an interval: that of two is nine times their standard deviation, and would hide all else"""
 
+_INTERVAL, _CUT = "95 % t interval over seeds", "goes on beyond the axis"
+
 MOST_LABELS = 6
 """of sizes that have room under a panel"""
 
@@ -39,21 +41,25 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
         dataset: [column.bag_size for column in board.columns if column.dataset == dataset and column.bag_size]
         for dataset in dict.fromkeys(column.dataset for column in board.columns)
     }
-    rows = [row for row in layout.plain_rows(board) if any(score.headline for score in row.scores)]
     datasets = [dataset for dataset in sizes if len(sizes[dataset]) > 1]
-    if not datasets or not rows:
-        return
     drawn = datasets[:MOST_PANELS]
+    places = [n for n, column in enumerate(board.columns) if column.dataset in drawn and column.bag_size]
+    rows = [row for row in layout.plain_rows(board) if any(row.scores[place].headline for place in places)]
+    if not rows:
+        return
     single = [dataset for dataset in sizes if dataset not in datasets]
     styles, names = row_styles(rows), layout.labels(rows)
     coloured, grey = _prominent(rows)
     legend = layout.handles(styles, {row.contender: names[row.contender] for row in coloured}, lines=False)
     if grey:
         legend.append(Line2D([], [], color=GREY, linewidth=0.8, label=f"means of others ({len(grey)})"))
+    legend.append(Line2D([], [], color="0.3", marker="|", markersize=9, linestyle="none", label=_INTERVAL))
+    legend.append(Line2D([], [], color="0.3", marker="^", markersize=4, linestyle="none", label=_CUT))
     across = layout.balanced(len(drawn), most=2)
     figure, axes = layout.panels(len(drawn), across=across, height=2.3, below=0.2 + layout.legend_height(legend))
+    cut = [_panel(ax, board, dataset, coloured, grey, styles) for ax, dataset in zip(axes, drawn, strict=True)]
+    legend = legend if any(cut) else legend[:-1]
     for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
-        _panel(ax, board, dataset, coloured, grey, styles)
         ax.set_title(layout.shown(dataset))
         if place % across == 0:
             ax.set_ylabel("test AUC × 100")
@@ -65,7 +71,7 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
         title="Test AUC by bag size",
         caption=layout.sentences(
             f"Mean over seeds, with its 95 % t interval where there are {FEWEST_SEEDS} or more: methods side by side, "
-            "in the order of the leaderboard. Axes follow the means and may cut off an interval.",
+            "in the order of the leaderboard. Axes follow the means; an arrow marks an interval that goes on beyond.",
             f"In grey: {', '.join(names[row.contender].strip() for row in grey)}." if grey else "",
             f"Grey lines join the means of these {len(grey)}, without intervals; a grey dot: a single bag size."
             if grey
@@ -79,6 +85,9 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
         ),
         bagging=board.bagging,
         criterion=board.criterion.name,
+        note=f"Not drawn, since all their bags are of one size: {', '.join(map(layout.shown, single))}."
+        if single
+        else "",
     )
     yield Drawing(about, figure)
 
@@ -104,7 +113,8 @@ def _panel(
     coloured: Sequence[Row],
     grey: Sequence[Row],
     styles: Mapping[Contender, Style],
-) -> None:
+) -> bool:
+    """Whether an interval goes beyond the axis, which follows the means."""
     places = [n for n, column in enumerate(board.columns) if column.dataset == dataset and column.bag_size]
     shown: list[float] = []
     for row in grey:
@@ -114,6 +124,7 @@ def _panel(
         marker = "." if len(behind) == 1 else ""
         ax.plot([x for x, _ in behind], means, color=GREY, linewidth=0.8, marker=marker, zorder=1.5)
     step = ROOM / max(len(coloured), 1)
+    ends: list[tuple[float, float, float, str]] = []
     for number, row in enumerate(coloured):
         aside = (number - (len(coloured) - 1) / 2) * step
         known = [(x + aside, _values(row, place)) for x, place in enumerate(places) if row.scores[place].headline]
@@ -121,6 +132,7 @@ def _panel(
         shown += means
         several = [(x, *interval(values)) for x, values in known if len(values) >= FEWEST_SEEDS]
         style = styles[row.contender]
+        ends += [(*each, style.colour) for each in several]
         ax.vlines(*zip(*several, strict=True), color=style.colour, linewidth=1, zorder=2) if several else None
         ax.plot([x for x, _ in known], means, zorder=3, **{**style.points(), "markersize": 4})
     every = math.ceil(len(places) / MOST_LABELS)
@@ -130,9 +142,16 @@ def _panel(
         ax.axvline(edge - 0.5, color="0.9", linewidth=0.6, zorder=0)
     ax.tick_params(axis="x", length=0)
     ax.yaxis.grid(visible=True)
-    if shown:
-        margin = 0.08 * (max(shown) - min(shown)) or 1.0
-        ax.set_ylim(min(shown) - margin, max(shown) + margin)
+    if not shown:
+        return False
+    margin = 0.08 * (max(shown) - min(shown)) or 1.0
+    bottom, top = min(shown) - margin, max(shown) + margin
+    ax.set_ylim(bottom, top)
+    for x, low, high, colour in ends:
+        for beyond, edge, arrow in ((low < bottom, bottom, "v"), (high > top, top, "^")):
+            if beyond:
+                ax.plot([x], [edge], color=colour, marker=arrow, markersize=4, clip_on=False, zorder=2.5)
+    return any(low < bottom or high > top for _, low, high, _ in ends)
 
 
 def _values(row: Row, place: int) -> list[float]:

@@ -38,6 +38,8 @@ class About:
     bag_size: int | None = None
     protocol: str = ""
     """in words; "" where a plot shows several, or has none"""
+    note: str = ""
+    """what a picture that stands alone must say beneath its title; "" if nothing"""
 
 
 @dataclass(frozen=True, kw_only=True)

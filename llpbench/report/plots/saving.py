@@ -28,7 +28,7 @@ from llpbench.core.files import forget_stale, replace_file
 from llpbench.report.plots.dark import dark_rules
 from llpbench.report.plots.plot import About, Plot
 from llpbench.report.plots.style import FONT_SIZE, RC
-from llpbench.report.wording import clean
+from llpbench.report.wording import bags_words, clean
 
 DPI = 150
 
@@ -139,15 +139,24 @@ def _render(part: Part) -> Iterator[Rendered]:
 def _entitle(figure: Figure, about: About) -> None:
     """What a picture must say that is passed on without its page: title, criterion, bagging, dataset and protocol."""
     facts = [
-        CRITERIA[about.criterion].title if about.criterion else "",
-        f"{clean(about.bagging)} bags" if about.bagging else "",
+        _chosen_by(about),
+        clean(bags_words(about.bagging)) if about.bagging else "",
         clean(about.dataset or ""),
         f"bags of {about.bag_size}" if about.bag_size and str(about.bag_size) not in about.title else "",
         about.protocol,
     ]
     lines = textwrap.wrap(" · ".join(fact for fact in facts if fact), 112, max_lines=2, placeholder=" …")
+    lines += textwrap.wrap(clean(about.note), 112)
     figure.set_figheight(figure.get_figheight() + 0.16 * (1 + len(lines)))
     figure.suptitle("\n".join([about.title, *lines]), x=0.01, ha="left", fontsize=FONT_SIZE + 0.5)
+
+
+def _chosen_by(about: About) -> str:
+    """What the criterion was for: of searches it is what is measured."""
+    if about.criterion is None:
+        return ""
+    title = CRITERIA[about.criterion].title
+    return title if about.kind in ("search-history", "search-importance") else f"epochs chosen by {title}"
 
 
 def captioned(figure: Figure, about: About) -> None:
