@@ -103,10 +103,14 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
     legend += [
         Line2D([], [], color="0.3", linewidth=1.3, label="may still choose"),
         Line2D([], [], color="0.3", linewidth=0.6, label="patience is over, or an earlier stage"),
-        Line2D([], [], color="0.3", linestyle="none", marker="D", markersize=4, label="the epoch that it chooses"),
     ]
-    by_column = [entry for place in range(3) for entry in legend[place::3]]  # a legend fills columns first
-    figure.legend(handles=by_column, loc="outside lower center", ncols=3, handlelength=2.8)
+    if any(len(runs) > 1 for runs in drawn.values()):
+        legend.append(Line2D([], [], color=COURSES["auc"].colour, linewidth=0.6, alpha=0.4, label="other seeds, faint"))
+    if any(len(_stages(runs)) > 1 for runs in drawn.values()):
+        legend.append(
+            Line2D([], [], color="0.55", linewidth=0.6, marker="|", markersize=9, label="a next stage begins")
+        )
+    figure.legend(handles=legend, loc="outside lower center", ncols=3, handlelength=2.8)
     about = About(
         kind="learning-curves",
         name=f"learning-curves-{name}-{slug(dataset)}",
@@ -130,6 +134,7 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
         criterion=None,
         dataset=dataset,
         bag_size=column.bag_size,
+        note="A marker stands at the epoch that a criterion chooses.",
     )
     return Drawing(about, figure)
 
