@@ -26,6 +26,8 @@ MOST_PANELS = 16
 
 _SHOWN = 0.75
 """of the trials, the better ones, that are surely inside a panel"""
+_BELOW, _ABOVE = "v", "^"
+"""where trials that lie beyond a panel stand at its edge"""
 _DONE, _STOPPED, _FAILED, _BEST = "#0072b2", "0.6", "#d55e00", "#009e73"
 _MARKERS: Mapping[str, Mapping[str, Any]] = {
     "ok": {"marker": "o", "color": _DONE, "markersize": 3.2, "markeredgewidth": 0},
@@ -57,9 +59,9 @@ def search_histories(board: Board, tunings: Sequence[TuningRecord], name: str) -
             caption=layout.sentences(
                 f"What guided each search, {guide.title}{_scale(guide)}, by trial "
                 f"({'up' if guide.maximise else 'down'} is good): its best epoch, for trials that were stopped the "
-                "best until then. Trial 0 is the default. What lies far beyond most trials stands at the edge. It is "
-                "of the split that was searched on, and the best of many is too good: what it is worth on other splits "
-                "say the boards.",
+                "best until then. Trial 0 is the default. What lies far beyond most trials is an arrow at the edge. "
+                "It is of the split that was searched on, and the best of many is too good: what it is worth on other "
+                "splits say the boards.",
                 part_note(number, len(pages)),
                 layout.setting(board),
             ),
@@ -73,28 +75,34 @@ def _history_figure(panels: Sequence[tuple[str, Column, TuningRecord | None]], a
     legend = [
         Line2D([], [], linestyle="none", label=label, **{**_MARKERS[status], "markersize": 5})
         for status, label in (("ok", "trial"), ("stopped", "stopped at a rung"), ("failed", "failed"))
+        if any(trial["status"] == status for _, _, search in panels if search for trial in search["trials"])
     ]
+    edge = Line2D([], [], linestyle="none", marker=_BELOW if guide.maximise else _ABOVE, color="0.3", markersize=4)
+    edge.set_label("beyond the panel")
+    legend.append(edge)
     legend += [
         Line2D([], [], color=_BEST, linewidth=1.3, label="best so far"),
         Line2D([], [], color="black", linewidth=0.8, linestyle="--", label="default"),
     ]
     figure, axes = layout.panels(len(panels), across=across, height=1.5, below=0.2 + layout.legend_height(legend))
+    beyond = False
     titles = layout.shown_apart([*dict.fromkeys(label for label, _, _ in panels)], 88 // across)
     labels = dict(zip(dict.fromkeys(label for label, _, _ in panels), titles, strict=True))
     for number, (ax, (label, column, search)) in enumerate(zip(axes, panels, strict=True)):
         if search is None:
             ax.set_visible(False)
             continue
-        _history(ax, search, guide)
+        beyond = _history(ax, search, guide) or beyond
         ax.set_title(f"{labels[label]}\n{layout.shown(column.title, 88 // across)}", fontsize=FONT_SIZE)
         if number % across == 0:
             ax.set_ylabel(f"{guide.name.upper()}{_scale(guide)}")
     layout.label_below(axes, min(across, len(panels)), "trial")
-    layout.legend_below(figure, legend)
+    layout.legend_below(figure, [entry for entry in legend if beyond or entry is not edge])
     return figure
 
 
-def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
+def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> bool:
+    """Whether some trials lie beyond what the panel shows."""
     values = {
         trial["number"]: value * _times(guide)
         for trial in search["trials"]
@@ -102,14 +110,24 @@ def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
     }
     states = {trial["number"]: trial["status"] for trial in search["trials"]}
     best = [*_best_so_far({number: values[number] for number in values if states[number] == "ok"}, guide)]
+    is_beyond = False
     if values:
         low, high = _range(values, best, guide)
         margin = 0.07 * (high - low) or 0.01 * abs(high) or 1.0
         ax.set_ylim(low - margin, high + margin)
         for status in ("stopped", "ok"):
-            own = {number: min(max(value, low), high) for number, value in values.items() if states[number] == status}
-            if own:  # a line of nothing that is not cut off has no place, and the layout fails
-                ax.plot([*own], [*own.values()], linestyle="none", zorder=3, clip_on=False, **_MARKERS[status])
+            own = {number: value for number, value in values.items() if states[number] == status}
+            inside = {number: value for number, value in own.items() if low <= value <= high}
+            if inside:  # a line of nothing that is not cut off has no place, and the layout fails
+                ax.plot([*inside], [*inside.values()], linestyle="none", zorder=3, clip_on=False, **_MARKERS[status])
+            for edge, marker in ((low, _BELOW), (high, _ABOVE)):
+                beyond = [
+                    number for number, value in own.items() if number not in inside and (value < low) == (edge == low)
+                ]
+                look: dict[str, Any] = {"marker": marker, "color": _MARKERS[status]["color"], "markersize": 3.8}
+                is_beyond = is_beyond or bool(beyond)
+                if beyond:
+                    ax.plot(beyond, [edge] * len(beyond), linestyle="none", zorder=3, clip_on=False, **look)
     if 0 in values:
         ax.axhline(values[0], color="black", linewidth=0.8, linestyle="--", zorder=1.5)
     if best:
@@ -123,6 +141,7 @@ def _history(ax: Axes, search: TuningRecord, guide: Criterion) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(nbins=4))
     ax.set_xlim(-1, max(len(states), 1))
+    return is_beyond
 
 
 def _times(guide: Criterion) -> float:

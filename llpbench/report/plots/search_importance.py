@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -63,6 +62,7 @@ def search_importances(board: Board, tunings: Sequence[TuningRecord], name: str)
             ),
             bagging=board.bagging,
             criterion=board.criterion.name,
+            note="% of the variance over the search space that a hyperparameter explains by itself",
         )
         yield Drawing(about, _importance_figure(part, told, [found.columns[place] for place in places]))
 
