@@ -37,6 +37,7 @@ from llpbench.report.plots.layout import LONGEST, labels, shown, shown_apart
 from llpbench.report.plots.learning import MOST_FIGURES, learning_curves
 from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions, shares
+from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import _ticks, robustness
 from llpbench.report.plots.saving import Drawing, save_parts
 from llpbench.report.plots.style import METHODS, method_style, row_styles
@@ -167,7 +168,7 @@ def test_a_picture_says_what_it_is_of_and_has_dark_colours(tmp_path: Path) -> No
     """Colours that mean something stay; white, black and what is too dark to be seen do not."""
     plots = {plot.kind: plot for plot in draw_all(tabulate(journal()), tmp_path) if plot.criterion == "auc"}
     text = plots["time"].svg.read_text(encoding="utf-8")
-    assert "AUC of validation rows · ordered bags · at most 300 epochs, patience 20" in text
+    assert "epochs chosen by AUC of validation rows · ordered bags · at most 300 epochs, patience 20" in text
     assert "[style*='fill: #ffffff']{fill:#1a1d21!important}" in text
     assert "svg{fill:#e5e7ea}" in text, "what is black says no colour"
     assert "prefers-color-scheme:dark" in text
@@ -427,15 +428,76 @@ def test_bag_size_plots_say_which_datasets_are_left_out_and_what_is_grey() -> No
     (drawing,) = bag_size_curves(board(records), "x")
     assert "Left out, since their bags are not of two or more sizes: single." in drawing.about.caption
     assert "rey lines" not in drawing.about.caption
+    assert drawing.about.note == "Not drawn, since all their bags are of one size: single."
     (many,) = bag_size_curves(board(journal([f"m{n:02}" for n in range(14)])), "x")
     assert "Grey lines join the means of these 4, without intervals" in many.about.caption
 
 
+def test_bag_size_plots_name_their_bars_and_mark_those_that_are_cut() -> None:
+    """And name nothing that is not drawn."""
+    far = runs("b", 0.3, 0.9, 0.8, bag_size=256)
+    alone = runs("elsewhere", 0.8, 0.9, dataset="single")
+    records = [*runs("a", 0.8, 0.801, 0.802), *runs("a", 0.7, 0.701, 0.702, bag_size=256), *alone]
+    for more, arrows in (([], set()), (far, {"v", "^"})):
+        (drawing,) = bag_size_curves(board([*records, *more]), "x")
+        texts = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+        assert "95 % t interval over seeds" in texts
+        assert ("goes on beyond the axis" in texts) == bool(arrows)
+        assert {line.get_marker() for line in lines(drawing)} & {"v", "^"} == arrows
+        assert "elsewhere" not in texts
+
+
+def test_titles_of_reliability_do_not_meet_ticks() -> None:
+    told = [[100, 0.05, 0.1], [100, 0.55, 0.5]]
+    records = [
+        record(f"m{n}", results={"auc": {"epoch": 1, "validation": 0, "test": {"auc": 0.9}, "reliability": told}})
+        for n in range(12)
+    ]
+    with saving._our_look():
+        (drawing,) = reliability(board(records), "x")
+        drawing.figure.draw_without_rendering()
+        texts = [text for ax in visible(drawing) for text in ax.findobj(Text) if text.get_text()]
+        titles = [text.get_window_extent() for text in texts if text.get_text().startswith("m")]
+        ticks = [text.get_window_extent() for text in texts if text.get_text() in ("0.0", "0.5", "1.0")]
+    assert len(titles) == 12
+    assert not any(title.overlaps(tick) for title in titles for tick in ticks)
+
+
+def test_heat_maps_explain_their_hatches() -> None:
+    whole = board(runs("a", 0.8, 0.9))
+    lacking = board([*runs("a", 0.8, 0.9), *runs("b", 0.7, dataset="credit"), *runs("b", 0.7)])
+    for of, is_hatched in ((whole, False), (lacking, True)):
+        (drawing,) = heat_maps(of, "x")
+        texts = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+        assert ("no result" in texts) == is_hatched
+
+
+def test_legends_of_learning_curves_name_what_is_drawn() -> None:
+    (one,) = learning_curves(board([record("a", curves=COURSE)]), "x")
+    (two,) = learning_curves(board([record("a", curves=COURSE), record("a", curves=COURSE, seed=1)]), "x")
+    for drawing, has_others in ((one, False), (two, True)):
+        legend = drawing.figure.legends[0]
+        texts = [text.get_text() for text in legend.get_texts()]
+        assert ("other seeds, faint" in texts) == has_others
+        assert {line.get_marker() for line in legend.get_lines()} <= {"o", "s", "^", "None"}
+        assert "marker" in drawing.about.note
+
+
 def test_proportions_say_which_panels_have_no_room() -> None:
-    records = [record("a", dataset=f"d{n:02}", bags=BAGS) for n in range(26)]
-    (drawing,) = proportions(tabulate(records))
-    assert "The first 24 of 26 panels" in drawing.about.caption
-    assert "left out: 1 of d24, 1 of d25." in drawing.about.caption
+    records = [record("a", dataset=f"d{n:03}", bags=BAGS) for n in range(98)]
+    drawings = [*proportions(tabulate(records))]
+    assert [drawing.about.name for drawing in drawings] == ["proportions", *(f"proportions-{n}" for n in (2, 3, 4))]
+    assert drawings[1].about.title.startswith("Class proportions of bags, 2 of 5: d024, d025, ")
+    assert "The first 96 of 98 panels" in drawings[0].about.caption
+    assert "left out: 1 of d096, 1 of d097." in drawings[0].about.caption
+
+
+def test_panels_of_proportions_say_their_bagging_in_words() -> None:
+    uneven = {"number": 4, "sizes": [1, 3, 11701], "histograms": BAGS["histograms"]}
+    (drawing,) = proportions(tabulate([record("a", bag_size=0, bagging="column:by=job+education", bags=uneven)]))
+    assert drawing.about.title == "Class proportions of bags: adult"
+    (ax,) = visible(drawing)
+    assert ax.get_title() == "adult\nbags by job and\neducation\n1 to 11,701 rows,\nmedian 3, 4 bags"
 
 
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
@@ -486,7 +548,7 @@ def test_bag_size_curves_follow_the_means() -> None:
     records = [*runs("a", 0.8, 0.9, 0.85), *runs("a", 0.6, 0.7, bag_size=1024)]  # of two seeds no interval
     (drawing,) = bag_size_curves(board(records), "x")
     (ax,) = visible(drawing)
-    (line,) = [line for line in ax.get_lines() if line.get_marker() != "None"]
+    (line,) = [line for line in ax.get_lines() if line.get_marker() not in ("None", "v", "^")]
     assert points(line) == [(0, 85), (1, 65)]
     (bars,) = ax.collections
     (bar,) = bars.get_segments()  # type: ignore[attr-defined]
@@ -500,7 +562,7 @@ def test_unequal_bags_are_drawn_by_their_real_sizes(tmp_path: Path) -> None:
     drawn = {plot.kind: plot for plot in draw_all(tabulate([*runs("a", 0.8, 0.9, **facts)]), tmp_path)}
     assert "bags of 1–9–11,660" in drawn["learning-curves"].title
     texts = drawn["proportions"].svg.read_text(encoding="utf-8")
-    assert "1–9–11,660, 4 bags" in texts
+    assert all(part in texts for part in ("1 to 11,660 rows,", "median 9, 4 bags"))
     assert all(part in drawn["heat-map"].svg.read_text(encoding="utf-8") for part in ("1–", "9–", "11,660"))
     assert "bag-size" not in drawn
     for kind in ("heat-map", "proportions", "time"):

@@ -128,7 +128,9 @@ def _figure(board: Board, rows: Sequence[Row], places: Sequence[int]) -> Figure:
     colours = matplotlib.colormaps[COLOURS]
     scale_key = {"worst": 0.0, "halfway": 0.5, "best of the column": 1.0}
     legend = [Patch(color=colours(value), label=label) for label, value in scale_key.items()]
-    figure.legend(handles=legend, loc="outside lower center", ncols=3)
+    if any(row.scores[place].headline is None for row in rows for place in places):
+        legend.append(Patch(facecolor="white", hatch="////", edgecolor="0.75", label="no result"))
+    figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
     return figure
 
 

@@ -50,7 +50,9 @@ def reliability(board: Board, name: str) -> Iterator[Drawing]:
         for curve, shade in zip(found[row.contender], _SHADES, strict=False):
             _draw(ax, curve, shade)
         ax.set_title(names[row.contender])
-        ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
+        ax.set(
+            xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1]
+        )  # nearly square: layouts of equal aspect let titles meet ticks
     for ax in panels[::across]:
         ax.set_ylabel("came true")
     layout.label_below(panels, across, "predicted")
