@@ -148,6 +148,21 @@ def test_a_course_shows_every_trial_the_best_so_far_and_the_default() -> None:
     assert list(lines["None", "--"].get_ydata()) == [50, 50]  # type: ignore[arg-type]
 
 
+def test_trials_beyond_a_panel_are_arrows_and_a_legend_names_what_is_there() -> None:
+    found = search(trials=12)
+    usual, _ = drawn(found)
+    found["trials"][5]["values"] = {"auc": 0.01}
+    found["trials"][6] |= {"status": "failed", "values": {}}
+    far, shares = drawn(found)
+    for history, there in ((usual, False), (far, True)):
+        texts = {text.get_text() for text in history.figure.legends[0].get_texts()}
+        assert ("failed" in texts) == ("beyond the panel" in texts) == there
+    (ax,) = far.figure.axes
+    arrows = [line for line in ax.lines if line.get_marker() == "v"]
+    assert [list(line.get_xdata()) for line in arrows] == [[5]]  # type: ignore[arg-type]
+    assert shares.about.note.startswith("% of the variance")
+
+
 def test_importance_says_from_how_many_trials_and_a_gap_where_nothing_can_be_told() -> None:
     _, shares = drawn(search())
     assert "40 trials a search, at their end" in shares.about.caption
