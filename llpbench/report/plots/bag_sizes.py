@@ -147,10 +147,10 @@ def _panel(
     margin = 0.08 * (max(shown) - min(shown)) or 1.0
     bottom, top = min(shown) - margin, max(shown) + margin
     ax.set_ylim(bottom, top)
-    for x, low, high, colour in ends:
-        for beyond, edge, arrow in ((low < bottom, bottom, "v"), (high > top, top, "^")):
+    for centre, low, high, colour in ends:
+        for beyond, limit, arrow in ((low < bottom, bottom, "v"), (high > top, top, "^")):
             if beyond:
-                ax.plot([x], [edge], color=colour, marker=arrow, markersize=4, clip_on=False, zorder=2.5)
+                ax.plot([centre], [limit], color=colour, marker=arrow, markersize=4, clip_on=False, zorder=2.5)
     return any(low < bottom or high > top for _, low, high, _ in ends)
 
 
