@@ -49,8 +49,8 @@ def test_rows_and_bags_meet_by_their_keys() -> None:
     [
         (rows().drop(columns="year"), bags(), "dataset 'votes' has no column 'year'. It has: district, age."),
         (rows(), bags().drop(columns="district"), "the bags of dataset 'votes' has no column 'district'"),
-        (rows(), bags().iloc[:2], "have no counts"),
-        (rows().iloc[:3], bags(), "have no rows"),
+        (rows(), bags().iloc[:2], "has no counts"),
+        (rows().iloc[:3], bags(), "has no rows"),
         (rows(), bags().assign(yes=5), "are 1, 5 \\(in all 6\\), but it has 2 rows"),
         (rows(), bags().assign(yes="many"), "counts must be numbers"),
         (rows(), bags().drop(columns="yes"), "counts of one class"),

@@ -163,12 +163,6 @@ def test_a_warm_up_is_not_judged_and_hands_over_its_last_weights() -> None:
     assert outcome.selected["auc"].epoch < 3
 
 
-def test_a_phase_of_which_no_parameter_is_known_is_refused() -> None:
-    mistyped = type("Mistyped", (TwoPlayers,), {"phases": (Phase("encoder", ("encodr.",)),)})
-    with pytest.raises(ValueError, match=r"begins with 'encodr\.'"):
-        trained(mistyped(SMALL), [0])
-
-
 class ThreeStages(DLLP):
     """Two judged stages before the last."""
 
