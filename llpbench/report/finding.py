@@ -32,6 +32,8 @@ def _sure(first: Standing, others: list[Standing]) -> str:
     if not first.letters:
         return ", which too few runs back to tell rows apart"
     tied = sum(bool({*first.letters} & {*other.letters}) for other in others)
+    if len(others) == 1:
+        return f"; the other row {'cannot' if tied else 'can'} be told apart from it"
     if not tied:
         return f", and all {plural(len(others), 'other row')} can be told apart from it"
     if tied == len(others):

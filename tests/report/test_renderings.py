@@ -363,6 +363,17 @@ def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(recor
     assert "singular" not in text[: text.index("adult")]
 
 
+@pytest.mark.parametrize(("other", "told"), [(0.5, "can"), (0.799, "cannot")])
+def test_one_other_row_is_not_counted(other: float, told: str) -> None:
+    noise = (0.0, 0.002, 0.001, -0.001, -0.002)
+    records = [
+        record(name, auc + sign * d, seed=n)
+        for name, auc, sign in (("a", 0.8, 1), ("b", other, -1))
+        for n, d in enumerate(noise)
+    ]
+    assert finding(tabulate(records).boards[0]).endswith(f"; the other row {told} be told apart from it.")
+
+
 def test_the_terminal_shows_names_as_they_are() -> None:
     text = printed(tabulate([record("[bold]x[/bold]", 0.8), record("y\x1b[31m", 0.7)]))
     assert "[bold]x[/bold]" in text
