@@ -13,9 +13,10 @@ from torch import Tensor
 
 from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of
 from llpbench.conformance.cost import ProportionsAlone
-from llpbench.conformance.subject import USUAL, demand, is_a, train
+from llpbench.conformance.subject import USUAL, demand, train
 from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.cell import Protocol
+from llpbench.core.declaration import is_a
 from llpbench.core.entries import Entry
 from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria

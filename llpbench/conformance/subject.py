@@ -13,6 +13,7 @@ from torch import Tensor
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
+from llpbench.core.declaration import is_a
 from llpbench.core.entries import Entry
 from llpbench.core.method import DirectMethod, Predictor
 from llpbench.core.model import Encoder, NoEncoder
@@ -119,10 +120,6 @@ class Subject:
 def demand(condition: bool, otherwise: str) -> None:
     if not condition:
         raise FaultError(otherwise)
-
-
-def is_a(thing: Any, base: type) -> bool:
-    return isinstance(thing, type) and issubclass(thing, base)
 
 
 def train(population: Population) -> list[Outcome]:

@@ -15,7 +15,7 @@ from llpbench.core.ranges import Choice, Uniform, ranges
 def complaints(entry: Entry) -> list[str]:
     """A line for each fault in the declaration of a method, with what to do."""
     declared: Any = entry.load()
-    if not (_is_a(declared, Method) or _is_a(declared, DirectMethod)):
+    if not (is_a(declared, Method) or is_a(declared, DirectMethod)):
         return [f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one"]
     return [*_formalities(entry, declared), *faults(entry)]
 
@@ -50,7 +50,7 @@ def _hooks(declared: type) -> Iterator[str]:
     """A hook in another spelling would never be called, and nobody would notice."""
     base, needed, signature = (
         (DirectMethod, "fit", "train, schema, rng")
-        if _is_a(declared, DirectMethod)
+        if is_a(declared, DirectMethod)
         else (Method, "loss", "model, bags, now")
     )
     hooks = [name for each in (Method, Reports, DirectMethod) for name in vars(each) if not name.startswith("_")]
@@ -63,8 +63,8 @@ def _hooks(declared: type) -> Iterator[str]:
 
 
 def _hyperparameters(declared: Any) -> Iterator[str]:
-    params, base = declared.Params, DirectParams if _is_a(declared, DirectMethod) else MethodParams
-    if not _is_a(params, base):
+    params, base = declared.Params, DirectParams if is_a(declared, DirectMethod) else MethodParams
+    if not is_a(params, base):
         yield f"Params must be a subclass of {base.__name__}"
         return
     whole = is_dataclass(params) and set(vars(params).get("__annotations__", ())) <= {f.name for f in fields(params)}
@@ -89,5 +89,5 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
             yield f"{which}: default {default!r} is outside its range {search.low:g} to {search.high:g}"
 
 
-def _is_a(thing: Any, base: type) -> bool:
+def is_a(thing: Any, base: type) -> bool:
     return isinstance(thing, type) and issubclass(thing, base)
