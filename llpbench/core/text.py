@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import logging
 import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 from llpbench.core.errors import HookError
+
+LOG = logging.getLogger("llpbench")
+"""has the whole traceback of what failed; `--executor debug` shows it"""
 
 
 def plural(number: int, noun: str) -> str:
@@ -50,6 +54,17 @@ def fault(error: BaseException, own: str | None = None) -> str:
     if mine:
         there = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno}, in {mine[-1].name})"
     return one_line(error) + there + (_instead(error) if isinstance(error, AttributeError) else "")
+
+
+def log_traceback(error: BaseException) -> None:
+    """Nobody sees it but who asks for the log: a run tells what failed in a line."""
+    LOG.debug("What failed:", exc_info=error)
+
+
+def reason_of(error: BaseException) -> str:
+    """`fault`, for the record of a failed run; the whole traceback goes to the log."""
+    log_traceback(error)
+    return fault(error)
 
 
 def _instead(error: AttributeError) -> str:

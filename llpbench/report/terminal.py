@@ -50,7 +50,7 @@ _LEGEND = (
 
 _NO_RESULTS = (
     "No run has a result, so there is no board. The journal and index.html have the reasons; llpbench run with --retry "
-    "failed --executor debug runs what failed once more, in one process, where a debugger reaches it."
+    "failed --executor debug runs what failed once more, with tracebacks, in one process that a debugger reaches."
 )
 
 _ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*"})

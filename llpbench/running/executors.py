@@ -6,14 +6,16 @@ All call `do`, with the same number of threads, so all give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA, Record, Status, TuningRecord
-from llpbench.core.text import one_line
+from llpbench.core.text import LOG, log_traceback, one_line
 from llpbench.running.schedule import Ended, Job, Schedule
 
 Made = list[Record] | TuningRecord
@@ -61,7 +63,8 @@ class Executor(Protocol):
 class Debug:
     """One job after the other in this process, where a debugger reaches them; but so they reach this process, too.
 
-    Nothing here ends a job that takes too long, and code that ends its process ends the run.
+    The traceback of what fails is shown. Nothing here ends a job that takes too long, and code that ends its process
+    ends the run.
     """
 
     name = "debug"
@@ -72,9 +75,28 @@ class Debug:
         self._run = run
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        while (job := schedule.next()) is not None:
-            listener.started(job)
-            tell(listener, job, do(job, self._environment, partial(listener.progressed, job), self._run))
+        with tracebacks(listener.warned):
+            while (job := schedule.next()) is not None:
+                listener.started(job)
+                tell(listener, job, do(job, self._environment, partial(listener.progressed, job), self._run))
+
+
+@contextmanager
+def tracebacks(show: Callable[[str], None]) -> Iterator[None]:
+    """Within, the whole traceback of what fails is shown, beside the line that its record has."""
+
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show(self.format(record))
+
+    handler, level = Shown(), LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOG.setLevel(level)
+        LOG.removeHandler(handler)
 
 
 def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
@@ -95,10 +117,8 @@ def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], ru
 
     try:
         return run_tuning(job.tuning, environment, on_epoch, job.instead)
-    except LLPBenchError as error:
-        return failed(job, str(error))
     except (Exception, SystemExit) as error:
-        return failed(job, one_line(error))
+        return failed(job, _told(error))
 
 
 def failed(job: Job, reason: str, status: Status = "failed") -> Made:
@@ -121,10 +141,16 @@ def attempt(
         run = run_cell
     try:
         return run(job.cell, job.seeds, environment, on_epoch)
-    except LLPBenchError as error:
-        return failures(job, str(error))
     except (Exception, SystemExit) as error:  # a fault of the engine's own must not end a run of many hours either
-        return failures(job, one_line(error))
+        return failures(job, _told(error))
+
+
+def _told(error: BaseException) -> str:
+    """What the record says of an error that ended the whole job."""
+    if isinstance(error, LLPBenchError) and error.__cause__ is None:  # its text says all
+        return str(error)
+    log_traceback(error)
+    return str(error) if isinstance(error, LLPBenchError) else one_line(error)
 
 
 def failures(job: Job, reason: str, status: Status = "failed") -> list[Record]:

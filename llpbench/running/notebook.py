@@ -12,6 +12,7 @@ from rich.console import Console
 
 from llpbench.core.cell import Epoch
 from llpbench.core.record import Record, TuningRecord
+from llpbench.core.text import duration, plural
 from llpbench.running.display import Watching
 from llpbench.running.schedule import Job
 
@@ -25,13 +26,15 @@ _PRE = '<pre style="line-height:1.2;font-family:monospace">{code}</pre>'
 
 
 class NotebookDisplay(Watching):
-    """The live display as HTML; what stays above it in a terminal stays above it here. At the end the lines remain."""
+    """The live display as HTML; what stays above it in a terminal stays above it here. At the end these lines remain,
+    and how many runs there are now."""
 
     def __init__(self, show: Show) -> None:
         self._said = self._sheet()
         super().__init__(self._said)
         self._show = show
         self._drawn = 0.0
+        self._since = time.monotonic()
 
     def __enter__(self) -> NotebookDisplay:
         return self
@@ -39,6 +42,9 @@ class NotebookDisplay(Watching):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._finished:
+            told = f"{self._finished:,} of {plural(self._runs, 'run')} in {duration(time.monotonic() - self._since)}"
+            self._said.print(told + (f", {self._failed:,} failed" if self._failed else ""))
         if self._drawn:
             self._show(self._html(self._said))
 

@@ -29,7 +29,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import CriterionResult, Record, Status
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.seeding import generator
-from llpbench.core.text import fault
+from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training.compilation import keep_compiled_code, remove_damaged, repays
@@ -194,7 +194,9 @@ def train_population(
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
             status: Status = "out-of-memory" if crowded else "failed"
-            reason = f"out of memory with one member alone: {fault(error)}" if crowded else fault(error)
+            reason = reason_of(error)
+            if crowded:
+                reason = f"out of memory with one member alone: {reason}"
             return [SeedResult(seed, status, reason) for seed in tasks]
     # outside the handler, so that the traceback no longer holds the tensors
     if machine.device.type == "cuda":
@@ -289,7 +291,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         raise
     except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
-        return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
+        return SeedResult(seed, status, reason_of(error), times={"total": time.perf_counter() - clock})
     validation = holdout_criteria(proba[0], task.validation)
     found = verdict(proba[1], task.test)
     if task.test_bags is not None:

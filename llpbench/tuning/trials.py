@@ -21,7 +21,7 @@ from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import fault
+from llpbench.core.text import reason_of
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import proba_of
 from llpbench.training.compilation import remove_damaged
@@ -83,7 +83,7 @@ class Bench:
             damaged = self.machine.compiled and remove_damaged(error)
             if len(trials) == 1 and not damaged:
                 status = "out-of-memory" if is_out_of_memory(error) else "failed"
-                return [replace(trials[0], status=status, reason=fault(error), seconds=time.perf_counter() - clock)]
+                return [replace(trials[0], status=status, reason=reason_of(error), seconds=time.perf_counter() - clock)]
         else:
             seconds = (time.perf_counter() - clock) / len(trials)
             joined = enumerate(zip(trials, outcomes, strict=True))
@@ -117,7 +117,7 @@ class Bench:
             raise
         except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
             status = "out-of-memory" if is_out_of_memory(error) else "failed"
-            return replace(trial, status=status, reason=fault(error), seconds=time.perf_counter() - clock)
+            return replace(trial, status=status, reason=reason_of(error), seconds=time.perf_counter() - clock)
         return replace(trial, status="ok", values=self._values(values), seconds=time.perf_counter() - clock)
 
     def _told(self, trial: Trial, outcome: Outcome, rungs: Sequence[tuple[int, float]], seconds: float) -> Trial:

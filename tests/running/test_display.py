@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,7 @@ def test_a_notebook_is_shown_one_output_that_is_drawn_anew(tiny_bench: Path, tmp
     assert "4 runs to do in 2 cells" in outputs[-1], "what was said remains"
     assert "ValueError: no luck" in outputs[-1]
     assert "/4 runs" not in outputs[-1], "the bar does not"
+    assert re.search(r"4 of 4 runs in \d+ s, 2 failed", outputs[-1])
 
 
 def test_what_is_refused_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_bench: Path, tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ def test_debug_computes_one_job_after_the_other_in_this_process(tmp_path: Path) 
     schedule = Schedule(scripted_jobs(2, 3, 4, 5), lambda _: 1.0)
     diary = Diary(schedule)
     Debug(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    traceback = diary.lines.pop(3)
+    assert traceback.startswith("What failed:\nTraceback (most recent call last):")
+    assert 'raise RuntimeError("two\\nlines")' in traceback  # the line of code
     assert diary.lines == [
         *("started 2", "finished 2"),
         *("started 3", "finished 3"),
