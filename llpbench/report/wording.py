@@ -309,7 +309,7 @@ def bags_words(bagging: str) -> str:
 def setting(board: Board) -> str:
     """What else makes its numbers incomparable with another board's: protocol, encoders, seeds, hardware."""
     encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
-    numbers = sorted({len(column.seeds) for column in board.columns}) or [0]
+    numbers = sorted({score.expected for row in board.rows for score in row.scores}) or [0]
     seeds = plural(numbers[-1], "seed")
     if numbers[0] != numbers[-1]:
         seeds = f"{numbers[0]} to {seeds}"

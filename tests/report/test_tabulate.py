@@ -13,7 +13,7 @@ from llpbench.core.record import Record
 from llpbench.report.board_tables import overall
 from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import title
+from llpbench.report.wording import setting, title
 
 
 def fine(leaderboards: Leaderboards) -> Board:
@@ -127,6 +127,7 @@ def test_nobody_lacks_the_seeds_that_few_rows_have() -> None:
     records = [*runs("a", 0.9, 0.9, 0.9, 0.9), *runs("b", 0.8, 0.8), *runs("c", 0.7)]
     found = [score(records, row=row) for row in range(3)]
     assert [(each.missing, each.expected) for each in found] == [((), 4), ((), 2), ((1,), 2)]
+    assert "2 to 4 seeds" in setting(fine(tabulate(records)))
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
