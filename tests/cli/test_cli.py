@@ -147,12 +147,15 @@ def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
     assert "quick-a': " not in planned.out
 
 
-def test_failures_are_told_with_their_reason_and_exit_1(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
-    result = llpbench(*arguments(plugin, tmp_path, "--methods", "quick-a,broken"))
+@pytest.mark.parametrize("executor", ["debug", "inline"])
+def test_failures_are_told_with_their_reason_and_exit_1(
+    llpbench: LLPBench, plugin: Path, tmp_path: Path, executor: str
+) -> None:
+    result = llpbench(*arguments(plugin, tmp_path, "--methods", "quick-a,broken", "--executor", executor))
     assert result.code == 1
     assert "failed broken on tiny ordered 8 (2 seeds)" in result.err
     assert "ValueError: no luck" in result.err
-    assert "Traceback" not in result.err
+    assert ("Traceback" in result.err) == (executor == "debug")
 
 
 def test_where_every_run_fails_there_is_its_reason_and_no_board(

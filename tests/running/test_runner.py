@@ -42,6 +42,7 @@ class Silent:
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.tracebacks: list[str] = []
         self.jobs: list[str] = []
         self.known: list[str] = []
 
@@ -58,6 +59,9 @@ class Silent:
     def estimate(self, seconds: float) -> None: ...
 
     def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
+        if text.startswith("What failed:"):  # the debug executor shows tracebacks
+            self.tracebacks.append(text)
+            return
         assert "\n" not in text
         self.said.append(text)
 
