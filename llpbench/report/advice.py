@@ -206,7 +206,7 @@ def _caution(case: _Case) -> Field:
     seeds are so far apart that the best mean may be chance."""
     lines = []
     for place, column in enumerate(case.board.columns):
-        means = {row.contender: found for row in case.ranked if (found := row.scores[place].headline)}
+        means = {row.contender: found for row in case.ranked if (found := case.board.standings.spread(row, place))}
         ours = [means[row.contender].mean for row in case.taken if row.contender in means]
         lead = max(means, key=lambda contender: means[contender].mean, default=None)
         if ours and lead is not None and means[lead].mean > max(ours) + AHEAD:

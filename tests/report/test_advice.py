@@ -78,6 +78,18 @@ def test_a_dataset_on_which_another_leads_is_named() -> None:
     assert line["caution"] == ("credit: 70.0, but other 75.0",)
 
 
+def test_who_leads_on_a_dataset_is_judged_on_the_seeds_that_all_share() -> None:
+    records = [
+        *(line for name, value in (("one", 0.9), ("other", 0.6), ("third", 0.5)) for line in runs(name, value, value)),
+        *runs("one", 0.8, 0.8, 0.2, dataset="credit"),
+        *runs("other", 0.8, 0.8, dataset="credit"),
+        *runs("third", 0.5, 0.5, dataset="credit"),
+    ]
+    (line,) = lines(advised(records))
+    assert line["take"] == ("one",)
+    assert line["caution"] == ("–",)
+
+
 def test_nothing_is_advised_where_rows_are_hardly_told_apart() -> None:
     (line,) = lines(advised([*runs("a", 0.51), *runs("b", 0.44)]))
     assert line["take"] == ("none",)
