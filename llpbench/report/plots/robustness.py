@@ -73,8 +73,9 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         if dense
         else Line2D([], [], linestyle="none", marker="o", markersize=3.5, color="0.3", label="a run"),
         Line2D([], [], color="0.75", linewidth=5, label="± standard deviation"),
-        Line2D([], [], linestyle="none", marker="x", color=_FAILED, label="runs that failed"),
     ]
+    if any_failed := any(failures for _, _, failures in rows):
+        keys.append(Line2D([], [], linestyle="none", marker="x", color=_FAILED, label="runs that failed"))
     layout.legend_below(figure, keys, keys=1.4)
     left = len(methods) - len(rows)
     about = About(
@@ -84,9 +85,8 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         caption=layout.sentences(
             f"Each dot is a run (of more than {MOST_DOTS} in a row: their density): its test AUC minus the mean of the "
             f"seeds of its column, in points, on an axis that is pressed together beyond ±{LINEAR:g}; on the right the "
-            "standard deviation over seeds, pooled over columns, and how many runs failed. In the order of the "
-            "leaderboard: a method can be robust and "
-            "bad. Columns with a single seed are left out.",
+            f"standard deviation over seeds, pooled over columns{', and how many runs failed' if any_failed else ''}. "
+            "In the order of the leaderboard: a method can be robust and bad. Columns with a single seed are left out.",
             f"{plural(left, 'row')} without several seeds left out." if left else "",
             layout.plain_note(board),
             layout.setting(board),
