@@ -225,7 +225,8 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
 def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     """The searches that the settings ask for, one for each cell and regime.
 
-    Raises `LLPBenchError` for a range of a hyperparameter, or of a method, that there is not in this run.
+    Raises `LLPBenchError` for a range of a hyperparameter, or of a method, that there is not in this run, and where
+    nothing is left to search.
     """
     if settings.tune is None:
         if settings.space:
@@ -263,6 +264,12 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
             for regime in settings.tune_regimes
             if free
         ]
+    if cells and not found and settings.shard is None:
+        names = ", ".join(sorted(searched))
+        raise LLPBenchError(
+            f"--tune {settings.tune}: {names} has no hyperparameter to search, or --set fixes all. Leave --tune out, "
+            "or add a method that has one (llpbench list params METHOD)."
+        )
     return list({tuning.id: tuning for tuning in found}.values())
 
 
