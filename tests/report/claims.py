@@ -86,9 +86,11 @@ class Published:
         self.numbered = [run for run in ordered if "max_bags" in run["spec"]]
         """those of the study of the number of bags"""
         every = tabulate(runs, tunings=[line for line in lines if "tuning" in line])
-        found = {board.criterion.name: board for board in every.boards if board.bagging == "ordered"}
-        fine = [board for board in every.boards if board.criterion.name == "auc" and board.protocol]
-        (self.random,) = (board for board in fine if board.bagging == "random")
+        with_networks = [board for board in every.boards if board.protocol]
+        found = {board.criterion.name: board for board in with_networks if board.bagging == "ordered"}
+        (self.random,) = (
+            board for board in with_networks if (board.bagging, board.criterion.name) == ("random", "auc")
+        )
         self.fine, self.coarse = Standings(found["auc"]), Standings(found["mpiou"])
         advised = advice(every)
         assert advised is not None
