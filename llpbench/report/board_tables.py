@@ -27,8 +27,8 @@ OWN_SIZES = "own-sizes"
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
-    """What tells boards apart in names of files, e.g. `fine-ordered`, or `fine-ordered-e100-p10-b2` where a bagging has
-    several protocols."""
+    """What tells boards apart in names of files, e.g. `fine-ordered`; `fine-ordered-e100-p10-b2` where a bagging has
+    several protocols, and `fine-ordered-direct` of what only methods without epochs have run on."""
     taken: Counter[str] = Counter()
     names = []
     for board in boards:
@@ -41,8 +41,9 @@ def names_of(boards: Sequence[Board]) -> list[str]:
 def name_of(board: Board, boards: Iterable[Board]) -> str:
     """As `names_of` has it, but for its last word."""
     peers = [other for other in boards if other.criterion == board.criterion and other.bagging == board.bagging]
+    trained = [other for other in peers if other.protocol is not None]
     name = f"{SHORT[board.criterion.name]}-{slug(board.bagging)}"
-    if len(peers) == 1:
+    if len(peers) == 1 or trained == [board]:
         return name
     protocol = board.protocol or {}
     return f"{name}-{slug('-'.join(f'{key[:1]}{value}' for key, value in protocol.items()) or 'direct')}"

@@ -280,11 +280,10 @@ def seconds_text(seconds: float) -> str:
 
 
 def title(board: Board) -> str:
-    """What tells a board from most others."""
-    return (
-        f"{board.criterion.regime.capitalize()}-grained, {bags_words(board.bagging)}, selected by "
-        f"{board.criterion.title}"
-    )
+    """What tells a board from most others: methods without epochs have boards of what nothing else has run on."""
+    alone = "" if board.protocol else ", methods without epochs"
+    regime = board.criterion.regime.capitalize()
+    return f"{regime}-grained, {bags_words(board.bagging)}{alone}, selected by {board.criterion.title}"
 
 
 def bagging_words(bagging: str) -> str:

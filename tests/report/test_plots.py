@@ -703,7 +703,7 @@ def test_the_class_prior_is_a_line_with_its_number() -> None:
     assert [text.get_text() for ax in visible(alone) for text in ax.texts] == ["mean 0.25"]
 
 
-def test_only_the_three_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_the_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from llpbench.report.plots import gallery
 
     def nothing(*_: object) -> Iterator[Drawing]:
@@ -713,13 +713,13 @@ def test_only_the_three_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(gallery, other, nothing)
     records = [
         record("a", seed=seed, bagging=bagging, bags={})
-        for number, bagging in ((1, "small"), (2, "my bags"), (3, "my-bags"), (4, "random"))
+        for number, bagging in enumerate(("small", "key", "kmeans", "my bags", "my-bags", "random"), start=1)
         for seed in range(number)
     ]
     plots = draw_all(tabulate(records), tmp_path)
-    assert {plot.bagging for plot in plots} == {"my bags", "my-bags", "random"}
-    assert len({plot.name for plot in plots}) == len(plots) == 6
-    assert all("Of 4 pairs of bagging and protocol the 3 with most runs are drawn." in plot.caption for plot in plots)
+    assert {plot.bagging for plot in plots} == {"key", "kmeans", "my bags", "my-bags", "random"}
+    assert len({plot.name for plot in plots}) == len(plots) == 10
+    assert all("Of 6 pairs of bagging and protocol the 5 with most runs are drawn." in plot.caption for plot in plots)
 
 
 def test_matplotlib_waits_until_something_is_drawn() -> None:

@@ -10,7 +10,7 @@ import pytest
 from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import overall
+from llpbench.report.board_tables import names_of, overall
 from llpbench.report.boards import Board, Leaderboards, Score, Summary, summarise
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import setting, title
@@ -63,6 +63,22 @@ def test_runs_of_fewer_bags_have_boards_of_their_own_behind_those_of_all() -> No
         ("random", ["dllp (mlp)"]),
     ]
     assert title(boards[1]) == "Fine-grained, 13 ordered bags, selected by AUC of validation rows"
+
+
+def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name() -> None:
+    every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
+    boards = tabulate(every).of("fine")
+    assert [[column.bag_size for column in board.columns] for board in boards] == [[64], [256]]
+    assert names_of(boards) == ["fine-ordered", "fine-ordered-direct"]
+    assert [title(board) for board in boards] == [
+        "Fine-grained, ordered bags, selected by AUC of validation rows",
+        "Fine-grained, ordered bags, methods without epochs, selected by AUC of validation rows",
+    ]
+    longer = record("llp-vat", protocol={**PROTOCOL, "epochs": 7})
+    names = names_of(tabulate([*every, longer]).of("fine"))
+    assert len({*names}) == 3
+    assert all(name.startswith("fine-ordered-") for name in names)
+    assert names_of(tabulate(every[2:]).of("fine")) == ["fine-ordered"]
 
 
 def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:

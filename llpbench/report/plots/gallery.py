@@ -25,7 +25,7 @@ from llpbench.report.plots.search_history import search_histories
 from llpbench.report.plots.search_importance import search_importances
 from llpbench.report.plots.time import time
 
-MOST_GROUPS = 3
+MOST_GROUPS = 5
 """of bagging and protocol: a journal may hold any number of them, a gallery may not"""
 
 CRITERIA = ("auc", "mpiou")
