@@ -95,8 +95,9 @@ def main() -> None:
     tell("7 em-gbdt - count-gbdt", mean("em-gbdt", SIZES), mean("count-gbdt", SIZES))
     tell("8 bag-gp - ridge", mean("bag-gp", SIZES), mean("bag-mean-linear", SIZES))
     for metric in ("test_ece", "test_brier"):
+        shared = mean(BDC, MIDDLE, metric=metric).index
         for name in (BDC, "dllp", "llp-vat", "bag-gp", LEADER, FLOOR, "supervised"):
-            found = mean(name, MIDDLE, metric=metric).mean()
+            found = mean(name, MIDDLE, metric=metric)[shared].mean()
             click.echo(f"10 {metric}, {name}: {found:.1f}")
     for size in SIZES:
         for name in (LEADER, "bag-mean-linear"):
