@@ -168,7 +168,7 @@ class Estimator:
     def gpu_megabytes(self, job: Job) -> float | None:
         """Peak GPU memory that a job will want, None if its cell's shape was never run on a GPU."""
         each = self._gpu_megabytes.get(_shape(job.cell.spec))
-        members = len(job.seeds) if job.tuning is None else job.tuning.together
+        members = len(job.seeds) * job.cell.ensemble if job.tuning is None else job.tuning.together
         return None if each is None else each * members
 
     def megabytes(self, job: Job) -> float | None:

@@ -140,8 +140,9 @@ class RayExecutor:
     def _serve(self, running: dict[str, _Running], schedule: Schedule, listener: Listener) -> None:
         """Answer Ray's process until all is done; `running`: by trial. Raises as `_connect`."""
         assert self._host is not None
+        end = time.monotonic() + schedule.seconds_left + _PATIENCE  # however much it asks until then
         while True:
-            match self._host.receive(schedule.seconds_left + _PATIENCE):
+            match self._host.receive(max(end - time.monotonic(), 0.0)):
                 case Nodes() as nodes:
                     self._nodes = nodes
                 case Asked(trial):

@@ -280,7 +280,7 @@ def _environment(group: Group, data_dir: str | None, folder: str, plugins: tuple
         device=hardware["device"],
         threads=hardware["threads"],
         compile=hardware["compiled"],
-        members=len(group.records),
+        members=len(group.records) * group.cell.ensemble,
         data_dir=data_dir,
         pretrained=folder,
         plugins=plugins,

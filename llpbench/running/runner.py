@@ -18,6 +18,7 @@ from pathlib import Path
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import require_folder
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import duration, plural
@@ -221,15 +222,16 @@ class _Work:
     def finished(self, job: Job, records: list[Record]) -> None:
         del self._running[job.id]
         self._done.add(job.id)
-        for record in records:
-            self._journal.append(record)
-            self._estimator.learn(record)
         crowded = self._slots > 1 and not job.alone
         again = tuple(record["seed"] for record in records if crowded and record["status"] == "out-of-memory")
+        ended = [record for record in records if record["seed"] not in again]  # the others are still to run
+        for record in ended:
+            self._journal.append(record)
+            self._estimator.learn(record)
         if again:
             self._schedule.put(Job(job.cell, again, alone=True))
             self._display.say(f"{title(job)}: out of memory beside others, will be tried alone", warning=True)
-        self._display.finished(job, [record for record in records if record["seed"] not in again])
+        self._display.finished(job, ended)
         self._estimate()
 
     def ended(self, job: Job, end: Ended) -> None:
@@ -322,7 +324,22 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
     chosen = (cell for record in searched.found if record["status"] == "ok" for cell in chosen_cells(record))
     every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=compared)
+    _refuse_newer(plan, contents.records)
     return replace(plan, tunings=searched.tunings, seeds=len(settings.seeds))
+
+
+def _refuse_newer(plan: Plan, records: Mapping[str, Record]) -> None:
+    """Raise `LLPBenchError` if something is to be made again that later code has made: the newest code counts, so every
+    repeat would make it again."""
+    for job in plan.jobs:
+        for seed in job.seeds:
+            record = records.get(job.cell.run_id(seed))
+            if record is not None and record["numerics"] > NUMERICS:
+                raise LLPBenchError(
+                    f"{title(job)}: the journal has its results by a newer llpbench (numerics {record['numerics']}, "
+                    f"here {NUMERICS}), and they count. Install that, keep them (--keep-stale), or choose another "
+                    "--out."
+                )
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:
@@ -330,7 +347,8 @@ def _known(settings: Settings, contents: Contents) -> Contents:
     if settings.shard is None:
         return contents
     joined = join((read(settings.out / FILE), contents))
-    return replace(contents, records=joined.records, tunings=joined.tunings)
+    last = {run: records[-1] for run, records in joined.kept.items()}  # disputed ones, too: they have been made
+    return replace(contents, records=last, tunings=joined.tunings)
 
 
 def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:

@@ -44,8 +44,9 @@ def trained_together(records: Iterable[Record]) -> Iterator[Group]:
         if cell.id != cell_id:
             continue
         those.sort(key=lambda record: (record["finished"], record["seed"]))
-        for start in range(0, len(those) - members + 1, members):
-            yield Group(cell, tuple(sorted(those[start : start + members], key=lambda record: record["seed"])))
+        seeds = max(members // cell.ensemble, 1)
+        for start in range(0, len(those) - seeds + 1, seeds):
+            yield Group(cell, tuple(sorted(those[start : start + seeds], key=lambda record: record["seed"])))
 
 
 def draw(groups: Mapping[str, list[Group]], number: int, seed: int) -> list[list[Group]]:

@@ -109,6 +109,9 @@ def test_memory_is_known_from_runs_of_the_same_shape() -> None:
     assert estimator.megabytes(Job(cell, (0, 1))) == 700, "of a process, however many seeds"
     for known in (estimator.gpu_megabytes, estimator.megabytes):
         assert known(Job(make_cell_of(size=64), (0, 1))) is None
+    many = replace(cell, ensemble=5)
+    of_many = of_journal(make_record(many, hardware={"device": "cuda"}, memory_mb=1000.0, members=10))
+    assert of_many.gpu_megabytes(Job(many, (0, 1))) == 1000
 
 
 # Published timings

@@ -265,6 +265,27 @@ def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
     assert host.answers[1:] == ["finished"]
 
 
+def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from llpbench.running import ray_executor
+
+    class Asking(Script):
+        def receive(self, seconds: float) -> Any:
+            if seconds <= 0:
+                raise TimeoutError
+            time.sleep(0.01)
+            return self.messages.pop(0) if self.messages else Asked(f"trial {len(self.answers)}")
+
+    monkeypatch.setattr(ray_executor, "_PATIENCE", 0.2)
+    jobs = scripted_jobs(5, 6)
+    schedule, diary = Schedule(jobs, lambda _: 0.0, Deadline.after(0.1)), Diary()
+    executor = ray_executor.RayExecutor(Environment(), Resources(1))
+    executor._host = host = cast(Any, Asking(Nodes((Room(1.0),))))
+    executor.run(schedule, diary)
+    assert [type(answer).__name__ for answer in host.answers[:2]] == ["Order", "str"]
+    assert schedule.left == [jobs[1]]
+    assert diary.lines == ["started 5", "stopped 5: "]
+
+
 # Ray itself
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,12 @@ def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_p
         (3, False, "cpu")
     }
     assert verdict == Restamped(1, 5, 6)
+
+
+def test_members_of_ensembles_trained_together_too() -> None:
+    cell = replace(make_cell_of(), ensemble=5)
+    records = [make_record(cell, seed, members=10) for seed in range(4)]
+    assert [group.seeds for group in trained_together(records)] == [(0, 1), (2, 3)]
 
 
 def test_the_sample_is_spread_over_methods_then_datasets_then_sizes() -> None:

@@ -265,9 +265,11 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[tuple[str, tuple[int, ...]]] = []
+    waiting: list[list[int]] = []
 
     def crowded(cell: Cell, seeds: Sequence[int], *_: object) -> list[Record]:
         tried.append((cell.method, tuple(seeds)))
+        waiting.append([record["seed"] for record in journal(tmp_path) if record["status"] == "out-of-memory"])
         first = tried.count((cell.method, tuple(seeds))) == 1
         status = "out-of-memory" if cell.method == "quick-b" or (first and len(seeds) == 3) else "ok"
         return [make_record(cell, seed, status if seed > 0 else "ok") for seed in seeds]  # type: ignore[arg-type]
@@ -281,6 +283,7 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     monkeypatch.setattr(runner, "choose", choose)
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
+    assert waiting == [[]] * 4, "what is still to be tried is not in the journal: a run that ends before repeats it"
     assert "quick-a on tiny ordered 8 (3 seeds): out of memory beside others, will be tried alone" in display.said
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from copy import deepcopy
 from pathlib import Path
 
 from bench import LLPBench, arguments, make_settings
@@ -65,6 +66,19 @@ def test_what_parts_know_is_what_merging_says_of_both_journals(tiny_bench: Path,
     summary = runner.run(part, display)
     assert display.jobs == [], "the newer one counts, whosever it is"
     assert {record["numerics"] for record in summary.contents.records.values()} == {NUMERICS}
+
+
+def test_what_parts_have_made_with_different_results_is_made(tiny_bench: Path, tmp_path: Path) -> None:
+    part = make_settings(tiny_bench, tmp_path, bag_sizes="4", shard="1/1")
+    runner.run(part, Silent())
+    with Journal(part.journal) as journal:
+        other = deepcopy(next(iter(read(part.journal / FILE).records.values())))
+        other["results"]["auc"]["test"]["auc"] = 0.125
+        journal.append(other)
+    assert read(part.journal / FILE).disputed
+    display = Silent()
+    runner.run(part, display)
+    assert display.jobs == [], "once more would not settle it"
 
 
 def test_the_merge_that_is_told_is_one_for_a_shell_and_writes_what_was_tuned(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bench import PLUGIN, LLPBench, arguments, start
 
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import REGISTRIES
 from llpbench.results import staleness
@@ -61,6 +62,21 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 DONE = "nothing to run: 0 runs to do in 0 cells, 2 done"
+
+
+def test_what_later_code_has_made_is_not_made_again_for_nothing(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    again()
+    path = bench.parent / "out" / FILE
+    path.write_text(path.read_text().replace(f'"numerics":{NUMERICS}', f'"numerics":{NUMERICS + 1}'))
+    before = path.read_bytes()
+    told, result = again()
+    assert result.code == 2
+    assert told.endswith(
+        f"the journal has its results by a newer llpbench (numerics {NUMERICS + 1}, here {NUMERICS}), and they count. "
+        "Install that, keep them (--keep-stale), or choose another --out."
+    )
+    assert path.read_bytes() == before
+    assert again("--keep-stale")[1].code == 0
 
 
 def test_an_edited_method_is_run_again_and_an_edited_comment_is_not(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
