@@ -114,7 +114,7 @@ class Search:
     def _alike(self, leader: Trial) -> dict[str, Any]:
         """What the trials of a round have in common, as Optuna has it."""
         same = architecture(self.tuning.cell.method, self._space, leader.params)
-        return proposal({name: self._space[name] for name in same}, leader.params)
+        return proposal({name: self._space[name] for name in same}, {**self.tuning.cell.params, **leader.params})
 
     def _sampler(self) -> Any:
         purpose = ("tuning", self.tuning.search_id, self._rounds)

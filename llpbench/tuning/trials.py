@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.ranges import read_params
+from llpbench.core.ranges import continuous, read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
@@ -101,6 +101,8 @@ class Bench:
         seed = self.tuning.seed
         start = self.pretrain([seed])[seed].weights if self.pretrain else None
         methods = [_method(cell, trial.params) for trial in trials]
+        if any(_fixed(method) != _fixed(methods[0]) for method in methods):
+            raise ValueError("trials of several architectures cannot train together")
         members = [Trainee(seed, method, self.task, start) for method in methods]
         population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
         return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))
@@ -138,3 +140,9 @@ def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
     declared = METHODS.get(cell.method)
     method: Method = declared(read_params(declared.Params, {**cell.params, **params}, owner=cell.method))
     return method
+
+
+def _fixed(method: Method) -> dict[str, Any]:
+    """The hyperparameters that all members of a population share, since it is made of one of them."""
+    free = continuous(type(method.params))
+    return {name: value for name, value in asdict(method.params).items() if name not in free}

@@ -14,7 +14,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.specification import make_cell
 from llpbench.tuning.search import Search, opened
-from llpbench.tuning.space import search_space
+from llpbench.tuning.space import architecture, search_space
 
 CELL = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp")
 TUNING = Tuning(CELL, "fine", 24, search_space("tabllp-bdc"), together=4)
@@ -63,6 +63,19 @@ def test_trials_of_a_round_have_one_architecture(undisturbed: list[Trial]) -> No
         shared = {(trial.params["objective"], trial.params["dropout"], trial.params["hidden"]) for trial in round_}
         assert len(shared) == 1
         assert len({trial.params["learning_rate"] for trial in round_}) == len(round_)
+
+
+@pytest.mark.parametrize(
+    ("method", "fixed"), [("tabllp-bdc", {"objective": "self-contrastive"}), ("selfclr-llp", {"mode": "dot"})]
+)
+def test_they_have_one_where_what_conditions_are_on_is_fixed(method: str, fixed: dict[str, str]) -> None:
+    cell = make_cell(method, "adult", bag_size=256, encoder="mlp", params=fixed)
+    space = {name: each for name, each in search_space(method).items() if name not in fixed}
+    with opened(Tuning(cell, "fine", 24, space, together=4), None) as search:
+        asked = finish(search)
+    rounds = [[architecture(method, space, trial.params) for trial in asked[start : start + 4]] for start in (4, 8, 12)]
+    assert all(one == each[0] for each in rounds for one in each)
+    assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
 
 
 def test_a_file_holds_the_same_search(tmp_path: Path, undisturbed: list[Trial]) -> None:
