@@ -99,6 +99,8 @@ def record(
     protocol: Mapping[str, int] | None = PROTOCOL,
     role: str = "",
     aucs: Mapping[str, float | None] | None = None,
+    ensemble: int = 1,
+    precision: str = "float32",
     **changes: Any,
 ) -> Record:
     """A run that succeeded among three, with test AUC `auc` by every criterion, or with those of `aucs`, by criterion.
@@ -116,6 +118,8 @@ def record(
         pretraining=pretraining,
         protocol=trained,
         max_bags=max_bags,
+        ensemble=ensemble,
+        precision=precision,
     )
     aucs = dict.fromkeys(("auc", "mpiou", "l1"), auc) if aucs is None else aucs
     facts = {

@@ -14,7 +14,14 @@ from llpbench.core.errors import LLPBenchError
 @click.option("--dataset", default="adult", show_default=True, metavar="NAME")
 @click.option("--bagging", default="ordered", show_default=True, metavar="NAME")
 @click.option("--bag-size", type=click.IntRange(min=1), default=256, show_default=True, metavar="N")
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Of the split, the bags and the fit.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of the split, the bags and the fit.",
+)
 @click.option("--method", default="bag-gp", show_default=True, metavar="NAME", help="One that tells effects.")
 @click.option("--class", "label", metavar="NAME", help="The class that features make more likely. [default: the last]")
 @click.option("--out", metavar="FILE", default="effects.png", show_default=True, help="The plot: .png, .svg or .pdf.")

@@ -281,12 +281,13 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
-    from llpbench.results.journal import read
-    from llpbench.results.merging import join_tunings, published
+    from llpbench.results.merging import PUBLISHED, join_tunings
+    from llpbench.results.staleness import stale_runs, stale_searches
 
-    reference = read(published())
-    tunings = join_tunings(reference.tunings, merged.tunings)
-    found = put_beside(merged.records, reference.records, list(tunings.values()))
+    reference = _merge([PUBLISHED])
+    tunings = list(join_tunings(reference.tunings, merged.tunings).values())
+    stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
+    found = put_beside(merged.records, reference.records, tunings, stale)
     for remark in found.remarks:  # before the boards: what they lack is no accident
         click.echo(remark)
     render(found.leaderboards, Console(), own=found.own)

@@ -16,7 +16,7 @@ from llpbench.core.text import plural
 @click.option(
     "--sample", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Cells that are run again."
 )
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Draws them.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Draws them.")
 @click.option(
     "--reference",
     metavar="PATH",

@@ -27,6 +27,14 @@ def replace_file(path: Path, content: str | bytes) -> None:
         raise
 
 
+def at_home(path: str | Path) -> Path:
+    """A path, with the folder that a leading `~` stands for. Raises `LLPBenchError` if nobody knows that."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise LLPBenchError(f"nobody knows the home folder of {str(path)!r}. Write the whole path.") from None
+
+
 def require_folder(folder: Path, what: str) -> None:
     """Raise `LLPBenchError` if a folder can hold nothing; `what` says of what is to be kept there."""
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llpbench.core.errors import DataError
+from llpbench.core.files import at_home
 from llpbench.core.tables import Table
 from llpbench.data.frames import read_parquet
 from llpbench.data.sources import Generated, Parquet
@@ -84,7 +85,7 @@ def data_directory(data_dir: str | Path | None = None) -> Path | None:
     given = data_dir or os.environ.get("LLPBENCH_DATA")
     if not given:
         return None
-    folder = Path(given).expanduser()
+    folder = at_home(given)
     if not folder.is_dir():
         origin = "--data-dir" if data_dir else "LLPBENCH_DATA"
         raise DataError(f"data directory {str(folder)!r} ({origin}) does not exist. Create it or name another.")
@@ -94,7 +95,7 @@ def data_directory(data_dir: str | Path | None = None) -> Path | None:
 def cache_directory() -> Path:
     """Where downloads are kept; it need not exist yet."""
     if own := os.environ.get("LLPBENCH_CACHE"):
-        return Path(own).expanduser()
+        return at_home(own)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "llpbench"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
+from llpbench.core.files import at_home
 
 if TYPE_CHECKING:
     from zipfile import ZipFile
@@ -58,7 +59,7 @@ class Parquet:
 
     def within(self, folder: Path) -> Path:
         """The file, seen from the folder of the file that registers the dataset."""
-        return folder / Path(self.path).expanduser()
+        return folder / at_home(self.path)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from llpbench.report import wording as words
 from llpbench.report.board_tables import places_of
-from llpbench.report.boards import HEADLINE, Board, Column, Leaderboards, Row, Summary
+from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Row, Summary
 from llpbench.report.costs import cost_of
 from llpbench.report.ranking import ranked
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, score, text
@@ -104,7 +104,9 @@ def _cases(board: Board) -> Iterator[_Case]:
         places = places_of(board, size)
         columns = tuple(board.columns[place] for place in places)
         plain = [
-            replace(row, scores=tuple(row.scores[place] for place in places)) for row in board.rows if row.is_plain
+            replace(row, scores=tuple(row.scores[place] for place in places))
+            for row in board.rows
+            if row.is_plain and not _has_twin(row, board)
         ]
         rows = ranked([row for row in plain if any(score.cell for score in row.scores)], columns)
         part = replace(board, columns=columns, rows=rows, leaders=frozenset())
@@ -115,6 +117,12 @@ def _cases(board: Board) -> Iterator[_Case]:
         bar = max(LEAST, max(known) - ALIKE)
         taken = [row for row in rows if (mean := means.get(row.contender)) is not None and mean.mean >= bar]
         yield _Case(part, () if _may_be_chance(part.standings.mean(part.standings.ranked[0])) else tuple(taken))
+
+
+def _has_twin(row: Row, board: Board) -> bool:
+    """Whether it stands on the board in float32, too."""
+    names = {(each.contender.method, each.contender.encoder) for each in board.rows if each.precision == REFERENCE}
+    return row.precision != REFERENCE and (row.contender.method, row.contender.encoder) in names
 
 
 def _line(case: _Case) -> tuple[Field, ...]:

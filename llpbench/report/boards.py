@@ -29,6 +29,9 @@ HEADLINE = "auc"
 FEWEST_BAGS = 5
 """validation bags that a coarse criterion needs: chosen by fewer, an epoch is close to any epoch"""
 
+REFERENCE = "float32"
+"""the precision that others are held against, and that a specification need not name"""
+
 FEW_BAGS = "†"
 """marks columns that have fewer"""
 
@@ -184,10 +187,22 @@ class Row:
         changed = (run["method"]["changed"] for score in self.scores for run in score.runs.values())
         return not self.contender.tuned and not any(changed)
 
+    @cached_property
+    def ensemble(self) -> int:
+        """Networks that are averaged for each seed."""
+        return max((run["spec"].get("ensemble", 1) for score in self.scores for run in score.runs.values()), default=1)
+
+    @cached_property
+    def precision(self) -> str:
+        """In which its products are computed."""
+        found = (run["spec"].get("precision", REFERENCE) for score in self.scores for run in score.runs.values())
+        return next(found, REFERENCE)
+
     @property
     def is_plain(self) -> bool:
-        """Whether it is the default configuration without pretraining, as floors and ceilings of gaps are."""
-        return self.contender.pretraining == "none" and self.is_default
+        """Whether it is the default configuration without pretraining, of single networks, as floors and ceilings of
+        gaps are."""
+        return self.contender.pretraining == "none" and self.is_default and self.ensemble == 1
 
     @property
     def origin(self) -> Literal["default", "tuned", "changed"]:

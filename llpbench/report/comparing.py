@@ -10,7 +10,7 @@ from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
-from llpbench.report.boards import HEADLINE, Leaderboards
+from llpbench.report.boards import HEADLINE, NOTHING_STALE, Leaderboards
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import clean, protocol_text
 from llpbench.results.journal import agree, settle
@@ -30,11 +30,15 @@ class Comparison:
 
 
 def compare(
-    own: Mapping[str, Record], published: Mapping[str, Record], tunings: Sequence[TuningRecord] = ()
+    own: Mapping[str, Record],
+    published: Mapping[str, Record],
+    tunings: Sequence[TuningRecord] = (),
+    stale: Mapping[str, str] = NOTHING_STALE,
 ) -> Comparison:
     """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes.
 
-    `tunings`: searches of either, whose choices are rows of the criteria that chose them alone.
+    `tunings`: searches of either, whose choices are rows of the criteria that chose them alone. `stale`: as for
+    `tabulate`.
     """
     tasks = {_task(record) for record in own.values()}
     near = {run: record for run, record in published.items() if _task(record) in tasks}
@@ -43,7 +47,7 @@ def compare(
     disputed = {run: records for run, records in settled.items() if not agree(records)}
     remarks += disputes(disputed.values())
     counting = {**near, **{run: records[-1] for run, records in settled.items()}}
-    found = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings)
+    found = tabulate([each for run, each in counting.items() if run not in disputed], tunings=tunings, stale=stale)
     cells = frozenset(record["cell"] for record in own.values())
     boards, unlabelled = (
         tuple(board for board in some if any(score.cell in cells for row in board.rows for score in row.scores))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import fsum, inf
 from typing import Literal
 
-from llpbench.report.boards import HEADLINE, Column, Row, summarise
+from llpbench.report.boards import HEADLINE, Column, Row, Summary, summarise
 
 Run = tuple[int, int]
 """index of a column, seed"""
@@ -103,12 +103,17 @@ def leaders(rows: Sequence[Row], columns: Sequence[Column]) -> frozenset[tuple[i
         means = {
             index: summary
             for index, row in enumerate(rows)
-            if row.contender.role != "ceiling" and runs <= completed(row) and (summary := row.scores[column].headline)
+            if row.contender.role != "ceiling" and runs <= completed(row) and (summary := _summary(row, runs))
         }
         best = max(means.values(), key=lambda summary: summary.mean, default=None)
         if best is not None and best.std is not None:
             found |= {(index, column) for index, summary in means.items() if summary.mean >= best.mean - best.std}
     return frozenset(found)
+
+
+def _summary(row: Row, runs: Iterable[Run]) -> Summary | None:
+    """Of some of its runs."""
+    return summarise([row.scores[column].values[HEADLINE][seed] for column, seed in sorted(runs)])
 
 
 def _mean(row: Row, columns: Iterable[int]) -> float:

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import fsum, isfinite, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from llpbench.report.boards import HEADLINE, Board, Column, Role, Row, Summary, summarise
+from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Role, Row, Summary, summarise
 from llpbench.report.costs import cost_of
 from llpbench.report.ranking import completed, mean_over_datasets, runs_that_count
 
@@ -330,9 +330,11 @@ class Standings:
         return fsum(values[seed] for seed in seeds) / len(seeds)
 
     def _reference(self, row: Row, role: Role) -> Row | None:
+        """The floor or ceiling of its encoder: in its precision if there is one, else in float32."""
         encoder = row.contender.encoder or next(iter(self.board.encoders), None)
         plain = (other for other in self.board.rows if other.contender.role == role and other.is_plain)
-        return next((other for other in plain if other.contender.encoder == encoder), None)
+        own = [other for other in plain if other.contender.encoder == encoder]
+        return min(own, key=lambda it: (it.precision != row.precision, it.precision != REFERENCE), default=None)
 
 
 def _unknown(value: object) -> bool:

@@ -11,7 +11,7 @@ from llpbench.core.studies import Arm, Study
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.report_table import Field, Heading, ReportTable, text
-from llpbench.report.study_runs import MEASURES, StudyRuns, classes_of
+from llpbench.report.study_runs import MEASURES, StudyRuns, classes_of, runs_of_line
 
 
 class Place(NamedTuple):
@@ -38,7 +38,8 @@ def places(study: Study, arm: Arm) -> dict[str, list[Place]]:
 def values_of_line(study: Study, line: int, runs: Sequence[Record]) -> dict[int, float]:
     """By seed, what a line reads off its runs."""
     fixed = study.lines[line].fixed
-    done = [run for run in runs if fixed["criterion"] in run["results"]]
+    own, _ = runs_of_line(study.lines[line], runs)
+    done = [run for run in own if fixed["criterion"] in run["results"]]
     found = {run["seed"]: MEASURES[fixed["measure"]](run, fixed["criterion"]) for run in done}
     return {seed: value for seed, value in found.items() if value is not None and isfinite(value)}
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import fsum, isfinite
+from typing import Any
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
 from llpbench.report import wording as words
-from llpbench.report.boards import Summary, summarise
+from llpbench.report.boards import REFERENCE, Summary, summarise
 
 NO_PROTOCOL = "null"
 """the protocol, as JSON, of methods without epochs"""
@@ -74,6 +75,9 @@ class Setting:
     encoder: str | None
     protocol: str
     """as JSON"""
+    ensemble: int = 1
+    """networks that are averaged"""
+    precision: str = REFERENCE
 
     @property
     def is_papers(self) -> bool:
@@ -82,14 +86,17 @@ class Setting:
 
     @property
     def trains_as_paper(self) -> bool:
-        """Whether encoder (where lines leave it open) and protocol are the paper's, too."""
-        return self.encoder in (None, PAPERS_ENCODER) and json.loads(self.protocol) in (None, asdict(Protocol()))
+        """Whether encoder (where lines leave it open) and protocol are the paper's, too, of single networks."""
+        own = self.encoder in (None, PAPERS_ENCODER) and self.ensemble == 1
+        return own and json.loads(self.protocol) in (None, asdict(Protocol()))
 
     def __str__(self) -> str:
         size = None if self.bag_size is None else words.bags_text(self.bag_size)
         encoder = None if self.encoder is None else f"encoder {self.encoder}"
         protocol = words.protocol_text(json.loads(self.protocol))
-        return " · ".join(part for part in (self.bagging, size, encoder, protocol) if part)
+        several = f"ensembles of {self.ensemble}" if self.ensemble > 1 else None
+        precision = self.precision if self.precision != REFERENCE else None
+        return " · ".join(part for part in (self.bagging, size, encoder, protocol, several, precision) if part)
 
 
 @dataclass
@@ -134,7 +141,7 @@ def collect(study: Study, records: Iterable[Record]) -> dict[Setting, StudyRuns]
             setting
             for setting in found
             if (setting.bagging, setting.bag_size) == (own.bagging, own.bag_size)
-            and own.protocol in (setting.protocol, NO_PROTOCOL)
+            and (own.protocol == NO_PROTOCOL or own == replace(setting, encoder=own.encoder))
         ]
         for setting in joined or [own]:
             found[setting].runs[place, record["spec"]["dataset"]].append(record)
@@ -163,8 +170,9 @@ def matches(line: Line, record: Record) -> bool:
 
 def _setting(line: Line, record: Record) -> Setting:
     spec = record["spec"]
-    left = {part: None if part in line.fixed else spec[part] for part in OPEN}
-    return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True))
+    left: dict[str, Any] = {part: None if part in line.fixed else spec[part] for part in OPEN}
+    engine = {part: spec[part] for part in ("ensemble", "precision") if part in spec}
+    return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True), **engine)
 
 
 def in_papers_setting(line: Line, setting: Setting, runs: Iterable[Record]) -> bool:
@@ -186,19 +194,8 @@ class LineScore:
 
 
 def read_line(line: Line, runs: Sequence[Record]) -> LineScore:
-    """Over seeds; where a line leaves several pretrainings to validation, of the best one.
-
-    Of several cells, whose defaults have changed since or whose precision differs, the one with most runs.
-    """
-    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
-    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
-    if len(line.pretrainings) > 1 and cells:
-        best = _best(line, cells)
-        own, chosen = cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
-    else:
-        own, chosen = [run for found in cells.values() for run in found], ""
+    """Over seeds; where a line leaves several pretrainings to validation, of the best one."""
+    own, chosen = runs_of_line(line, runs)
     criterion, measure = line.fixed["criterion"], MEASURES[line.fixed["measure"]]
     done = sorted((run for run in own if criterion in run["results"]), key=lambda run: run["seed"])
     values = [measure(run, criterion) for run in done]
@@ -206,6 +203,19 @@ def read_line(line: Line, runs: Sequence[Record]) -> LineScore:
     if found is not None and line.fixed["measure"] in SHARED and any(run["members"] > 1 for run in done):
         found = Summary(found.mean, None, found.n)  # seeds that train together have the same: there is no spread
     return LineScore(found, sum(run["status"] != "ok" for run in own), chosen)
+
+
+def runs_of_line(line: Line, runs: Sequence[Record]) -> tuple[list[Record], str]:
+    """Those that a line shows, and as `LineScore.chosen`: of several cells, whose defaults have changed since, the one
+    with most runs."""
+    by_cell: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        by_cell[run["spec"]["pretraining"]][run["cell"]].append(run)
+    cells = {name: max(found.items(), key=lambda item: (len(item[1]), item[0]))[1] for name, found in by_cell.items()}
+    if len(line.pretrainings) > 1 and cells:
+        best = _best(line, cells)
+        return cells[best], f"{best}, best of {len(cells)} of {len(line.pretrainings)}"
+    return [run for found in cells.values() for run in found], ""
 
 
 def _best(line: Line, cells: Mapping[str, list[Record]]) -> str:

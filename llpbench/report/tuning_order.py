@@ -11,7 +11,8 @@ from math import fsum, inf
 from llpbench.core.record import TuningRecord
 from llpbench.report import wording as words
 from llpbench.report.board_tables import caption_of, row_fields, row_headings
-from llpbench.report.boards import HEADLINE, Board, Row
+from llpbench.report.boards import HEADLINE, Board, Column, Row
+from llpbench.report.ranking import over_datasets
 from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.tuning_tables import start_row
 
@@ -41,12 +42,14 @@ Means = dict[str, tuple[float, float]]
 def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
     """Ranks before and after tuning, column by column; None unless two methods can be compared in any."""
     pairs = list(_pairs(board, tunings))
-    means = {column: _means([pair for pair in pairs if pair.column == column]) for column in range(len(board.columns))}
-    compared = {board.columns[column].title: found for column, found in means.items() if len(found) > 1}
-    if not compared:
+    counting = [place for place, column in enumerate(board.columns) if column.counts]
+    means = {column: _means([pair for pair in pairs if pair.column == column]) for column in counting}
+    means = {column: found for column, found in means.items() if len(found) > 1}
+    if not means:
         return None
+    compared = {board.columns[column].title: found for column, found in means.items()}
     if len(compared) > 1:
-        compared[_ALL] = _over_columns(list(compared.values()))
+        compared[_ALL] = _over_columns(means, board.columns)
     ranks = {title: _ranks(found) for title, found in compared.items()}
     rows = {pair.default.contender.label: pair.default for pair in pairs}
     shown = replace(board, rows=tuple(rows.values()))
@@ -100,16 +103,14 @@ def _mean(values: Mapping[int, float], seeds: Sequence[int]) -> float:
     return fsum(values[seed] for seed in seeds) / len(seeds)
 
 
-def _over_columns(columns: Sequence[Means]) -> Means:
-    """Of the methods that are compared in each."""
-    return {
-        label: (
-            fsum(found[label][0] for found in columns) / len(columns),
-            fsum(found[label][1] for found in columns) / len(columns),
-        )
-        for label in columns[0]
-        if all(label in found for found in columns)
+def _over_columns(means: Mapping[int, Means], columns: Sequence[Column]) -> Means:
+    """Of the methods that are compared in each: over datasets, of the mean over their columns."""
+    labels = [label for label in next(iter(means.values())) if all(label in found for found in means.values())]
+    parts = {
+        label: [over_datasets({c: found[label][part] for c, found in means.items()}, columns) for part in (0, 1)]
+        for label in labels
     }
+    return {label: (before, after) for label, (before, after) in parts.items()}
 
 
 def _ranks(means: Means) -> dict[str, tuple[int, int]]:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import llpbench
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import replace_file
+from llpbench.core.files import at_home, replace_file
 from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import (
     FILE,
@@ -61,7 +61,7 @@ def journal_path(name: str) -> Path:
     """A journal's file, from its own name, its folder's, or `published`. Raises `LLPBenchError` if there is none."""
     if name == PUBLISHED:
         return published()
-    path = Path(name).expanduser()
+    path = at_home(name)
     found = path / FILE if path.is_dir() else path
     if not found.is_file():
         raise LLPBenchError(f"there is no journal {str(found)!r}. Give the --out of a run, a {FILE}, or {PUBLISHED}.")

@@ -283,7 +283,8 @@ def _runs_of(tuning: Tuning) -> float:
 
 
 def _on_gpu(record: Record) -> bool:
-    return str(record["hardware"].get("device", "cpu")).startswith("cuda")
+    """Whether it was computed on one: methods without epochs never are, whatever earlier records say."""
+    return record["spec"]["protocol"] is not None and str(record["hardware"].get("device", "cpu")).startswith("cuda")
 
 
 def _yardstick(encoder: str) -> Work:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import at_home
 
 Reader = Callable[[Any, str], Any]
 
-_RANGE = re.compile(r"(\d+)-(\d+)")
+_RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 MOST_SEEDS = 10_000
 
@@ -139,7 +140,7 @@ def path(value: Any, where: str) -> Path:
     found = text(value, where)
     if not found or "\0" in found:
         raise _error(where, "a path", value)
-    return Path(found).expanduser()
+    return at_home(found)
 
 
 def folder(value: Any, where: str) -> str:

@@ -96,8 +96,8 @@ class Plan:
     cells: tuple[Planned, ...]
     tunings: tuple[PlannedTuning, ...] = ()
     """the searches of a run; what they choose is among the cells once they have been made"""
-    seeds: int = 0
-    """that results are reported on"""
+    seeds: tuple[int, ...] = ()
+    """that results are reported on; none where nothing follows a search"""
 
     @property
     def jobs(self) -> list[Job]:
@@ -117,8 +117,8 @@ class Plan:
     @property
     def expected(self) -> list[Job]:
         """What is to run, and as much as searches will most likely choose: a configuration for each of their boards."""
-        usual = tuple(range(self.seeds))
-        follow = [Job(job.cell, usual) for job in self.searches if job.tuning for _ in job.tuning.boards if usual]
+        searches = self.searches if self.seeds else ()
+        follow = [Job(job.cell, self.seeds) for job in searches if job.tuning for _ in job.tuning.boards]
         return [*self.jobs, *follow]
 
     @property
@@ -236,7 +236,8 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
 
     overrides = {METHODS.entry(name).name: own for name, own in settings.space.items()}
     given = {METHODS.entry(name).name: own.keys() for name, own in settings.set.items() if name != "pretraining"}
-    searched = {cell.method for cell in cells}
+    whole = cells if settings.shard is None else expand(replace(settings, shard=None))
+    searched = {cell.method for cell in whole}
     for name in overrides:
         if name not in searched:
             raise LLPBenchError(f"space names method {name!r}, which is not part of this run. Add it to --methods.")

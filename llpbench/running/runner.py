@@ -10,7 +10,7 @@ import importlib.util
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from llpbench.core.text import duration, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
-from llpbench.results.staleness import comparison
+from llpbench.results.staleness import cell_spec, comparison
 from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
 from llpbench.running.executors import Debug, Executor, failed, tell
@@ -59,7 +59,6 @@ class RunSummary:
     """runs that were not started because the time budget was over"""
     contents: Contents
     """of the journal, after the run"""
-    seeds: tuple[int, ...]
 
     @property
     def failed(self) -> list[Record | TuningRecord]:
@@ -67,9 +66,8 @@ class RunSummary:
         made = (self.contents.tunings.get(each.tuning.id) for each in self.plan.tunings)
         searches = [record for record in made if record is not None]
         chosen = [cell for record in searches for cell in chosen_cells(record)]
-        runs = {
-            cell.run_id(seed) for cell in (*(each.cell for each in self.plan.cells), *chosen) for seed in self.seeds
-        }
+        cells = (*(each.cell for each in self.plan.cells), *chosen)
+        runs = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
         found = [self.contents.records[run] for run in runs if run in self.contents.records]
         every: list[Record | TuningRecord] = [*searches, *found]
         return [record for record in every if record["status"] != "ok"]
@@ -121,7 +119,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
             if without := _without_predictions(settings, plan, journal.contents):
                 display.say(f"{plural(without, 'run')} done without predictions: --retry done makes them again with.")
             left = _execute(settings, plan, journal, display, deadline)
-        return RunSummary(plan, left, _known(settings, journal.contents), settings.seeds)
+        return RunSummary(plan, left, _known(settings, journal.contents))
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
@@ -138,7 +136,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    estimator = _estimator(settings, journal.contents.records, resources, display.say)
+    estimator = _estimator(settings, _known(settings, journal.contents).records, resources, display.say)
     executor, note = choose(settings, jobs, resources, estimator)
     schedule = Schedule(
         jobs,
@@ -210,9 +208,8 @@ class _Work:
     def found(self, job: Job, record: TuningRecord) -> None:
         del self._running[job.id]
         self._journal.append_tuning(record)
-        known = self._done | {
-            each.id for each in (*(one for one, _ in self._running.values()), *self._schedule.waiting)
-        }
+        running = (one for one, _ in self._running.values())
+        known = self._done | {each.id for each in (*running, *self._schedule.waiting, *self._schedule.left)}
         follow = [each for each in self._follow(record) if each.id not in known]
         for each in follow:
             self._schedule.put(each)
@@ -324,22 +321,21 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
     chosen = (cell for record in searched.found if record["status"] == "ok" for cell in chosen_cells(record))
     every = {cell.id: cell for cell in (*cells, *(tuning.cell for tuning in tunings), *chosen)}
     plan = make_plan(every.values(), settings.seeds, contents.records, again=settings.again, why_stale=compared)
-    _refuse_newer(plan, contents.records)
-    return replace(plan, tunings=searched.tunings, seeds=len(settings.seeds))
+    runs = (contents.records.get(each.cell.run_id(seed)) for each in plan.cells for seed in each.wanted)
+    _refuse_newer([*runs, *(each.record for each in searched.tunings if each.wanted)])
+    return replace(plan, tunings=searched.tunings, seeds=settings.seeds)
 
 
-def _refuse_newer(plan: Plan, records: Mapping[str, Record]) -> None:
-    """Raise `LLPBenchError` if something is to be made again that later code has made: the newest code counts, so every
-    repeat would make it again."""
-    for job in plan.jobs:
-        for seed in job.seeds:
-            record = records.get(job.cell.run_id(seed))
-            if record is not None and record["numerics"] > NUMERICS:
-                raise LLPBenchError(
-                    f"{title(job)}: the journal has its results by a newer llpbench (numerics {record['numerics']}, "
-                    f"here {NUMERICS}), and they count. Install that, keep them (--keep-stale), or choose another "
-                    "--out."
-                )
+def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
+    """Raise `LLPBenchError` if later code has made what is to be made again: the newest code counts, so every repeat
+    would make it again."""
+    for record in again:
+        if record is not None and record["numerics"] > NUMERICS:
+            raise LLPBenchError(
+                f"the journal has results of {cell_spec(record)['method']} by a newer llpbench (numerics "
+                f"{record['numerics']}, here {NUMERICS}), and they count. Install that, keep them (--keep-stale), or "
+                "choose another --out."
+            )
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:

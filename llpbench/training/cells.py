@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from llpbench.core import memory
-from llpbench.core.bags import FloatArray, Holdout, Task
+from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
@@ -72,8 +72,9 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
 
 
 def pick_machine(cell: Cell, environment: Environment) -> Machine:
-    """Where a cell's populations train. Raises `LLPBenchError` for a device or precision that is not to be had."""
-    device = pick_device(environment.device)
+    """Where a cell's populations train; direct methods are fitted on the CPU. Raises `LLPBenchError` for a device or
+    precision that is not to be had."""
+    device = pick_device("cpu" if cell.protocol is None else environment.device)
     return Machine(
         device=device,
         compiled=device.type == "cuda" if environment.compile is None else environment.compile,
@@ -283,20 +284,19 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
         fitted = time.perf_counter()
-        proba = [proba_of(predictor, task.validation, task)]
+        proba = [proba_of(predictor, task.validation.rows, task)]
         judged = time.perf_counter()
-        proba.append(proba_of(predictor, task.test, task))
+        proba.append(proba_of(predictor, task.test.rows, task))
         predicted = time.perf_counter()
+        validation, found = holdout_criteria(proba[0], task.validation), verdict(proba[1], task.test)
+        if task.test_bags is not None:
+            of_train = proba_of(predictor, task.bags.rows, task)
+            found["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
         return SeedResult(seed, status, reason_of(error), times={"total": time.perf_counter() - clock})
-    validation = holdout_criteria(proba[0], task.validation)
-    found = verdict(proba[1], task.test)
-    if task.test_bags is not None:
-        of_train = predictor(task.bags.rows)
-        found["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     end = time.perf_counter()
     return SeedResult(
         seed,
@@ -315,9 +315,9 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     )
 
 
-def proba_of(predictor: Predictor, holdout: Holdout, task: Task) -> FloatArray:
+def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
     """What a direct method makes of rows. Raises `ValueError` if that is of another shape, or not in [0, 1]."""
-    proba, expected = predictor(holdout.rows), (len(holdout.rows.numeric), task.schema.classes)
+    proba, expected = predictor(rows), (len(rows.numeric), task.schema.classes)
     if proba.shape != expected or not np.isfinite(proba).all():
         raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
     if proba.min() < -ROUNDING or proba.max() > 1 + ROUNDING:

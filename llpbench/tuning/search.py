@@ -200,6 +200,8 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
                 found = Search(tuning, _storage(path), code, instead)
         except OSError as error:
             raise _unkept(path, error) from error
+        except (ValueError, KeyError) as error:  # of a whole line that is none of Optuna's
+            raise LLPBenchError(f"search {str(path)!r} is damaged. Delete it, and it begins anew.") from error
         yield found
     finally:
         lock.release()

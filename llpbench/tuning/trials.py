@@ -114,7 +114,7 @@ class Bench:
         try:
             method: DirectMethod = declared(read_params(declared.Params, {**cell.params, **trial.params}, cell.method))
             predict = method.fit(self.task.train, self.task.schema, generator(self.tuning.seed, "training"))
-            values = holdout_criteria(proba_of(predict, self.task.validation, self.task), self.task.validation)
+            values = holdout_criteria(proba_of(predict, self.task.validation.rows, self.task), self.task.validation)
         except LLPBenchError:
             raise
         except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run

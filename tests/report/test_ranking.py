@@ -92,6 +92,12 @@ class TestLeaders:
         shown = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886), runs("c", 0.885, 0.885))
         assert leaders(shown) == {("a", "adult 64"), ("b", "adult 64")}
 
+    def test_seeds_of_its_own_make_no_score_a_leader(self) -> None:
+        best, near, other = runs("a", 0.80, 0.81, 0.82), runs("b", 0.80, 0.80, 0.81), runs("c", 0.70, 0.71, 0.72)
+        before = tabulate([*best, *near, *other]).of("fine")[0].leaders
+        more = [record("c", 0.99, seed=seed) for seed in range(3, 20)]
+        assert tabulate([*best, *near, *other, *more]).of("fine")[0].leaders == before == {(0, 0), (1, 0)}
+
     def test_a_single_seed_leads_nothing(self) -> None:
         assert leaders(board(runs("a", 0.9), runs("b", 0.8))) == set()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from factory import failed, record, runs
 
@@ -88,6 +90,28 @@ def test_no_gap_is_closed_where_floor_and_ceiling_cannot_be_told_apart() -> None
 def test_a_board_without_floor_has_no_gap() -> None:
     found = standing(board(*FOUR[:3]), "a (mlp)")
     assert (found.gap, found.floor) == (None, None)
+
+
+@pytest.mark.parametrize("engine", [{"ensemble": 5}, {"precision": "bfloat16"}])
+def test_ensembles_and_other_precisions_are_no_reference_of_the_usual_rows(engine: dict[str, Any]) -> None:
+    roles = {"dllp": "", "bag-soft-label": "floor", "supervised": "ceiling"}
+    aucs = {"dllp": 0.75, "bag-soft-label": 0.65, "supervised": 0.95}
+    usual = [
+        record(name, auc + 0.001 * seed, seed=seed, role=roles[name]) for name, auc in aucs.items() for seed in (0, 1)
+    ]
+    better = [
+        record(name, auc + 0.03 + 0.001 * seed, seed=seed, role=roles[name], **engine)
+        for name, auc in aucs.items()
+        for seed in (0, 1)
+    ]
+    for records in (usual, [*better, *usual]):
+        (board,) = tabulate(records).of("fine")
+        (row,) = (row for row in board.rows if row.contender.label == "dllp (mlp)")
+        standing = board.standings.rows[board.rows.index(row)]
+        assert standing.floor is not None
+        assert standing.floor.mean == pytest.approx(10.0)
+        assert standing.gap is not None
+        assert standing.gap.percent == pytest.approx(100 / 3)
 
 
 def test_another_configuration_of_the_ceiling_changes_no_gap() -> None:

@@ -33,13 +33,13 @@ def journal(method: str = "bag-gp", encoder: str | None = None, **facts: Any) ->
                 found.append(
                     record(
                         method,
-                        auc - worse,
+                        auc - worse - facts.get("less", 0.0),
                         dataset=dataset,
                         bag_size=size,
                         max_bags=number,
                         seed=seed,
                         encoder=encoder,
-                        **{name: value for name, value in facts.items() if name != "seeds"},
+                        **{name: value for name, value in facts.items() if name not in ("seeds", "less")},
                     )
                 )
     return found
@@ -97,6 +97,19 @@ def test_methods_without_epochs_stand_beside_those_with_any() -> None:
     records = [*journal(), *journal("llp-vat", "mlp"), *journal("dllp", "mlp", protocol=short)]
     found = [table for table in study_tables(STUDY, records) if table.name.endswith("-arms")]
     assert [[row[0].lines[0] for row in table.rows] for table in found] == [["bag-gp", "dllp"], ["bag-gp", "llp-vat"]]
+
+
+def test_ensembles_have_tables_of_their_own_whatever_the_order_of_records() -> None:
+    single, several = journal("dllp", "mlp"), journal("dllp", "mlp", ensemble=5, less=0.1)
+    orders = [[*single, *several], [*several, *single]]
+    found = [
+        {table.title: [row[1].lines[0] for row in table.rows] for table in study_tables(STUDY, each)} for each in orders
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+    assert sum("ensembles of 5" in title for title in found[0]) == 2
+    alone = {table.title: [row[1].lines[0] for row in table.rows] for table in study_tables(STUDY, single)}
+    assert alone.items() <= found[0].items()
 
 
 def test_an_end_that_is_lacking_leaves_a_gap() -> None:

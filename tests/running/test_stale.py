@@ -72,8 +72,8 @@ def test_what_later_code_has_made_is_not_made_again_for_nothing(again, bench: Pa
     told, result = again()
     assert result.code == 2
     assert told.endswith(
-        f"the journal has its results by a newer llpbench (numerics {NUMERICS + 1}, here {NUMERICS}), and they count. "
-        "Install that, keep them (--keep-stale), or choose another --out."
+        f"the journal has results of quick-a by a newer llpbench (numerics {NUMERICS + 1}, here {NUMERICS}), and they "
+        "count. Install that, keep them (--keep-stale), or choose another --out."
     )
     assert path.read_bytes() == before
     assert again("--keep-stale")[1].code == 0

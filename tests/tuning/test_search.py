@@ -136,6 +136,15 @@ def test_what_other_code_has_begun_is_begun_anew(tmp_path: Path) -> None:
             finish(search)
 
 
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    with opened(TUNING, tmp_path) as search:
+        search.tell(made(search.ask()))
+    path = tmp_path / f"{TUNING.search_id}.log"
+    path.write_bytes(path.read_bytes() + b"\0\0\n")
+    with pytest.raises(LLPBenchError, match=r"\.log' is damaged\. Delete it"), opened(TUNING, tmp_path):
+        pass
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     with opened(TUNING, tmp_path), pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
         pass
