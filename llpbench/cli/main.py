@@ -163,12 +163,12 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
             click.echo(f"llpbench list {each:<16}{number:>3} {each}")
         click.echo("llpbench list params METHOD    hyperparameters of a method")
         return 0
-    if what == "studies":
-        show(studies_table(_select_studies("all")))
-        return 0
     load_plugins(plugin)
     if (what == "params") != (method is not None):
         raise LLPBenchError("list params needs the name of a method, and nothing else takes one: list params dllp.")
+    if what == "studies":
+        show(studies_table(_select_studies("all")))
+        return 0
     if method is not None:
         show(params_table(method))
         return 0
@@ -224,6 +224,8 @@ def report(
     from llpbench.report import make_report, select_formats, write_report
     from llpbench.results.staleness import stale_runs, stale_searches
 
+    if no_plots and plots_dir is not None:
+        raise LLPBenchError("--plots and --no-plots do not go together. Leave one out.")
     wanted = select_formats(formats)
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)

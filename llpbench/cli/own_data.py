@@ -334,6 +334,10 @@ def predict(
 
     load_plugins(plugin)
     demand_room(out)  # before anything is predicted
+    if out.exists() and any(each.exists() and out.samefile(each) for each in (rows, bags) if each is not None):
+        raise LLPBenchError(
+            f"--out {str(out)!r} is one of the files that are read, and would lose its columns. Choose another --out."
+        )
     names = _names(bag_column, "+")
     if whole_bags and not names:
         raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")

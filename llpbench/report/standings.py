@@ -245,7 +245,7 @@ class Standings:
         interval = ratio_interval(pairs)
         gap = fsum(high - low for low, high, _ in spans.values())
         percent = 100 * fsum(score - low for low, _, score in spans.values()) / gap
-        known = isfinite(interval[0]) and row not in (floor, ceiling)
+        known = isfinite(interval[0]) and self._even and row not in (floor, ceiling)
         return Gap(percent, (100 * interval[0], 100 * interval[1]) if known else None, len(spans))
 
     def against_floor(self, row: Row) -> AgainstFloor | None:
@@ -259,8 +259,14 @@ class Standings:
         low, high = interval(differences)
         means = (mean_over_datasets(each, self.runs, self.board.columns) for each in (row, floor))
         ahead = [(self._mean(row, column) or 0.0) > (self._mean(floor, column) or 0.0) for column in self.columns]
-        known = (low, high) if isfinite(low) else None
+        known = (low, high) if isfinite(low) and self._even else None
         return AgainstFloor(next(means) - next(means), known, sum(ahead), len(ahead))
+
+    @property
+    def _even(self) -> bool:
+        """Whether intervals are of all runs that count: of one dataset they go by the seeds that all its columns
+        have."""
+        return len({*self.datasets}) > 1 or len({tuple(seeds) for seeds in self._seeds.values()}) == 1
 
     @cached_property
     def _blocks(self) -> DataFrame:

@@ -269,6 +269,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         values = _over(values, layer)
     narrowed = frozenset({*told, *flags})
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+    if settings.tune is None and (idle := sorted(name for name in narrowed if name.startswith("tune-"))):
+        raise LLPBenchError(f"--{idle[0]} is of a search, and none is asked for. Add --tune N, or leave it out.")
     if settings.tune and settings.study:
         raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     if settings.max_bags and settings.study:

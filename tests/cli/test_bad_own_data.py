@@ -173,6 +173,13 @@ def test_where_predictions_cannot_go_is_told_before_anything_is_read(
     assert told in told_off(llpbench("predict", "gone", "gone.csv", "--out", out))
 
 
+def test_predictions_never_take_the_place_of_what_is_read(folder: Path, llpbench: LLPBench) -> None:
+    before = (folder / "rows.csv").read_bytes()
+    told = "--out 'rows.csv' is one of the files that are read, and would lose its columns"
+    assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "rows.csv"))
+    assert (folder / "rows.csv").read_bytes() == before
+
+
 @pytest.mark.parametrize(("out", "told"), [("closed/new", "is read-only"), ("bags.csv/new", "bags.csv' is a file.")])
 def test_where_models_and_pages_cannot_go_is_told_before_fits(
     out: str, told: str, folder: Path, llpbench: LLPBench

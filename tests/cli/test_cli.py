@@ -58,6 +58,21 @@ def test_lists_and_help_import_nothing_heavy(words: list[str]) -> None:
     assert not loaded & HEAVY
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("list", "studies", "dllp"), "nothing else takes one"),
+        (("report", "--plots", "pictures", "--no-plots"), "--plots and --no-plots do not go together"),
+        (("effects", "--seed", "-1"), "-1 is not in the range x>=0"),
+        (("run", "--out", "~nobody-of-that-name/x"), "nobody knows the home folder of '~nobody-of-that-name/x'"),
+    ],
+)
+def test_what_is_given_is_heard_or_refused(words: tuple[str, ...], told: str, llpbench: LLPBench) -> None:
+    result = llpbench(*words)
+    assert result.code == 2
+    assert told in result.err
+
+
 def test_help_answers_in_half_a_second() -> None:
     def seconds() -> float:
         begin = time.perf_counter()

@@ -57,7 +57,7 @@ def test_the_gap_is_closed_over_all_columns_together() -> None:
     assert by_column == pytest.approx({0: 55.0, 1: 100 / 3})
 
 
-@pytest.mark.parametrize("seeds", [((0, 1), (2, 3)), ((0, 1), (1, 2))])
+@pytest.mark.parametrize("seeds", [((0, 1), (2, 3)), ((0, 1), (1, 2)), ((0, 1), (0, 1, 2, 3))])
 def test_sizes_that_share_not_all_seeds_have_a_gap_and_no_interval(seeds: tuple[tuple[int, int], ...]) -> None:
     aucs = {"supervised": (0.91, 0.90), "a": (0.82, 0.70), "bag-soft-label": (0.71, 0.60)}
     roles = {"supervised": "ceiling", "bag-soft-label": "floor"}
@@ -75,6 +75,10 @@ def test_sizes_that_share_not_all_seeds_have_a_gap_and_no_interval(seeds: tuple[
     assert gap is not None
     assert (gap.percent, gap.columns) == pytest.approx((42.0, 2))
     assert gap.interval is None  # gained (82 - 71) + (70 - 60) = 21 of (91 - 71) + (90 - 60) = 50
+    floor = standing(found, "a (mlp)").floor
+    assert floor is not None
+    assert floor.mean == pytest.approx(10.5)
+    assert floor.interval is None
 
 
 def test_no_gap_is_closed_where_floor_and_ceiling_cannot_be_told_apart() -> None:
