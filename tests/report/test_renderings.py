@@ -136,7 +136,7 @@ def test_a_whole_markdown_page(records: list[Record]) -> None:
         """
 | rank | method | encoder | adult |
 | ---: | --- | --- | ---: |
-| 1 | dllp | mlp | **81.00 ± 1.41 (2)** |
+| 1 | dllp | mlp | 81.00 ± 1.41 (2) |
 | – | ridge |  | –<br>1/2 failed<br>1/2 missing |
 
 **Not run with bags of 256**
