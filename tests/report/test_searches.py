@@ -228,6 +228,19 @@ def test_over_columns_only_methods_that_have_each_are_ranked_and_the_page_begins
     }
 
 
+def test_columns_with_too_few_bags_have_no_order() -> None:
+    made = [(search("a", size=size), 0.9, 0.7) for size in (4, 8)] + [(search("b", size=8), 0.8, 0.8)]
+    made.append((search("b", size=4), 0.8, 0.8))
+    tunings = [found for found, _, _ in made]
+    (board,) = [each for each in boards(*made) if each.criterion.name == "auc"]
+    few = replace(board, columns=(board.columns[0]._replace(counts=False), *board.columns[1:]))
+    table = tuning_order(few, tunings, "x")
+    assert table is not None
+    assert [heading.text for heading in table.headings[-1:]] == ["adult 8"]
+    assert "adult 4" not in {heading.text for heading in table.headings}
+    assert tuning_order(replace(few, columns=few.columns[:1]), tunings, "x") is None
+
+
 def test_of_several_searches_for_a_method_that_of_most_trials_counts() -> None:
     short, long = search("a", trials=10), search("a", trials=40)
     other = (search("b"), 0.85, 0.85)

@@ -229,6 +229,15 @@ class TestCompare:
         found = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
         assert found.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 
+    def test_runs_of_other_code_are_marked(self) -> None:
+        mine, there = record("mine", 0.83), record("dllp", 0.8)
+        stale = {mine["run"]: "mine.py has changed", there["run"]: "numerics 2"}
+        (board,) = compare(_by_run(mine), _by_run(there), stale=stale).leaderboards.of("fine")
+        assert {row.contender.method: row.scores[0].stale for row in board.rows} == {
+            "mine": {0: "mine.py has changed"},
+            "dllp": {0: "numerics 2"},
+        }
+
 
 def _by_run(*records: Record) -> dict[str, Record]:
     return {each["run"]: each for each in records}

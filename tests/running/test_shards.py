@@ -6,13 +6,16 @@ import subprocess
 from copy import deepcopy
 from pathlib import Path
 
+import pytest
 from bench import LLPBench, arguments, make_settings
 from test_runner import Silent
 
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.running import runner
-from llpbench.running.planning import expand
+from llpbench.running.planning import expand, tunings_of
+from llpbench.running.settings import resolve
 
 
 def test_parts_are_the_whole_and_do_not_depend_on_what_else_is_planned(tiny_bench: Path, tmp_path: Path) -> None:
@@ -99,3 +102,17 @@ def test_the_merge_that_is_told_is_one_for_a_shell_and_writes_what_was_tuned(
     names = sorted(path.name for path in (out / "tuned").iterdir())
     assert names == [f"{criterion}-tiny-ordered-16-direct.toml" for criterion in ("auc", "l1", "mpiou")]
     assert f"2 tunings; 3 configurations for --config: {out / 'tuned'}" in merged.out
+
+
+def test_a_search_space_may_name_methods_that_are_not_in_this_part() -> None:
+    space = {"bag-soft-label-linear": {"strength": [0.1, 1.0]}}
+    flags = {"methods": "bag-soft-label-linear,dllp", "tune": "6", "space": space}
+    parts = [resolve({**flags, "shard": f"{part}/9"}) for part in range(1, 10)]
+    of_parts = [tunings_of(each, expand(each)) for each in parts]
+    assert [] in of_parts, "a part with neither"
+    whole = resolve(flags)
+    assert {tuning.id for some in of_parts for tuning in some} == {each.id for each in tunings_of(whole, expand(whole))}
+    for shard in ("1/9", "2/9"):
+        unknown = resolve({**flags, "space": {"llp-vat": {"weight": [0.1, 1.0]}}, "shard": shard})
+        with pytest.raises(LLPBenchError, match="not part of this run"):
+            tunings_of(unknown, expand(unknown))

@@ -14,6 +14,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
+from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
@@ -230,6 +231,31 @@ def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(
     result = fit_direct(declared(), 0, toy_task(0))
     assert result.status == "failed"
     assert reason in result.reason
+
+
+def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of training bags are predicted where bags are known; nothing of that may end the run."""
+    declared = METHODS.get("bag-mean-linear")
+    task = compute.make_task(
+        make_cell("bag-mean-linear", "adult", bag_size=0, bagging="column:by=education"), 0, "bags", None
+    )
+    assert task.test_bags is not None
+    held_out = {len(task.validation.rows.numeric), len(task.test.rows.numeric)}
+
+    def predict(rows: Rows) -> FloatArray:
+        if len(rows.numeric) not in held_out:
+            raise MemoryError
+        return np.full((len(rows.numeric), 2), 0.5)
+
+    monkeypatch.setattr(declared, "fit", lambda *_: predict)
+    assert fit_direct(declared(), 0, task).status == "out-of-memory"
+
+
+def test_direct_methods_are_fitted_on_the_cpu_whatever_device_networks_have() -> None:
+    anywhere = Environment(device="cuda:99")
+    assert compute.pick_machine(make_cell("bag-gp", "adult", bag_size=64), anywhere).device == torch.device("cpu")
+    with pytest.raises(LLPBenchError, match="device"):
+        compute.pick_machine(make_cell("dllp", "adult", bag_size=64, encoder="mlp"), anywhere)
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", "meta", "nonsense"])
