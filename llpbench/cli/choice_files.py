@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import replace_file
+from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.text import duration, one_line, plural
 from llpbench.owndata.choosing import DECIDES, MethodChoice
 from llpbench.owndata.doubts import Doubts
@@ -57,17 +57,32 @@ def board_table(found: MethodChoice) -> ReportTable:
     return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
 
 
+_TABLES = ("board.csv", "folds.csv", "bags.csv")
+_FILES = ("index.html", *_TABLES, "held-out-shares.svg", "bags.svg", "effects.svg")
+
+
+def demand_own(out: Path) -> None:
+    """Raise `LLPBenchError` if a folder holds what `write_choice` would replace but has not written: bags, a report."""
+    memory = out / WRITTEN
+    if memory.exists() and {*_TABLES} <= {*memory.read_text(encoding="utf-8").splitlines()}:
+        return
+    taken = next((name for name in (*_FILES, WRITTEN) if (out / name).exists()), None)
+    if taken is not None:
+        raise LLPBenchError(f"{str(out / taken)!r} would be replaced, and is of something else. Choose another --out.")
+
+
 def write_choice(found: MethodChoice, name: str, out: Path) -> Path:
     """Write page, tables and plots into a folder; the page's path. Raises `LLPBenchError` if that cannot be done."""
     page = out / "index.html"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for frame, file in ((found.board, "board.csv"), (found.folds, "folds.csv"), (found.bags, "bags.csv")):
+        for frame, file in zip((found.board, found.folds, found.bags), _TABLES, strict=True):
             replace_file(out / file, frame.to_csv(index=False))
         plots = _plots(found, out)
         doubts = _doubts(found)
         warning = "" if doubts is None else doubts.warning
         replace_file(page, choice_page(name, found.advice, warning, _facts(found), board_table(found), plots))
+        forget_stale(out, [page.name, *_TABLES, *(f"{plot.name}.svg" for plot in plots)])
     except OSError as error:
         raise LLPBenchError(f"{str(out)!r} cannot be written: {one_line(error)}. Choose another --out.") from error
     return page

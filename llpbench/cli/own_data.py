@@ -158,6 +158,8 @@ def _learning(command: Any) -> Any:
 
         load_plugins(plugin)
         names = _names(bag_column, "+")
+        if not names:
+            raise LLPBenchError(f"--bag-column {bag_column!r} names no column. Say which tells the bag of a row.")
         frame = read_rows(rows, _pairs(types, "--types"), names)
         for name in _names(leave_out):
             column_of(frame, name, rows)
@@ -185,20 +187,21 @@ def _learning(command: Any) -> Any:
 def _warnings_as_lines() -> Iterator[None]:
     """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
     from llpbench.owndata.classifier import UnknownBags
-    from llpbench.owndata.columns import LikelyIdentifier
+    from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import DoubtfulFit
 
+    lines = (LikelyIdentifier, UnknownBags, UnknownCategories)
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
-            if issubclass(category, LikelyIdentifier | UnknownBags):
+            if issubclass(category, lines):
                 click.echo(f"llpbench: warning: {message}", err=True)
             else:
                 usual(message, category, *where, **others)
 
         warnings.simplefilter("ignore", DoubtfulFit)
-        for told in (LikelyIdentifier, UnknownBags):
+        for told in lines:
             warnings.simplefilter("always", told)
         warnings.showwarning = show
         yield
@@ -280,7 +283,7 @@ def choose(
     """
     from rich.console import Console
 
-    from llpbench.cli.choice_files import board_table, write_choice
+    from llpbench.cli.choice_files import board_table, demand_own, write_choice
     from llpbench.core.files import obstacle
     from llpbench.owndata import choosing
     from llpbench.report import render_tables
@@ -289,6 +292,7 @@ def choose(
         raise LLPBenchError(f"{str(out)!r} is a file. Choose another --out.")
     if told := obstacle(out):  # before minutes of fitting
         raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
+    demand_own(out)
     with _warnings_as_lines():
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
@@ -323,8 +327,8 @@ def predict(
 ) -> int:
     """Predict ROWS (.csv or .parquet) by a MODEL that llpbench fit has saved.
 
-    With --bag-column, what is known of a row's bag counts, too. The file has the columns of ROWS that are no features,
-    `prediction`, and the probability of each class.
+    With --bag-column, what is known of a row's bag counts, too. The file has the columns of ROWS that are no features
+    (of a .csv as they stand there), `prediction`, and the probability of each class.
     """
     import pandas as pd
 
@@ -339,6 +343,8 @@ def predict(
             f"--out {str(out)!r} is one of the files that are read, and would lose its columns. Choose another --out."
         )
     names = _names(bag_column, "+")
+    if bag_column is not None and not names:
+        raise LLPBenchError(f"--bag-column {bag_column!r} names no column. Say which tells the bag of a row.")
     if whole_bags and not names:
         raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")
     if bags is None and any(columns.values()):
@@ -350,10 +356,10 @@ def predict(
     loaded = LLPClassifier.load(model)
     if not hasattr(loaded, "feature_names_in_"):
         raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
-    frame = read_rows(rows, dict.fromkeys(loaded.text_features_, "text"), names)
+    wanted = [str(name) for name in loaded.feature_names_in_]
+    frame = read_rows(rows, dict.fromkeys(loaded.text_features_, "text"), names, wanted)
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
-    wanted = [str(name) for name in loaded.feature_names_in_]
     features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
     kept = frame.drop(columns=wanted)
     added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]

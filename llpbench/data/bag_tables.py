@@ -268,7 +268,9 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
         given = dict(zip(labels.names, given, strict=True))
     if isinstance(given, Mapping) and given and all(isinstance(each, Mapping | pd.Series) for each in given.values()):
         columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
-        given = {name: [value.get(column, np.nan) for column in columns] for name, value in given.items()}
+        # what a bag's mapping lacks is 0, as in a long table; an empty one tells nothing
+        usual = {name: 0.0 if len(value) else np.nan for name, value in given.items()}
+        given = {name: [value.get(column, usual[name]) for column in columns] for name, value in given.items()}
     elif isinstance(given, pd.DataFrame):
         if given.columns.nlevels > 1:
             raise LLPBenchError(
@@ -421,6 +423,11 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
                 f"({_some(empty)}). Take them out{or_drop}."
             )
         return labels
+    if not listed.any():
+        raise LLPBenchError(
+            f"no bag of X ({_some(labels.names, 3)}) has {table.what}, which are of bags such as "
+            f"{_some(table.names, 3)}. Call them the same in both."
+        )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
     return BagLabels(place[labels.of_row], [name for name, there in zip(labels.names, listed, strict=True) if there])
 

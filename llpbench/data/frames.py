@@ -5,6 +5,7 @@ Whatever does not fit is refused with one line that names the column.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ from llpbench.core.tables import PublishedBags, Table
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+_WHOLE = re.compile(r"^(-?\d+)\.0+$")
 TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
 """what an object column may hold, to be read as text"""
 
@@ -125,12 +127,21 @@ def read_features(
 
 
 def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
-    """`[rows]` index into `categories` of a column's texts; -1 where it is missing or none of them."""
+    """`[rows]` index into `categories` of a column's texts; -1 where it is missing or none of them.
+
+    The same whole number is the same category, though a gap in its column made pandas write "7.0" into one file.
+    """
     is_numeric(series, owner)
     codes, names = _factorize(series)
     place = {text: index for index, text in enumerate(categories)}
-    lookup = np.array([*(place.get(text, -1) for text in names), -1], dtype=np.int64)
-    return np.asarray(lookup[codes])
+    loosely = {without_decimals(text): index for text, index in place.items()}
+    found = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
+    return np.asarray(np.array([*found, -1], dtype=np.int64)[codes])
+
+
+def without_decimals(text: str) -> str:
+    """A text that is a whole number with decimals, "7.0", without them; any other as it is."""
+    return _WHOLE.sub(r"\1", text)
 
 
 def read_parquet(path: Path) -> DataFrame:

@@ -9,6 +9,8 @@ from llpbench.core.tables import Table
 
 FREQUENT = 0.01
 """share of rows that a category must have for a column of its own: rarer ones would outnumber all other features"""
+ROUNDING = 1e-12
+"""of a mean, relative: a standard deviation below is that of equal numbers"""
 
 
 def standardised(table: Table, rows: IntArray) -> FloatArray:
@@ -25,6 +27,8 @@ def standardised(table: Table, rows: IntArray) -> FloatArray:
         counts = np.bincount(codes[codes >= 0], minlength=len(names))
         parts.append((codes[:, None] == np.flatnonzero(counts >= FREQUENT * len(rows))).astype(np.float64))
     features = np.column_stack(parts)
-    features = features - features.mean(axis=0)
+    mean = features.mean(axis=0)
+    features = features - mean
     std = features.std(axis=0)
-    return np.asarray(features / np.where(std > 0, std, 1.0))
+    constant = std <= ROUNDING * np.abs(mean)
+    return np.where(constant, 0.0, features / np.where(constant, 1.0, std))

@@ -74,7 +74,11 @@ class Scaler:
         number = np.maximum(present.sum(axis=0), 1)
         self.mean = np.where(present, numeric, 0.0).sum(axis=0) / number
         self.std = np.sqrt(np.where(present, (numeric - self.mean) ** 2, 0.0).sum(axis=0) / number)
-        self.std[self.std == 0.0] = 1.0  # a constant column carries nothing: it becomes 0
+        lowest = np.where(present, numeric, np.inf).min(axis=0, initial=np.inf)
+        constant = ~(lowest < np.where(present, numeric, -np.inf).max(axis=0, initial=-np.inf))
+        # a constant column carries nothing: it becomes 0, exactly, though a mean of equal numbers is rounded
+        self.mean = np.where(constant & present.any(axis=0), lowest, self.mean)
+        self.std[constant] = 1.0
         self.categories = categories
         self.seen = [np.isin(np.arange(len(names)), categorical[:, column]) for column, names in enumerate(categories)]
 

@@ -31,7 +31,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.classifier import AUTO, LLPClassifier
-from llpbench.owndata.columns import LikelyIdentifier, as_frame
+from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
@@ -245,17 +245,22 @@ class _Bagged:
 
     def fitted(self, name: str, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """A candidate fitted to the chosen bags: [bags] bool."""
-        rows = np.flatnonzero(np.append(chosen, False)[self._of_row])
+        frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
         table = pd.DataFrame(self._counts[chosen], index=np.flatnonzero(chosen), columns=self._classes)
         model: LLPClassifier = clone(candidate)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
                 warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
-                model.fit(self._frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
+                model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         except LLPBenchError as error:
             raise LLPBenchError(f"{name}: {error}") from error
         return model
+
+    def _learnable(self, chosen: Any) -> pd.DataFrame:
+        """All rows, without the columns of which none of the chosen bags has a value: `fit` refuses these."""
+        known = self._frame[np.append(chosen, False)[self._of_row]].notna().any()
+        return self._frame.loc[:, known.to_numpy()]
 
     def tried(
         self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], folds: int, seed: int
@@ -287,7 +292,10 @@ class _Bagged:
         place[held] = np.arange(len(held))
         rows = np.flatnonzero(place[self._of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
-        proba = (1 - uniform) * model.predict_proba(self._frame.iloc[rows]) + uniform / len(self._classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownCategories)  # of what each bag has categories of its own
+            learned = model.predict_proba(self._learnable(chosen).iloc[rows])
+        proba = (1 - uniform) * learned + uniform / len(self._classes)
         local = place[self._of_row[rows]]
         nothing = np.zeros((len(rows), 0))
         whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(local, len(held)), self._counts[held])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbe
 from llpbench.data.tasks import Scaler
 
 _FEWEST_ROWS = 20
-"""of a table in which different values everywhere are no chance"""
+"""of a table in which different, or unknown, values everywhere are no chance"""
 
 
 class LikelyIdentifier(UserWarning):
@@ -47,6 +48,10 @@ def _is_identifier(series: pd.Series) -> bool:
     steps = np.diff(numbers)
     running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
     return running and bool((numbers == np.floor(numbers)).all())
+
+
+class UnknownCategories(UserWarning):
+    """No value of a column is a category that `fit` saw."""
 
 
 class FeatureColumns:
@@ -83,7 +88,8 @@ class FeatureColumns:
         return self.scaler.named(effects, self.numeric, self.categorical)
 
     def __call__(self, frame: pd.DataFrame) -> Rows:
-        """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training."""
+        """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training;
+        warns where none of many values is a category of theirs (`UnknownCategories`)."""
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if absent or foreign or len(names) > len(self.names):
@@ -108,6 +114,14 @@ class FeatureColumns:
                     f"X: column {name!r} held true and false in fit, and now holds {example}. Turn it back."
                 )
             codes.append(codes_of(series, known, "X"))
+            present = series.dropna()
+            if len(present) >= _FEWEST_ROWS and (codes[-1] < 0).all():
+                warnings.warn(
+                    f"X: no value of column {name!r}, such as {present.iloc[0]!r}, was in fit, where it held values "
+                    f"such as {known[0]!r}: all rows are predicted as if it were unknown.",
+                    UnknownCategories,
+                    stacklevel=2,
+                )
         return self.scaler(_stacked(numbers, len(frame), np.float64), _stacked(codes, len(frame), np.int64))
 
 
@@ -121,8 +135,7 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
         if array.ndim != 2:
             raise DataError(f"X must have rows and columns, however: it is of shape {array.shape}.")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
-        if array.dtype == object:
-            features = features.infer_objects()
+    features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:
         raise DataError(f"X has {plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}.")
     return features

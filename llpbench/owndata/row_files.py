@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,20 @@ from pandas._libs.parsers import STR_NA_VALUES
 from pandas.errors import ParserWarning
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.files import obstacle
+from llpbench.core.files import obstacle, replace_file
 from llpbench.core.text import hint, one_line, plural
-from llpbench.data.frames import as_text
+from llpbench.data.frames import as_text, without_decimals
 
 
-def read_rows(path: Path, types: Mapping[str, str] | None = None, keys: Sequence[str] = ()) -> pd.DataFrame:
+def read_rows(
+    path: Path,
+    types: Mapping[str, str] | None = None,
+    keys: Collection[str] = (),
+    features: Collection[str] | None = None,
+) -> pd.DataFrame:
     """The table in a file. `types`: columns that are text or numbers whatever they look like. `keys`: columns of names,
-    in a CSV read as they stand there (01001 is not 1001, NA is Namibia), where an empty cell alone is missing.
+    in a CSV read as they stand there (01001 is not 1001, NA is Namibia), where an empty cell alone is missing. With
+    `features`, all columns but these are read so.
 
     Raises `DataError` for a file that is not there or not what its name says, and for columns that cannot be so.
     """
@@ -40,6 +46,7 @@ def read_rows(path: Path, types: Mapping[str, str] | None = None, keys: Sequence
             first = pd.read_csv(path, nrows=1, header=None, dtype=str, keep_default_na=False)
             _once([name for name in first.iloc[0] if name], path)
             header = [str(name) for name in pd.read_csv(path, nrows=0).columns]
+            keys = [name for name in header if name in keys or (features is not None and name not in features)]
             texts = {name: str for name, kind in types.items() if kind == "text"} | dict.fromkeys(keys, str)
             missing = {name: [""] if name in keys else sorted(STR_NA_VALUES) for name in header}
             with warnings.catch_warnings():
@@ -99,10 +106,7 @@ def write_rows(frame: pd.DataFrame, path: Path) -> None:
     """Write a table, without its index. Raises `DataError` as `demand_room`, and if the disk does not let it."""
     demand_room(path)
     try:
-        if path.suffix == ".parquet":
-            frame.to_parquet(path, index=False)
-        else:
-            frame.to_csv(path, index=False)
+        replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame.to_csv(index=False))
     except OSError as error:
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 
@@ -152,4 +156,4 @@ def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
 
 
 def _key_texts(keys: pd.Series) -> pd.Series:
-    return as_text(keys).str.strip().str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+    return as_text(keys).str.strip().map(without_decimals, na_action="ignore")

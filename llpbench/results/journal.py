@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import stat
 from collections.abc import Sequence
@@ -188,8 +189,9 @@ def settle(records: Sequence[Record]) -> list[Record]:
     """What is kept of one run's records, given as they came: that which counts last.
 
     Records of other code than the newest are superseded (`core/source.py`), whatever became of them. A failure gives
-    way to whatever comes after it, and never takes the place of a success; successes with the same results are one,
-    with different results all of them are kept.
+    way to whatever comes after it, and never takes the place of a success; of successes whose results say the same the
+    one that says more is kept (earlier ones had fewer metrics and criteria), the last where they say as much; with
+    different results all of them are kept.
     """
     if len(records) == 1:
         return [*records]
@@ -198,31 +200,59 @@ def settle(records: Sequence[Record]) -> list[Record]:
     for record in records:
         if _code(record) != code:
             continue
-        if record["status"] == "ok":
-            kept = [each for each in kept if each["status"] == "ok" and each["results"] != record["results"]]
-            kept.append(record)
-        else:
-            kept = [each for each in kept if each["status"] == "ok"] or [record]
+        succeeded = [each for each in kept if each["status"] == "ok"]
+        if record["status"] != "ok":
+            kept = succeeded or [record]
+            continue
+        counts = record
+        for each in succeeded:
+            if _contains(each["results"], record["results"]) and not _contains(record["results"], each["results"]):
+                counts = each
+        kept = [each for each in succeeded if not _contains(counts["results"], each["results"])] + [counts]
     return kept
 
 
+def _contains(one: Any, other: Any) -> bool:
+    """Whether nested results say, of all that others tell, the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(name in one and _contains(one[name], value) for name, value in other.items())
+    return bool(one == other)
+
+
 def agree(records: Sequence[Record]) -> bool:
-    """Whether results of one run are the same but for `TOLERANCE`, by every criterion that chose."""
-    chosen = {name for record in records for name in record["results"]}
-    for name in chosen:
-        found = [record["results"].get(name) for record in records]
-        for metric in judging(records):
-            values = [each["test"].get(metric) if each else None for each in found]
-            known = [value for value in values if value is not None]
-            if known and (len(known) < len(values) or max(known) - min(known) > TOLERANCE):
-                return False
-    return True
+    """Whether results of one run are the same but for `TOLERANCE`, by every criterion that chose in all of them."""
+    return len(records) < 2 or widest(records).points <= TOLERANCE
 
 
-def judging(records: Sequence[Record]) -> tuple[str, ...]:
-    """The test metrics that results of a run are compared by: AUC, or where no label is known those of proportions."""
+@dataclass(frozen=True)
+class Difference:
+    """How far results of one run are apart."""
+
+    metric: str
+    values: tuple[float | None, ...]
+    """of each, in their order; None where there is no score"""
+
+    @property
+    def points(self) -> float:
+        """between the lowest and the highest; infinite between a score and none"""
+        known = [value for value in self.values if value is not None]
+        if not known:
+            return 0.0
+        return max(known) - min(known) if len(known) == len(self.values) else math.inf
+
+
+def widest(records: Sequence[Record]) -> Difference:
+    """Where results of one run are farthest apart: by AUC, or where no label is known by metrics of proportions."""
     labelled = any("auc" in each["test"] for record in records for each in record["results"].values())
-    return ("auc",) if labelled else ("l1", "mpiou")
+    metrics = ("auc",) if labelled else ("l1", "mpiou")
+    results = [record["results"] for record in records]
+    shared = [name for name in results[-1] if all(name in each for each in results)]
+    found = (
+        Difference(metric, tuple(each[name]["test"].get(metric) for each in results))
+        for name in shared
+        for metric in metrics
+    )
+    return max(found, key=lambda difference: difference.points)
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:

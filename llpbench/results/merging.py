@@ -7,6 +7,7 @@ prefers one. Of different code the newest counts. A failure gives way to a succe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,11 +25,11 @@ from llpbench.results.journal import (
     Journal,
     age,
     agree,
-    judging,
     newer,
     read,
     settle,
     to_line,
+    widest,
 )
 
 PUBLISHED = "published"
@@ -152,18 +153,12 @@ def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
 
 
 def _dispute(records: Sequence[Record]) -> str:
-    spec, seed = records[-1]["spec"], records[-1]["seed"]
-    chosen = [next(iter(record["results"].values()))["test"] for record in records]  # by AUC where labels are known
-    metric = judging(records)[0]
-    values = [test.get(metric) for test in chosen]
-    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in values)
-    counts = (
-        "the last one counts"
-        if agree(records)
-        else f"more than {100 * TOLERANCE:g} points apart, so none counts until one is preferred: "
-        "llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"
-    )
+    spec, seed, apart = records[-1]["spec"], records[-1]["seed"], widest(records)
+    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in apart.values)
+    how = f"more than {100 * TOLERANCE:g} points apart" if math.isfinite(apart.points) else "a score and none"
+    prefer = "until one is preferred: llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"
     return (
         f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
-        f"test {metric.upper()} {shown}; {counts}"
+        f"test {apart.metric.upper()} {shown}; "
+        f"{'the last one counts' if agree(records) else f'{how}, so none counts {prefer}'}"
     )

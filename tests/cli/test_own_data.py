@@ -45,6 +45,43 @@ def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -
     assert np.allclose(found["probability_yes"], model.predict_proba(rows[["age", "owns", "town", "job"]])[:, 1])
 
 
+def test_what_is_no_feature_is_written_as_it_was_read(folder: Path, llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *QUICK).code == 0
+    rows = pd.read_csv(folder / "rows.csv")
+    asis = {
+        "id": [f"{number:06d}" for number in range(300)],
+        "district": rows["district"].map("{:03d}".format),
+        "country": "NA",
+        "share": "1.50",
+        "note": "",
+    }
+    rows.assign(**asis).to_csv(folder / "new.csv", index=False)
+    assert llpbench("predict", "model", "new.csv", "--out", "predicted.csv").code == 0
+    found = pd.read_csv(folder / "predicted.csv", dtype=str, keep_default_na=False)
+    assert found[[*asis]].equals(pd.DataFrame(asis)[[*asis]].astype(found["id"].dtype))
+
+
+def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: Path, llpbench: LLPBench) -> None:
+    rows = pd.read_csv(folder / "rows.csv")
+    rows["zone"] = np.where(rows["town"] == "A", 1, 2)
+    rows.to_csv(folder / "rows.csv", index=False)
+    assert llpbench(*FIT, *QUICK, "--types", "zone=text").code == 0
+    for name, zones in (("plain", rows["zone"]), ("gap", rows["zone"].astype(float)), ("foreign", rows["zone"] + 7)):
+        rows.assign(zone=zones).to_csv(folder / f"{name}.csv", index=False)
+    predicted = {}
+    for name, warned in (("plain", 0), ("gap", 0), ("foreign", 1)):
+        result = llpbench("predict", "model", f"{name}.csv", "--out", "predicted.csv")
+        assert result.code == 0
+        told = "llpbench: warning: X: no value of column 'zone', such as '9', was in fit"
+        assert (
+            result.err.count("warning") == result.err.count(told.replace("'9'", f"'{7 + rows['zone'][0]}'")) == warned
+        )
+        predicted[name] = pd.read_csv(folder / "predicted.csv")["probability_yes"]
+    assert (folder / "gap.csv").read_text() != (folder / "plain.csv").read_text()
+    assert predicted["gap"].equals(predicted["plain"])
+    assert not predicted["foreign"].equals(predicted["plain"])
+
+
 def test_a_line_warns_where_no_bag_of_new_rows_is_known(folder: Path, llpbench: LLPBench) -> None:
     assert llpbench(*FIT, *QUICK).code == 0
     rows = pd.read_csv(folder / "rows.csv")
@@ -233,9 +270,38 @@ def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, 
     assert {"folds.csv", "bags.csv", "bags.svg"} <= {path.name for path in (folder / "choice").iterdir()}
 
 
+def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbench: LLPBench) -> None:
+    before = (folder / "bags.csv").read_bytes()
+    quick = ["--repeats", "1", "--folds", "2"]
+    result = llpbench(*CHOOSE, *quick, "--out", ".")
+    assert (result.code, (folder / "bags.csv").read_bytes()) == (2, before)
+    assert "'bags.csv' would be replaced, and is of something else. Choose another --out." in result.err
+    for _ in range(2):
+        assert llpbench(*CHOOSE, *quick).code == 0
+    (folder / "choice" / ".written").write_text("index.html\nfine.md\n")  # a report's
+    assert llpbench(*CHOOSE, *quick).code == 2
+
+
+def test_a_table_is_written_as_a_whole_or_not_at_all(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert llpbench(*FIT, *QUICK).code == 0
+    (folder / "new.csv").write_text("earlier")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    result = llpbench("predict", "model", "rows.csv", "--out", "new.csv")
+    assert result.code == 2
+    assert "No space left on device" in result.err
+    assert (folder / "new.csv").read_text() == "earlier"
+
+
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
+        (["--bag-column", ""], "--bag-column '' names no column"),
         (["--folds", "20"], "the counts of 12 bags are known: too few for 20 folds"),
         (["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["--out", "rows.csv"], "'rows.csv' is a file"),

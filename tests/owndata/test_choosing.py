@@ -72,6 +72,18 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
         assert scores == pytest.approx({name: given[name] for name in scores})
 
 
+@pytest.mark.parametrize("value", [1.5, "text"])
+def test_a_column_that_one_bag_alone_has_is_left_out_where_that_bag_is_held_out(value: float | str) -> None:
+    frame, bags, votes = people(300, 20)
+    alone = frame.assign(remark=pd.Series(value, frame.index, dtype=object).where(bags == "d03"))
+    given: dict[str, Any] = {"bags": bags, "counts": counted(bags, votes), "methods": LINEAR, "repeats": 1}
+    found = choose(alone, **given)
+    without = choose(frame, **given).bags
+    held = (found.bags["bag"] == "d03") & (found.bags["method"] == LINEAR[0])
+    assert held.sum() == 2
+    assert np.allclose(found.bags[held]["predicted"], without[held]["predicted"])
+
+
 def test_a_seed_gives_the_same_folds_and_another_others(found: MethodChoice) -> None:
     first = found.folds[found.folds["repeat"] == 0][DECIDES]
     assert np.allclose(chosen().folds[DECIDES], first)

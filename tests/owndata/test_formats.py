@@ -33,6 +33,36 @@ def test_long_tables_are_those_with_a_column_a_class() -> None:
         assert np.allclose(model.predict_proba(FRAME), wide)
 
 
+def test_a_class_that_the_mapping_of_a_bag_lacks_has_no_rows() -> None:
+    frame, bags, votes = people(200, 60)
+    table = counted(bags, np.array(["no", "yes"])[votes])
+    listed = {bag: {name: n for name, n in row.items() if n} for bag, row in table.iterrows()}
+    assert any(len(row) == 1 for row in listed.values())
+    found = fitted(X=frame, bags=bags, counts=listed).bag_counts_
+    assert np.array_equal(found, fitted(X=frame, bags=bags, counts=table).bag_counts_)
+    withheld = fitted(X=frame, bags=bags, counts={**listed, table.index[0]: {}}).bag_counts_
+    assert np.isnan(withheld).all(axis=1).tolist() == [True] + [False] * (len(table) - 1)
+
+
+def test_names_that_no_bag_has_are_told_where_rows_may_be_dropped() -> None:
+    with pytest.raises(LLPBenchError, match=r"no bag of X \(.*\) has counts.*Call them the same in both\."):
+        fitted(counts=TABLE.rename(index=lambda name: f"district {name}"), unmatched="drop")
+
+
+def test_numbers_of_dtype_object_are_numbers() -> None:
+    wide = fitted(counts=TABLE)
+    found = fitted(X=FRAME.astype({"age": object}), counts=TABLE)
+    assert np.array_equal(found.predict_proba(FRAME), wide.predict_proba(FRAME))
+    row = FRAME.iloc[[7]]
+    assert np.array_equal(wide.predict_proba(row.T.T), wide.predict_proba(row)), "a transposed row is one of objects"
+
+
+def test_a_column_that_is_constant_in_fit_changes_no_prediction() -> None:
+    taxed = FRAME.assign(tax=0.07)
+    model = LLPClassifier("dllp", epochs=2).fit(taxed, BAGS, counts=TABLE)
+    assert np.allclose(model.predict_proba(taxed.assign(tax=0.08)), model.predict_proba(taxed), atol=0.05)
+
+
 def test_long_tables_of_natural_keys() -> None:
     keys = pd.DataFrame({"state": "s", "place": BAGS})
     long = pd.concat({"s": LONG})

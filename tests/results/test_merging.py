@@ -68,7 +68,36 @@ def test_within_the_tolerance_the_newest_counts(tmp_path: Path) -> None:
     assert [run["results"]["auc"]["test"]["auc"] for run in merged.records.values()] == [0.815]
     assert merged.disputed[0].endswith("test AUC 80.0000, 81.5000; the last one counts")
     unknown = journal(tmp_path / "c", record("a", None, finished="2026-01-03T00:00:00+00:00"))
-    assert merge([first, unknown]).records == {}, "a score and none do not agree"
+    parted = merge([first, unknown])
+    assert parted.records == {}, "a score and none do not agree"
+    assert "test AUC 80.0000, none; a score and none, so none counts until one is preferred" in parted.disputed[0]
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_of_results_that_say_the_same_those_that_say_more_are_kept(tmp_path: Path, newest_first: bool) -> None:
+    def finished(day: int, auc: float, *, more: bool) -> Record:
+        run = record("a", auc, finished=f"2026-01-0{day}T00:00:00+00:00")
+        for chosen in run["results"].values():
+            chosen["test"] = {"auc": auc, **({"log-loss": 0.5} if more else {})}
+        if more:
+            run["results"]["likelihood"] = next(iter(run["results"].values()))
+        return run
+
+    def both(*records: Record) -> tuple[list[Record], list[str]]:
+        order = reversed(records) if newest_first else records
+        merged = merge([journal(tmp_path / str(number), each) for number, each in enumerate(order)])
+        for number in range(len(records)):
+            (tmp_path / str(number) / FILE).unlink()
+        return [*merged.records.values()], merged.disputed
+
+    old, full = finished(1, 0.8, more=False), finished(2, 0.8, more=True)
+    assert both(old, full) == ([full], []), "an early run has neither log loss nor selection by likelihood"
+    late = finished(3, 0.8, more=False)
+    assert both(full, late) == ([full], [])
+    (kept,), (flag,) = both(old, finished(2, 0.81, more=True))
+    assert kept["results"]["auc"]["test"]["auc"] == 0.81
+    assert flag.endswith("test AUC 80.0000, 81.0000; the last one counts")
+    assert both(old, finished(2, 0.9, more=True))[0] == []
 
 
 def test_results_without_labels_are_compared_by_proportions(tmp_path: Path) -> None:
