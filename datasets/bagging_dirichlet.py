@@ -42,13 +42,19 @@ def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha:
 
 
 def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
-    """[number, shapes] draws of Gamma(shape, 1), which divided by their sum are Dirichlet; 0 where the shape is 0."""
-    from scipy.special import gammaincinv
+    """[number, shapes] draws of Gamma(shape, 1), 0 where the shape is 0, to a factor a row: divided by their sum they
+    are Dirichlet."""
+    from scipy.special import gammaincinv, gammaln
 
     # by the inverse of its distribution and raw bits, which numpy promises for all its releases
     bits = rng.bit_generator.random_raw(number * len(shapes)).reshape(number, len(shapes))
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(np.where(shapes > 0, gammaincinv(np.maximum(shapes, _LEAST), uniform), 0.0))
+    drawn = np.where(shapes > 0, gammaincinv(np.maximum(shapes, _LEAST), uniform), 0.0)
+    lost = drawn.sum(axis=1) == 0  # too small for a double: near 0 the distribution is x^shape / Gamma(shape + 1)
+    divisor = np.where(shapes > 0, shapes, 1.0)
+    logs = np.where(shapes > 0, (np.log(uniform[lost]) + gammaln(divisor + 1)) / divisor, -np.inf)
+    drawn[lost] = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(drawn)
 
 
 def _scaled(drawn: FloatArray, size: int, available: IntArray) -> FloatArray:

@@ -258,6 +258,8 @@ def fit(
         click.echo(
             f"left out: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows"
         )
+    if left["suppressed"]:
+        click.echo(f"suppressed: {plural(left['suppressed'], 'bag')} of which the table tells no counts")
     if left["impossible"]:
         click.echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
     click.echo(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,10 +65,10 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
 
     from llpbench.data.bag_tables import matched, read_bag_labels, read_bag_table  # imports pandas, too
 
+    frame, bags = frame.rename(columns=str), bags.rename(columns=str)
     for what, table in (("", frame), ("the bags of ", bags)):
-        columns = [str(column) for column in table.columns]
-        if absent := [column for column in by if column not in columns]:
-            raise DataError(f"{what}dataset {name!r} has no column {absent[0]!r}. It has: {', '.join(columns)}.")
+        if absent := [column for column in by if column not in table.columns]:
+            raise DataError(f"{what}dataset {name!r} has no column {absent[0]!r}. It has: {', '.join(table.columns)}.")
     keys = [pd.DataFrame({column: as_text(table[column]) for column in by}) for table in (frame, bags)]
     counts = bags.drop(columns=[*by])
     if counts.shape[1] < 2:
@@ -77,7 +78,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     try:
         labels = read_bag_labels(keys[0], frame)
         known = read_bag_table(None, counts, labels)
-        labels = matched(labels, known, "raise")
+        labels = matched(labels, replace(known, at_fit=False), "raise")  # a dataset has no `unmatched`
         found = known.counts(labels, noise)
         classes = known.classes(None)
     except LLPBenchError as error:

@@ -73,8 +73,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bags_ : the labels of the bags of `fit`
     bag_counts_ : [bags, classes] their counts, NaN where suppressed
     bag_sizes_ : [bags] their rows
-    left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, and of how many bags
-        "impossible" counts were suppressed; empty of a model that an earlier version has saved
+    left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, how many bags have
+        "suppressed" counts, and of how many "impossible" ones were; empty of a model that an earlier version has saved
     doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
     """
 
@@ -168,11 +168,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
         found = table.counts(labels, deviation, sampled=sampled, suppress=impossible == "suppress")[:, order]
-        suppressed = int(np.isnan(found).any(axis=1).sum())
+        suppressed = table.suppressed(labels)
         left_out = {
             "rows": len(frame) - len(inside),
             "bags": len(table.names) - len(labels.names),
-            "impossible": suppressed - table.suppressed(labels),
+            "suppressed": suppressed,
+            "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
         }
         frame = frame.iloc[inside]
 
@@ -206,6 +207,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         self.bags_ = _objects(labels.names)
         self.bag_counts_, self.bag_sizes_ = found, train.sizes
+        self._deviation = deviation
         self.left_out_ = left_out
         self._columns, self._predictor = columns, predictor
         self._known = known
@@ -284,8 +286,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Without `proportions` and `counts` (as in `fit`; columns without names in the order of those of `fit`), the bags
         are those of `fit`, with as many rows. The rows of a
-        bag whose counts are suppressed have their predictions. Noisy counts are first made possible: what is negative
-        is 0, and all is scaled to the bag's rows.
+        bag whose counts are suppressed have their predictions. Noisy counts, of a model whose `fit` was told of noise,
+        are first made possible: what is negative is 0, and all is scaled to the bag's rows.
         """
         return _added_up(*self._whole_bags(X, bags, proportions, counts))
 
@@ -336,7 +338,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """How well mean predictions meet what is known of bags, best of bags that `fit` has not seen.
 
         Every coarse-grained criterion by name: L1 distance and KL divergence (small is good), mPIoU and log likelihood
-        (large is good). No label is needed. `unmatched` as in `fit`: with "drop" `counts` may be of more bags than X.
+        (large is good). No label is needed. Noisy counts as in `disaggregate`; `unmatched` as in `fit`: with "drop"
+        `counts` may be of more bags than X.
         """
         rows = self._rows(X)
         labels, found = self._given(X, bags, proportions, counts, unmatched)
@@ -385,6 +388,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "names": None if names is None else list(names),
             "bags": self.bags_.tolist(),
             "counts": self.bag_counts_,
+            "deviation": self._deviation,
             "sizes": self.bag_sizes_,
             "effects": self._bag_effects(),
             "left_out": self.left_out_,
@@ -407,6 +411,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             model.feature_names_in_ = _objects(content["names"])
         model.bags_ = _objects(content["bags"])
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
+        model._deviation = content.get("deviation", 0.0)
         model._columns, model._predictor = content["columns"], content["predictor"]
         model._effects = content["effects"]
         model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
@@ -475,7 +480,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         place = [named.index(label) for label in self.classes_.tolist()]
         labels = matched(labels, table, unmatched)
-        return labels, table.counts(labels, noise=0.0)[:, place]
+        return labels, table.counts(labels, self._deviation)[:, place]
 
     def _whole_bags(
         self, features: Any, bags: Any, proportions: Any, counts: Any

@@ -102,7 +102,8 @@ class FeatureColumns:
         for name in self.numeric:
             series = frame.iloc[:, names.index(name)]
             if not (series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
-                example = series.dropna().iloc[0]
+                example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
+                example = (example if len(example) else series.dropna()).iloc[0]
                 raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
             numbers.append(read_numbers(series, "X"))
         codes = []

@@ -189,10 +189,13 @@ def test_what_is_left_out_is_said(folder: Path, llpbench: LLPBench) -> None:
     lost = int((rows["district"] == 4).sum())
     table.loc[table["district"] == 4, "district"] = 77
     table.loc[0, "yes"] += 1
+    table = table.astype({"yes": float})
+    table.loc[1:2, "yes"] = np.nan
     table.to_csv("bags.csv", index=False)
     result = llpbench(*FIT, *QUICK, "--drop-unmatched", "--suppress-impossible")
     assert result.code == 0, result.err
     assert f"left out: {lost} rows without a known bag, 1 bag without rows" in result.out
+    assert "suppressed: 2 bags of which the table tells no counts" in result.out
     assert "suppressed: 1 bag whose counts cannot be those of their rows" in result.out
 
 

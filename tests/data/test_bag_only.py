@@ -44,13 +44,24 @@ def test_rows_and_bags_meet_by_their_keys() -> None:
     assert table.fingerprint != made(rows(), bags().replace({"1": "2", "2": "1"}).fillna(0), noise=1.0).fingerprint
 
 
+def test_columns_may_be_named_by_numbers() -> None:
+    table = table_from_bags(
+        rows().rename(columns={"district": 0, "age": 1}),
+        bags().rename(columns={"district": 0}),
+        name="votes",
+        by=("0", "year"),
+        noise=0.0,
+    )
+    assert table.numeric_names == ("1",)
+
+
 @pytest.mark.parametrize(
     ("frame", "table", "told"),
     [
         (rows().drop(columns="year"), bags(), "dataset 'votes' has no column 'year'. It has: district, age."),
         (rows(), bags().drop(columns="district"), "the bags of dataset 'votes' has no column 'district'"),
-        (rows(), bags().iloc[:2], "has no counts"),
-        (rows().iloc[:3], bags(), "has no rows"),
+        (rows(), bags().iloc[:2], "has no counts.*Give NaN where they are suppressed\\.$"),
+        (rows().iloc[:3], bags(), "has no rows.*Take them out\\.$"),
         (rows(), bags().assign(yes=5), "are 1, 5 \\(in all 6\\), but it has 2 rows"),
         (rows(), bags().assign(yes="many"), "counts must be numbers"),
         (rows(), bags().drop(columns="yes"), "counts of one class"),

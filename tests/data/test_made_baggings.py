@@ -94,7 +94,7 @@ class TestPrincipalComponent:
 
 class TestDirichlet:
     @pytest.mark.parametrize("classes", [2, 5])
-    @pytest.mark.parametrize("alpha", [0.05, 1.0, 20.0])
+    @pytest.mark.parametrize("alpha", [1e-9, 0.01, 0.05, 1.0, 20.0])
     def test_every_row_is_in_one_full_bag_whatever_is_drawn(self, classes: int, alpha: float) -> None:
         table = toy_table(rows=1200, classes=classes)
         bags = bag(table, "dirichlet", 16, alpha=alpha)

@@ -49,6 +49,19 @@ def test_names_that_no_bag_has_are_told_where_rows_may_be_dropped() -> None:
         fitted(counts=TABLE.rename(index=lambda name: f"district {name}"), unmatched="drop")
 
 
+def test_counts_with_the_noise_of_fit_are_counts_later_too(tmp_path: Path) -> None:
+    noisy = TABLE + np.random.default_rng(0).normal(0, 2, TABLE.shape)
+    plain, told = fitted(counts=TABLE), fitted(counts=noisy, noise=2.0)
+    told.save(tmp_path / "model")
+    for model in (told, LLPClassifier.load(tmp_path / "model")):
+        assert np.isfinite([*model.score_bags(FRAME, BAGS, counts=noisy).values()]).all()
+        possible = model.disaggregate(FRAME, BAGS, counts=noisy)
+        assert np.array_equal(possible, model.disaggregate(FRAME, BAGS)), "those of fit are these"
+        assert (model.assign(FRAME, BAGS, counts=noisy) == model.assign(FRAME, BAGS)).all()
+    with pytest.raises(LLPBenchError, match="but it has"):
+        plain.disaggregate(FRAME, BAGS, counts=noisy)
+
+
 def test_numbers_of_dtype_object_are_numbers() -> None:
     wide = fitted(counts=TABLE)
     found = fitted(X=FRAME.astype({"age": object}), counts=TABLE)
@@ -95,7 +108,7 @@ def test_what_cannot_be_is_suppressed_where_wanted() -> None:
     with pytest.raises(LLPBenchError, match=r"counts of bag 'd03' .* so 1 bag of 10"):
         fitted(counts=table)
     model = fitted(counts=table, impossible="suppress")
-    assert model.left_out_ == {"rows": 0, "bags": 0, "impossible": 1}
+    assert model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 1, "impossible": 1}
     table.loc["d03"] = np.nan
     assert np.array_equal(model.predict_proba(FRAME), fitted(counts=table).predict_proba(FRAME))
 
@@ -105,7 +118,7 @@ def test_what_is_dropped_is_counted() -> None:
     lost = BAGS[0] == BAGS
     bags = np.where(lost, np.where(np.arange(200) == 0, "nowhere", "d77"), BAGS)
     model = fitted(bags=bags, counts=more, classes=["no", "yes"], unmatched="drop")
-    assert model.left_out_ == {"rows": int(lost.sum()), "bags": 2, "impossible": 0}
+    assert model.left_out_ == {"rows": int(lost.sum()), "bags": 2, "suppressed": 0, "impossible": 0}
     assert list(model.classes_) == ["no", "yes"]
 
 

@@ -49,7 +49,7 @@ def test_predictions_are_the_same_after_loading(method: str, classes: int, tmp_p
     assert np.array_equal(found.predict_proba(new, bags), model.predict_proba(new, bags))
     assert np.array_equal(found.predict(new), model.predict(new))
     assert found.get_params() == model.get_params()
-    assert found.left_out_ == model.left_out_ == {"rows": 0, "bags": 0, "impossible": 0}
+    assert found.left_out_ == model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 0, "impossible": 0}
     assert found.doubts_ == model.doubts_
     assert (found.doubts_ is not None) == (method == "bag-gp-gbdt")
     assert found.bags_.tolist() == model.bags_.tolist()
