@@ -225,7 +225,7 @@ def agree(records: Sequence[Record]) -> bool:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Disagreement:
     """How far results of one run are apart."""
 
     metric: str
@@ -241,18 +241,18 @@ class Difference:
         return max(known) - min(known) if len(known) == len(self.values) else math.inf
 
 
-def widest(records: Sequence[Record]) -> Difference:
+def widest(records: Sequence[Record]) -> Disagreement:
     """Where results of one run are farthest apart: by AUC, or where no label is known by metrics of proportions."""
     labelled = any("auc" in each["test"] for record in records for each in record["results"].values())
     metrics = ("auc",) if labelled else ("l1", "mpiou")
     results = [record["results"] for record in records]
     shared = [name for name in results[-1] if all(name in each for each in results)]
     found = (
-        Difference(metric, tuple(each[name]["test"].get(metric) for each in results))
+        Disagreement(metric, tuple(each[name]["test"].get(metric) for each in results))
         for name in shared
         for metric in metrics
     )
-    return max(found, key=lambda difference: difference.points)
+    return max(found, key=lambda each: each.points)
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:
