@@ -177,4 +177,8 @@ class TestSetUp:
         script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
         script = script[script.index("\npython3 -m venv ") :]
         checks = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
-        assert steps("$venv", lines=script.splitlines()) == [*install, *checks, [*tests, "-n", "2"]]
+        assert steps("$venv", lines=script.splitlines()) == [
+            *install,
+            *checks,
+            [*tests, "-n", "2", "--dist", "worksteal"],
+        ]

@@ -27,19 +27,24 @@ def report() -> Report:
     return make_report(records, stale=stale_runs(records), tunings=tunings)
 
 
-def test_the_published_files_are_what_the_code_makes_of_the_published_journal(report: Report, tmp_path: Path) -> None:
-    write_report(report, tmp_path)
-    made = {path.name for path in tmp_path.iterdir()}
+@pytest.fixture(scope="module")
+def written(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    write_report(report, folder)
+    return folder
+
+
+def test_the_published_files_are_what_the_code_makes_of_the_published_journal(written: Path) -> None:
+    made = {path.name for path in written.iterdir()}
     assert {path.name for path in PUBLISHED.iterdir() if path.is_file() and path.name[0] != "."} == {*made, FILE}
     for name in made - {"index.html"}:  # which holds the plots
-        assert (tmp_path / name).read_text(encoding="utf-8") == (PUBLISHED / name).read_text(encoding="utf-8"), name
+        assert (written / name).read_text(encoding="utf-8") == (PUBLISHED / name).read_text(encoding="utf-8"), name
 
 
-def test_the_published_page_holds_the_same_boards_and_tables(report: Report, tmp_path: Path) -> None:
-    write_report(report, tmp_path)
+def test_the_published_page_holds_the_same_boards_and_tables(report: Report, written: Path) -> None:
     bodies = [
         [part.split("</tbody>")[0] for part in (folder / "index.html").read_text(encoding="utf-8").split("<tbody>")[1:]]
-        for folder in (tmp_path, PUBLISHED)
+        for folder in (written, PUBLISHED)
     ]
     assert len(bodies[0]) > len(report.leaderboards.boards)
     assert bodies[0] == bodies[1]
