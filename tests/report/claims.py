@@ -36,7 +36,7 @@ LIST = ROOT / "docs" / "claims.md"
 DATASETS = ("adult", "bank_marketing", "california", "credit", "electricity")
 SIZES = (64, 256, 1024)
 SEEDS = 3
-OTHERS = ("diamonds", "flights_2013")
+OTHERS = ("diamonds", "flights_2013", "movielens_1m")
 """on which no constant was found"""
 FLOOR, BDC, LEADER = "bag-soft-label (mlp)", "tabllp-bdc (mlp)", "bag-gp-gbdt"
 
