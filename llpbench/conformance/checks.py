@@ -25,7 +25,7 @@ from llpbench.conformance.searching import search_label_free
 from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Subject, demand, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.declaration import complaints
+from llpbench.core.declaration import complaints, course_faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now
 from llpbench.core.metrics import holdout_criteria
@@ -94,7 +94,7 @@ def declaration(subject: Subject) -> str:
     demand(not (found := complaints(subject.entry)), "; ".join(found))
     declared = subject.declared
     if not subject.direct:
-        demand(subject.method().stages[-1].judged, "the last stage must be judged: nothing else selects an epoch")
+        demand(not (found := [*course_faults(subject.method())]), "; ".join(found))
         own = declared.takes_encoder or declared.Params().learning_rate is not None
         demand(own, "without an encoder there is none whose learning rate it could take: give learning_rate a default")
     searched, declares = ranges(declared.Params), fields(declared.Params)
@@ -238,6 +238,22 @@ def together(subject: Subject) -> str:
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
 
 
+def rows_alone(subject: Subject) -> str:
+    """It scores each row by itself."""
+    rows, learned = subject.toy().test.rows, subject.learned
+    for few in (np.arange(1), np.arange(7), np.arange(len(rows.numeric))[::-1]):
+        some = Rows(*(part[few] for part in rows))
+        if subject.direct:
+            predictor: Any = learned.source
+            proba = np.asarray(predictor(some))
+        else:
+            population: Any = learned.source
+            proba = population.predict(0, learned.kept["l1"][None], some)[0]
+        difference = float(np.abs(proba - learned.proba[few]).max())
+        demand(difference < CLOSE, f"predictions of a row depend on those beside it: {difference:.2g} apart")
+    return "what is predicted beside a row changes nothing"
+
+
 def saved(subject: Subject) -> str:
     """What it learned predicts the same again, networks from their weights."""
     task, learned = subject.toy(), subject.learned
@@ -339,6 +355,7 @@ CHECKS = checks_of(
     missing_values,
     not_a_number,
     together,
+    rows_alone,
     saved,
     storable,
     learns,

@@ -13,7 +13,7 @@ from torch import Tensor
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.declaration import is_a
+from llpbench.core.declaration import course_faults, is_a
 from llpbench.core.entries import Entry
 from llpbench.core.method import DirectMethod, Predictor
 from llpbench.core.model import Encoder, NoEncoder
@@ -71,7 +71,8 @@ class Subject:
         method = self.declared(
             replace(params, **{name: value for name, value in USUAL.items() if getattr(params, name) is None})
         )
-        method.stages = tuple(replace(s, epochs=min(s.epochs, epochs)) if s.epochs else s for s in method.stages)
+        if not course_faults(method):
+            method.stages = tuple(replace(s, epochs=min(s.epochs, epochs)) if s.epochs else s for s in method.stages)
         return method
 
     def task(self, table: Table, assignment: Assignment) -> Task:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from llpbench.core.entries import Entry
-from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Reports
-from llpbench.core.ranges import Choice, Uniform, ranges
+from llpbench.core.method import DirectMethod, DirectParams, Method, MethodParams, Phase, Reports, Stage
+from llpbench.core.ranges import Choice, Uniform, conditions, ranges
+from llpbench.core.text import hint
 
 
 def complaints(entry: Entry) -> list[str]:
@@ -23,6 +24,25 @@ def complaints(entry: Entry) -> list[str]:
 def faults(entry: Entry) -> list[str]:
     """Those of them that make its results wrong, or none at all."""
     return [*_hooks(entry.load()), *_supervision(entry), *_hyperparameters(entry.load())]
+
+
+def course_faults(method: Method) -> Iterator[str]:
+    """What is wrong with the stages and phases of a method, which may follow from its hyperparameters."""
+    stages, phases = method.stages, method.phases
+    for what, parts, kind in (("stages", stages, Stage), ("phases", phases, Phase)):
+        if not (isinstance(parts, tuple) and parts and all(isinstance(part, kind) for part in parts)):
+            yield f"{what} must be a tuple of {kind.__name__}, however: {parts!r}"
+            return
+    if not stages[-1].judged:
+        yield "the last stage must be judged: nothing else selects an epoch"
+    names = [stage.name for stage in stages]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        yield f"two stages are called {twice!r}: give each a name"
+    players: dict[str, Phase] = {}
+    for phase in phases:
+        if players.setdefault(phase.name, phase) != phase:
+            yield f"two phases are called {phase.name!r}, and differ: each player needs a name of its own"
+            return
 
 
 def _formalities(entry: Entry, declared: type) -> Iterator[str]:
@@ -67,16 +87,32 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
     if not is_a(params, base):
         yield f"Params must be a subclass of {base.__name__}"
         return
-    whole = is_dataclass(params) and set(vars(params).get("__annotations__", ())) <= {f.name for f in fields(params)}
+    hints = get_type_hints(params)
+    declares = (name for name in vars(params).get("__annotations__", ()) if get_origin(hints[name]) is not ClassVar)
+    whole = is_dataclass(params) and set(declares) <= {field.name for field in fields(params)}
     if not (whole and params.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         yield f"{params.__name__} must be a @dataclass(frozen=True)"
         return
-    searched, hints = ranges(params), get_type_hints(params)
+    searched = ranges(params)
+    for name, condition in conditions(params).items():
+        if condition.name not in hints:
+            near = hint(condition.name, hints)
+            yield f"hyperparameter {name!r}: When names {condition.name!r}, which is none. {near}".rstrip()
+        elif isinstance(other := searched.get(condition.name), Choice):
+            for value in (value for value in condition.values if value not in other.values):
+                yield f"hyperparameter {name!r}: When asks {condition.name!r} for {value!r}, none of its choices"
     for field in fields(params):
         default, search = field.default, searched.get(field.name)
         which = f"hyperparameter {field.name!r}"
-        if default is MISSING:
+        types = get_args(hints[field.name]) or (hints[field.name],)
+        if field.default_factory is not MISSING:
+            yield f"{which} has a default_factory: give it an immutable default"
+        elif default is MISSING:
             yield f"{which} has no default"
+        elif not isinstance(search, Choice) and not set(types) <= _TYPES:
+            yield f"{which}: no command can give a {hints[field.name]}. Make it a number, text or bool, or a Choice"
+        elif isinstance(search, Uniform) and float not in types:
+            yield f"{which}: {type(search).__name__} is of floats. Use Choice for whole numbers"
         elif default is None:
             if type(None) not in get_args(hints[field.name]):
                 yield f"{which}: default None, but its type does not allow it"
@@ -87,6 +123,10 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
             isinstance(default, int | float) and search.low <= default <= search.high
         ):
             yield f"{which}: default {default!r} is outside its range {search.low:g} to {search.high:g}"
+
+
+_TYPES = {int, float, bool, str, type(None)}
+"""of hyperparameters without a choice of values"""
 
 
 def is_a(thing: Any, base: type) -> bool:

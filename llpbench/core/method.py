@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Supervision
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
 if TYPE_CHECKING:
@@ -96,10 +97,21 @@ class Stage:
     rate: float = 1.0
     """factor of the learning rate"""
 
+    def __post_init__(self) -> None:
+        """Raises `LLPBenchError` for what no stage can be."""
+        if self.unit not in get_args(Unit):
+            raise LLPBenchError(f"unit of stage {self.name!r} must be bags or rows, however: {self.unit!r}")
+        for what, number in (("epochs", self.epochs), ("refresh", self.refresh)):
+            if number is not None and number < 1:
+                raise LLPBenchError(
+                    f"{what} of stage {self.name!r} must be at least 1, or None, however: {number!r}. A stage without "
+                    "epochs is left out of `stages`."
+                )
+
 
 @dataclass(frozen=True)
 class Phase:
-    """One player's turn within a step: which parameters its loss updates. A player may have several turns."""
+    """One player's turn within a step: which parameters its loss updates. A player, of one name, may have several."""
 
     name: str = "train"
     modules: tuple[str, ...] = ("",)

@@ -59,6 +59,11 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
+        if name == "all" or name != name.strip() or any(mark in name for mark in ",*?["):
+            raise LLPBenchError(
+                f"no command could select {self.kind} {name!r}: 'all', commas and patterns (*, ?, [) have meanings of "
+                "their own, and blanks at the ends are cut off. Give it another name."
+            )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
                 known = ", ".join(self.defaults)
@@ -81,6 +86,10 @@ class Registry:
             return target
 
         return decorate
+
+    def forget(self, module: str) -> None:
+        """Take out what a module has registered."""
+        self._entries = {name: entry for name, entry in self._entries.items() if entry.module != module}
 
     def names(self) -> list[str]:
         """Every registered name, built-in ones first, in the order of their files."""
@@ -223,11 +232,12 @@ def load_plugin(path: str | Path) -> None:
     _loading.append(name)
     try:
         spec.loader.exec_module(module)
-    except LLPBenchError:
-        del sys.modules[name]
-        raise
     except (Exception, SystemExit) as error:
         del sys.modules[name]
+        for registry in REGISTRIES.values():  # a mended file registers them again
+            registry.forget(name)
+        if isinstance(error, LLPBenchError):
+            raise
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
     finally:
         _loading.remove(name)

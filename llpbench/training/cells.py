@@ -21,7 +21,8 @@ from llpbench.core import memory
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.declaration import course_faults
+from llpbench.core.errors import LLPBenchError, hook_error
 from llpbench.core.fields import ROUNDING
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, verdict
@@ -52,6 +53,11 @@ from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 
 OnEpoch = Callable[[Epoch], None] | None
 Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
+
+NOTHING_CHOSEN = (
+    "no criterion could choose an epoch: none was ever a number. Validation rows of two classes are needed, or "
+    "validation bags whose counts are known"
+)
 
 
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
@@ -110,7 +116,8 @@ def _compute(
     tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
     data_seconds = (time.perf_counter() - clock) / len(tasks)
     if isinstance(method, DirectMethod):
-        results = [fit_direct(method, seed, task) for seed, task in tasks.items()]
+        # an object each: what one keeps of a seed, whose training rows are another's test rows, goes no further
+        results = [fit_direct(type(method)(method.params), seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
         most = environment.members if method.stackable else 1
@@ -219,8 +226,8 @@ def _train_together(
     keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
-    if not method.stages or not method.stages[-1].judged:
-        raise ValueError("the last stage must be judged: nothing else selects an epoch")
+    if found := [*course_faults(method)]:
+        raise ValueError("; ".join(found))
     started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
     clock = time.perf_counter()
@@ -244,6 +251,8 @@ def _train_together(
         if started:
             result.times["pretraining"] = started[seed].seconds
         failures = [outcome.failure for outcome in own if outcome.failure]
+        if not all(outcome.chosen for outcome in own):
+            failures.append(NOTHING_CHOSEN)
         if failures:
             result.status, result.reason = "failed", failures[0]
         else:
@@ -266,9 +275,9 @@ def _train_together(
 def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
     """What each criterion of the boards saw in a judged stage, as a record has it; of an ensemble the mean."""
     return {
-        name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in own]))
+        name: rounded(_mean_curve([outcome.chosen[name].curves[stage] for outcome in own]))
         for name in BOARD_CRITERIA
-        if name in own[0].selected
+        if all(name in outcome.chosen for outcome in own)
     }
 
 
@@ -283,6 +292,9 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     clock = time.perf_counter()
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
+        if not callable(predictor):
+            what = f"must return a predictor, a function of rows, however: {type(predictor).__name__}"
+            raise hook_error(method, "fit", what)
         fitted = time.perf_counter()
         proba = [proba_of(predictor, task.validation.rows, task)]
         judged = time.perf_counter()
@@ -316,10 +328,15 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
 
 def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
-    """What a direct method makes of rows. Raises `ValueError` if that is of another shape, or not in [0, 1]."""
+    """What a direct method makes of rows. Raises `ValueError` for what is no array of that shape, or not in [0, 1]."""
     proba, expected = predictor(rows), (len(rows.numeric), task.schema.classes)
-    if proba.shape != expected or not np.isfinite(proba).all():
-        raise ValueError(f"predictions must be finite and of shape {expected}, however: shape {proba.shape}")
+    if not isinstance(proba, np.ndarray):
+        raise ValueError(f"a predictor must return a numpy array of shape {expected}, however: {type(proba).__name__}")
+    if proba.shape != expected:
+        raise ValueError(f"predictions must be of shape {expected}, however: shape {proba.shape}")
+    if not np.isfinite(proba).all():
+        wrong = int((~np.isfinite(proba)).any(axis=1).sum())
+        raise ValueError(f"predictions must be finite, however: {wrong} of {len(proba)} rows are not")
     if proba.min() < -ROUNDING or proba.max() > 1 + ROUNDING:
         raise ValueError(f"predictions must be in [0, 1], however: from {proba.min():g} to {proba.max():g}")
     return proba

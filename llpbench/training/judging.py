@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from llpbench.core.bags import BoolArray, FloatArray
+from llpbench.core.errors import hook_error
 from llpbench.core.metrics import verdict
 from llpbench.core.record import CriterionResult, Judged
 from llpbench.core.seeding import generator
@@ -25,14 +26,15 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
     """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once.
 
     Of several members, an ensemble, the mean of their predictions is judged, each at its own epoch; epoch is then the
-    median of theirs, validation and diagnostics their mean.
+    median of theirs, validation and diagnostics their mean. A criterion that was never a number (AUC of validation rows
+    that all are of one class) has selected nothing and has no result.
     """
     members = [_Looked(population, number) for number in numbers]
     task = population.members[numbers[0]].task
     judged: dict[tuple[int, ...], Judged] = {}
     results = {}
-    for name in members[0].selected:
-        choices = [member.selected[name] for member in members]
+    for name in members[0].chosen:
+        choices = [member.chosen[name] for member in members]
         places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
         if places not in judged:
             proba = _mean([member.proba for member in members], places)
@@ -61,13 +63,15 @@ class _Looked:
     def __init__(self, population: Population, number: int) -> None:
         """Raises `ValueError` for predictions that are no probabilities."""
         task = population.members[number].task
-        self.selected = population.outcomes[number].selected
-        weights = {(choice.training, choice.epoch): choice.weights for choice in self.selected.values()}
+        self.chosen = population.outcomes[number].chosen
+        weights = {(choice.training, choice.epoch): choice.weights for choice in self.chosen.values()}
         self._places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
         clock = time.perf_counter()
         self.proba = population.predict(number, stacked, task.test.rows)
         population.seconds["predict"] += (time.perf_counter() - clock) / len(stacked)
+        if np.isnan(self.proba).any():
+            raise hook_error(population.method, "log_proba", "gives NaN for test rows")
         if not np.allclose(self.proba.sum(axis=-1), 1.0, atol=1e-3):
             raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
         natural = task.test_bags is not None

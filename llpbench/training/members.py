@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -53,6 +54,11 @@ class Outcome:
     """epochs trained, over all stages; those that are run for each validation regime count for each"""
     selected: dict[str, Selected] = field(default_factory=dict)
     """by criterion, of the last stage"""
+
+    @property
+    def chosen(self) -> dict[str, Selected]:
+        """Those of `selected` whose criterion was ever a number: the others have chosen nothing."""
+        return {name: choice for name, choice in self.selected.items() if not math.isnan(choice.value)}
 
 
 class Rungs(Protocol):

@@ -13,6 +13,7 @@ from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_flatten, tree_map
 
 from llpbench.core.bags import Bags
+from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Reports
 from llpbench.core.model import Model, Network, Random
 from llpbench.core.text import one_line
@@ -32,7 +33,13 @@ class Weights(NamedTuple):
 
 def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
     """The prediction that is judged."""
-    return method.log_proba(Model(network), bags)
+    made = method.log_proba(Model(network), bags)
+    shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
+    rows = tuple(bags.mask.shape)
+    if not isinstance(shape, tuple) or len(shape) != len(rows) + 1 or shape[:-1] != rows:
+        what = f"must give [bags, size, classes], here {[*rows]} and one for classes, however: {shape}"
+        raise hook_error(method, "log_proba", what)
+    return made
 
 
 def representation(network: Network, method: Method, bags: Bags) -> Tensor:
@@ -51,7 +58,10 @@ def loss_at(now: Now) -> OfMember:
     """The loss at a moment of training, with a member's bags and the key of its random stream."""
 
     def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
-        return method.loss(Model(network, Random(key)), bags, now)
+        made = method.loss(Model(network, Random(key)), bags, now)
+        if not isinstance(made, Tensor):
+            raise hook_error(method, "loss", f"must give a tensor of a single number, however: {type(made).__name__}")
+        return made
 
     return loss
 

@@ -23,12 +23,12 @@ def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
     """What members predict at the epoch that each criterion has selected: the mean of an ensemble, as it is judged."""
     parts: dict[str, dict[str, list[FloatArray]]] = {}
     for number in numbers:
-        selected, task = population.outcomes[number].selected, population.members[number].task
-        weights = {(choice.training, choice.epoch): choice.weights for choice in selected.values()}
+        chosen, task = population.outcomes[number].chosen, population.members[number].task
+        weights = {(choice.training, choice.epoch): choice.weights for choice in chosen.values()}
         stacked = torch.stack(list(weights.values()))
         for part, holdout in (("validation", task.validation), ("test", task.test)):
             made = dict(zip(weights, population.predict(number, stacked, holdout.rows), strict=True))
-            for name, choice in selected.items():
+            for name, choice in chosen.items():
                 parts.setdefault(name, {}).setdefault(part, []).append(made[choice.training, choice.epoch])
     return {name: {part: np.mean(each, axis=0) for part, each in of.items()} for name, of in parts.items()}
 

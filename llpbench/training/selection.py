@@ -36,8 +36,8 @@ class Selection:
     """The best epochs and weights of several members, by criterion."""
 
     def __init__(self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES)) -> None:
-        """`theta` [members, parameters]: kept by a criterion that is never a number; `regimes`: whose criteria watch,
-        without labels of validation rows the coarse-grained ones alone."""
+        """`theta` [members, parameters]: where they start; `regimes`: whose criteria watch, without labels of
+        validation rows the coarse-grained ones alone."""
         self.patience = patience
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
         shape = (len(self.criteria), members)
@@ -66,10 +66,13 @@ class Selection:
                 best = float(self.value[row, member])
                 improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
         self.value[improved] = now[improved]
-        self.epoch[improved] = epoch
-        self.settled |= epoch - self.epoch >= self.patience
-        if improved.any():
-            where = torch.from_numpy(improved).to(theta.device).unsqueeze(-1)
+        # a criterion that was never a number keeps the newest weights: a stage after this one starts from them
+        blind = np.isnan(self.value)
+        taken = improved | (blind & ~self.settled)
+        self.settled |= np.where(blind, epoch, epoch - self.epoch) >= self.patience
+        self.epoch[taken] = epoch
+        if taken.any():
+            where = torch.from_numpy(taken).to(theta.device).unsqueeze(-1)
             self.weights = torch.where(where, theta.detach(), self.weights)
 
     def selected(self, member: int, stage: str, before: Mapping[str, Selected]) -> dict[str, Selected]:

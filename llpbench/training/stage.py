@@ -96,6 +96,9 @@ class StageRun:
                 self.theta[position] = self.cohort.stack.read_back(self.state.buffers, number)
             if targets is not None:
                 values, known = self.state.targets
+                if np.shape(targets) != (expected := tuple(values.shape[1:])):
+                    what = f"must give [rows, classes] targets, here {[*expected]}, however: {np.shape(targets)}"
+                    raise hook_error(self.method, "prepare", what)
                 values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
                 known[number] = True
 

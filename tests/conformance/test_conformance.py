@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import DirectMethod, DirectParams, Member, Method, MethodParams, Now, Predictor, Stage
 from llpbench.core.model import Encoder, Model, Network
-from llpbench.core.ranges import Choice, Uniform
+from llpbench.core.ranges import Choice, Uniform, When
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task as honest_build_task
 from llpbench.methods.dllp import DLLP
@@ -152,6 +152,30 @@ class TestDeclaration:
     def test_labels_are_for_ceilings(self) -> None:
         bad = type("Bad", (DLLP,), {"supervision": "instances", "__doc__": "Bad."})
         assert "ceiling" in fault("declaration", bad)
+
+    @pytest.mark.parametrize(
+        ("own", "message"),
+        [
+            (("weight", Annotated[float, When("mdoe", "a"), Uniform(0, 1)], 0.5), "When names 'mdoe', which is none"),
+            (("sizes", tuple[int, ...], (16, 16)), "'sizes': no command can give a tuple[int, ...]"),
+            (("count", Annotated[int, Uniform(1, 4)], 2), "'count': Uniform is of floats. Use Choice"),
+            (("names", list, dataclasses.field(default_factory=list)), "'names' has a default_factory"),
+        ],
+    )
+    def test_hyperparameters_that_could_not_be_given_or_searched(self, own: Any, message: str) -> None:
+        assert message in fault("declaration", self.params(own))
+
+    def test_a_condition_on_what_is_no_choice(self) -> None:
+        mode = ("mode", Annotated[str, Choice("a", "b")], "a")
+        bad = self.params(mode, ("weight", Annotated[float, When("mode", "c"), Uniform(0, 1)], 0.5))
+        assert "When asks 'mode' for 'c', none of its choices" in fault("declaration", bad)
+
+    def test_constants_of_the_class_are_no_hyperparameters(self) -> None:
+        @dataclass(frozen=True)
+        class WithConstant(MethodParams):
+            KIND: ClassVar[str] = "x"
+
+        assert verdict_of("declaration", type("Good", (DLLP,), {"Params": WithConstant, "__doc__": "."})).result == "ok"
 
     def test_a_last_stage_without_validation(self) -> None:
         bad = type("Bad", (DLLP,), {"stages": (Stage(judged=False),), "__doc__": "Bad."})
@@ -282,6 +306,27 @@ class Infinite(Mean):
         return super().predictor(weights * np.nan, rng)
 
 
+class Ranking(Mean):
+    """Ranks among the rows that are predicted together."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        scored = super().predictor(weights, rng)
+
+        def predict(rows: Rows) -> FloatArray:
+            place = scored(rows)[:, 0].argsort().argsort() / max(len(rows.numeric) - 1, 1)
+            return np.column_stack([place, 1 - place])
+
+        return predict
+
+
+class Centred(DLLP):
+    """Logits are centred over the rows beside a row."""
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        logits = model.log_proba(bags)
+        return (logits - logits.mean(dim=(0, 1), keepdim=True)).log_softmax(dim=-1)
+
+
 class Fickle(Mean):
     """Predicts something else each time."""
 
@@ -394,6 +439,8 @@ def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
         ("missing_values", FirstNumber, "categories alone: IndexError: "),
         ("not_a_number", Soothing, "parameters of NaN passed for a result"),
         ("together", Counting, "weights differ by"),
+        ("rows_alone", Ranking, "predictions of a row depend on those beside it"),
+        ("rows_alone", Centred, "predictions of a row depend on those beside it"),
         ("saved", Remembering, "loaded weights predict differently"),
         ("saved", Fickle, "the predictor gives something else the second time"),
         ("storable", Forgetful, "a model that was saved and loaded predicts something else"),
@@ -548,7 +595,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
     out = capsys.readouterr().out
     assert all(check.title in out for check in CHECKS)
-    assert out.endswith("mine: 14 checks passed\n")
+    assert out.endswith("mine: 15 checks passed\n")
 
 
 def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -556,7 +603,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     assert llpbench(monkeypatch, "check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "mine: 1 check passed, 13 failed: trains, seeded, " in out
+    assert "mine: 1 check passed, 14 failed: trains, seeded, " in out
     assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
 
 

@@ -110,6 +110,22 @@ def test_a_name_must_fit_into_commands_and_journals(tmp_path: Path, name: str) -
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["all", "a,b", "dllp*", "what?", "[a]", " a", "a "])
+def test_a_name_that_no_command_could_select_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LLPBenchError, match="no command could select method"):
+        load_plugin(plugin(tmp_path, name))
+
+
+def test_a_plugin_that_failed_can_be_mended_and_loaded(tmp_path: Path) -> None:
+    path = plugin(tmp_path, "mine", "1 / 0")
+    with pytest.raises(LLPBenchError, match="ZeroDivisionError"):
+        load_plugin(path)
+    assert "mine" not in METHODS.names()
+    path.write_text(path.read_text().replace("1 / 0", ""))
+    load_plugin(path)
+    assert METHODS.names()[-1] == "mine"
+
+
 def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     load_plugin(path)

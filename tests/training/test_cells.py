@@ -23,7 +23,8 @@ from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.ranges import read_params
 from llpbench.core.record import PROPORTION_BINS, CriterionResult, Record
 from llpbench.core.registry import METHODS
-from llpbench.data.toy import toy_task
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.results.journal import to_line
 from llpbench.results.schema import as_run, decode
 from llpbench.training import cells as compute
@@ -33,6 +34,7 @@ from llpbench.training.cells import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
+from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell
 
 SHORT = Protocol(epochs=3, patience=3)
@@ -231,6 +233,89 @@ def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(
     result = fit_direct(declared(), 0, toy_task(0))
     assert result.status == "failed"
     assert reason in result.reason
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (None, "must return a predictor, a function of rows, however: NoneType"),
+        (lambda rows: rows.numeric.tolist(), "a predictor must return a numpy array of shape (80, 2), however: list"),
+        (lambda rows: rows.numeric[:, :1], "predictions must be of shape (80, 2), however: shape (80, 1)"),
+    ],
+)
+def test_what_fit_returns_wrongly_is_told_as_such(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
+    declared = METHODS.get("bag-mean-linear")
+    monkeypatch.setattr(declared, "fit", lambda *_: made)
+    assert reason in fit_direct(declared(), 0, toy_task(0)).reason
+
+
+@pytest.mark.parametrize(
+    ("hook", "given", "reason"),
+    [
+        ("loss", lambda *_: None, "must give a tensor of a single number, however: NoneType"),
+        (
+            "log_proba",
+            lambda _self, _model, bags: bags.proportions,
+            "must give [bags, size, classes], here [1, 80] and one",
+        ),
+        ("log_proba", lambda _self, model, bags: model.log_proba(bags) * torch.nan, "gives NaN for test rows"),
+        ("prepare", lambda *_: np.zeros((3, 2)), "must give [rows, classes] targets, here [240, 2], however: (3, 2)"),
+    ],
+)
+def test_what_a_hook_gives_wrongly_is_told_with_its_place(
+    monkeypatch: pytest.MonkeyPatch, hook: str, given: Any, reason: str
+) -> None:
+    cell, method = build("dllp")
+    monkeypatch.setattr(type(method), hook, given)
+    (result,) = train_population(cell, method, {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert result.reason.startswith(f"{hook} (test_cells.py:")
+    assert reason in result.reason
+
+
+def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that train one seed are test rows of another: what an object keeps of the first goes no further."""
+    declared, fitted = METHODS.get("bag-mean-linear"), []
+    fit = declared.fit
+
+    def remembering(self: Any, *given: Any) -> Any:
+        fitted.append(id(self))
+        self.model = getattr(self, "model", None) or fit(self, *given)
+        return self.model
+
+    monkeypatch.setattr(declared, "fit", remembering)
+    cell = make_cell("bag-mean-linear", "adult", bag_size=1024)
+    both = run_cell(cell, [0, 1], Environment(device="cpu"))
+    (alone,) = run_cell(cell, [1], Environment(device="cpu"))
+    assert len(fitted) == 3
+    assert both[1]["results"] == alone["results"]
+
+
+@pytest.mark.parametrize("name", ["dllp", "tabllp-pse"])
+def test_a_criterion_that_is_never_a_number_has_no_result_and_spoils_no_other(name: str) -> None:
+    """AUC of validation rows of one class alone: it chooses nothing, and later stages start from trained weights."""
+    table, usual = toy_table(), toy_assignment()
+    of_one_class = usual.split.validation[table.row_labels[usual.split.validation] == 0]
+    kept = of_one_class[: len(of_one_class) // 8 * 8]
+    assignment = replace(usual, split=replace(usual.split, validation=kept), validation=kept.reshape(-1, 8))
+    cell = make_cell(name, "toy", bag_size=16, encoder="mlp", protocol=Protocol(epochs=12, patience=12))
+    declared = METHODS.get(name)
+    method = declared(read_params(declared.Params, cell.params, name))
+    (result,) = train_population(cell, method, {0: build_task(table, assignment)}, Machine(), None)
+    assert result.status == "ok"
+    assert "auc" not in result.results
+    assert "auc" not in result.curves
+    assert None not in [each["validation"] for each in result.results.values()]
+    assert all(math.isfinite(each["validation"] or 0.0) for each in result.results.values())
+
+
+def test_without_any_criterion_a_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = dict.fromkeys(CRITERIA, np.full(1, np.nan))
+    observe = Selection.observe
+    monkeypatch.setattr(Selection, "observe", lambda self, epoch, _, theta: observe(self, epoch, nothing, theta))
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert result.reason.startswith("no criterion could choose an epoch")
 
 
 def test_a_direct_method_that_fails_on_training_rows_alone_costs_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from torch import Tensor
 from llpbench.core.bags import Bags, FloatArray, Schema
 from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES
+from llpbench.core.declaration import course_faults
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.tables import Assignment
@@ -132,6 +134,37 @@ def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> 
     head = pop.stack.columns(["head."])
     assert torch.equal(weights(outcome)[head], before[head])
     assert not torch.equal(weights(outcome)[~head], before[~head])
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"unit": "bag"}, "unit of stage 'train' must be bags or rows, however: 'bag'"),
+        ({"epochs": 0}, "epochs of stage 'train' must be at least 1, or None, however: 0"),
+        ({"refresh": 0}, "refresh of stage 'train' must be at least 1"),
+    ],
+)
+def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) -> None:
+    with pytest.raises(LLPBenchError, match=message):
+        Stage(**facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"stages": ()}, "stages must be a tuple of Stage, however: ()"),
+        ({"stages": Stage()}, "stages must be a tuple of Stage, however: Stage(name='train'"),
+        ({"stages": (Stage(judged=False),)}, "the last stage must be judged"),
+        ({"stages": (Stage("a"), Stage("a"))}, "two stages are called 'a'"),
+        (
+            {"phases": (Phase(modules=("encoder.",)), Phase(modules=("head.",)))},
+            "two phases are called 'train', and differ: each player needs a name of its own",
+        ),
+    ],
+)
+def test_a_course_that_makes_no_sense_is_told_before_training(facts: dict[str, Any], message: str) -> None:
+    assert message in "; ".join(course_faults(type("Bad", (DLLP,), facts)(SMALL)))
+    assert not [*course_faults(TwoTurns(SMALL))]
 
 
 class WarmUp(DLLP):
