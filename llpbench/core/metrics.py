@@ -22,7 +22,7 @@ _LEAST = 1e-15
 def auc(scores: Tensor, positive: Tensor) -> Tensor:
     """Area under the ROC curve, ties counted half: `scores`, `positive` [..., rows] -> [...] float64.
 
-    NaN where a class is absent.
+    NaN where a class is absent, or any score is NaN.
     """
     ordered = scores.sort(dim=-1).values
     below = torch.searchsorted(ordered, scores.contiguous(), right=False)
@@ -31,7 +31,8 @@ def auc(scores: Tensor, positive: Tensor) -> Tensor:
     positives = positive.double().sum(dim=-1)
     negatives = positive.shape[-1] - positives
     rank_sum = (rank * positive).sum(dim=-1)
-    return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+    value = (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
+    return value.masked_fill(scores.isnan().any(dim=-1), torch.nan)  # NaN sorts beyond all numbers
 
 
 def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
@@ -113,15 +114,16 @@ def validation_criteria(
 
     `proba` [members, rows, classes] float64, `labels` [members, rows], `index` [members, bags, size], `target`
     [members, bags, classes] float64 proportions, `known` [members, bags] -> name: [members] float64. The coarse ones
-    never read `labels`.
+    never read `labels`. Where a prediction is NaN, everything is.
     """
+    broken = proba.isnan().any(dim=(-2, -1))
     hard = torch.nn.functional.one_hot(proba.argmax(dim=-1), proba.shape[-1]).double()
     soft_bags, hard_bags = bag_means(proba, index), bag_means(hard, index)
     fine = {}
     if labels is not None:
         hits = (proba.argmax(dim=-1) == labels).double()
         fine = {"auc": macro_auc(proba, labels), "accuracy": hits.mean(dim=-1)}
-    return fine | {
+    found = fine | {
         "mpiou": mpiou(soft_bags, target, known),
         "mpiou-hard": mpiou(hard_bags, target, known),
         "l1": l1(soft_bags, target, known),
@@ -129,6 +131,7 @@ def validation_criteria(
         "kl": kl(soft_bags, target, known),
         "likelihood": likelihood(proba, soft_bags, target, index, known),
     }
+    return {name: value.masked_fill(broken, torch.nan) for name, value in found.items()}
 
 
 def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:

@@ -98,10 +98,10 @@ def fit_members(
     _demand_names(training)
     if not issubclass(declared, DirectMethod):
         return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
-    fitted = declared(read_params(declared.Params, params, owner=method))
+    own = read_params(declared.Params, params, owner=method)
     schema = _schema(train, cardinalities, 1)
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    members = [fitted.fit(train, schema, rng) for rng in streams]
+    members = [declared(own).fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
 
 

@@ -56,7 +56,7 @@ Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
 NOTHING_CHOSEN = (
     "no criterion could choose an epoch: none was ever a number. Validation rows of two classes are needed, or "
-    "validation bags whose counts are known"
+    "validation bags whose counts are known, and predictions that are numbers"
 )
 
 

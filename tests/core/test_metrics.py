@@ -27,6 +27,7 @@ from llpbench.core.metrics import (
     mpiou,
     reliability,
     test_metrics,
+    validation_criteria,
     verdict,
 )
 
@@ -47,6 +48,17 @@ def test_auc_agrees_with_scikit_learn(decimals: int) -> None:
     scores = np.round(rng.random((3, 200)) + 0.3 * labels, decimals)
     ours = auc(torch.from_numpy(scores), torch.from_numpy(labels == 1))
     assert ours.tolist() == pytest.approx([roc_auc_score(y, s) for y, s in zip(labels, scores, strict=True)])
+
+
+def test_what_is_predicted_as_nan_has_no_criterion() -> None:
+    scores = torch.tensor([0.1, torch.nan, 0.3, 0.4])
+    assert torch.isnan(auc(scores, torch.tensor([False, True, False, True])))
+    proba = torch.full((2, 4, 2), 0.5).double()
+    proba[1, 2] = torch.nan
+    labels, index = torch.tensor([[0, 1, 0, 1]] * 2), torch.tensor([[[0, 1], [2, 3]]] * 2)
+    found = validation_criteria(proba, labels, index, torch.full((2, 2, 2), 0.5).double(), torch.ones(2, 2) > 0)
+    assert {name for name, value in found.items() if not torch.isnan(value[1])} == set()
+    assert {name for name, value in found.items() if torch.isnan(value[0])} == set()
 
 
 def test_auc_of_one_class_is_not_a_number() -> None:
