@@ -31,10 +31,12 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
-from llpbench.training.cells import limit_threads
+from llpbench.training.cells import limit_threads, probabilities
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
+_TRIED = 100
+"""rows that a fitted method predicts before it is a model"""
 _SMALL = 100_000
 """rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
 
@@ -194,6 +196,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         with self._threads(len(frame)):
             predictor = self._fitted(train, columns.cardinalities)
+            self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), found.shape[1])
             doubts = doubts_of(predictor, known.rows) if isinstance(predictor, Union) else None
 
         self.classes_ = np.array([named[place] for place in order])
@@ -437,9 +440,15 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not len(rows.numeric):
             return np.zeros((0, self.bag_counts_.shape[1]))
         with self._threads(len(rows.numeric)):
-            if isinstance(self._predictor, NetworkPredictor):
-                return self._predictor.on(rows, self.device)
-            return self._predictor(rows)
+            return self._probabilities(self._predictor, rows, self.bag_counts_.shape[1])
+
+    def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
+        """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
+        made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
+        try:
+            return probabilities(made, len(rows.numeric), classes)
+        except ValueError as error:
+            raise LLPBenchError(f"method {self.method!r} gives no probabilities: {error}.") from error
 
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         number = self.n_jobs

@@ -328,8 +328,13 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
 
 def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
-    """What a direct method makes of rows. Raises `ValueError` for what is no array of that shape, or not in [0, 1]."""
-    proba, expected = predictor(rows), (len(rows.numeric), task.schema.classes)
+    """What a direct method makes of rows, as `probabilities`."""
+    return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
+
+
+def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
+    """What is predicted. Raises `ValueError` for what is no array [rows, classes], or not in [0, 1]."""
+    expected = (rows, classes)
     if not isinstance(proba, np.ndarray):
         raise ValueError(f"a predictor must return a numpy array of shape {expected}, however: {type(proba).__name__}")
     if proba.shape != expected:

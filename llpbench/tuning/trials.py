@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from llpbench.core.bags import Task
@@ -101,8 +102,8 @@ class Bench:
         seed = self.tuning.seed
         start = self.pretrain([seed])[seed].weights if self.pretrain else None
         methods = [_method(cell, trial.params) for trial in trials]
-        if any(_fixed(method) != _fixed(methods[0]) for method in methods):
-            raise ValueError("trials of several architectures cannot train together")
+        if not all(_alike(_fixed(method), _fixed(methods[0])) for method in methods):
+            raise ValueError("trials that differ in more than numbers cannot train together")
         members = [Trainee(seed, method, self.task, start) for method in methods]
         population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
         return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))
@@ -143,6 +144,17 @@ def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
 
 
 def _fixed(method: Method) -> dict[str, Any]:
-    """The hyperparameters that all members of a population share, since it is made of one of them."""
+    """What all members of a population share, since it is made of one of them: hyperparameters but for numbers, and
+    what a method's `__init__` makes of any, but for the rates of phases, which are each member's own."""
     free = continuous(type(method.params))
-    return {name: value for name, value in asdict(method.params).items() if name not in free}
+    own = {name: value for name, value in asdict(method.params).items() if name not in free}
+    made = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
+    return {**own, **made, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether values are equal by name; arrays and tensors by their entries."""
+    if one.keys() != other.keys():
+        return False
+    pairs = ((value, other[name]) for name, value in one.items())
+    return all(a is b or (type(a) is type(b) and bool(np.all(a == b))) for a, b in pairs)

@@ -207,6 +207,37 @@ def test_several_members_are_averaged() -> None:
     assert np.allclose(two.predict_proba(frame), (apart[0] + apart[1]) / 2)
 
 
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (lambda rows: np.full((len(rows.numeric), 2), np.nan), "predictions must be finite"),
+        (lambda rows: np.full((len(rows.numeric), 2), 1.6), "predictions must be in [0, 1]"),
+        (lambda rows: [0.5] * len(rows.numeric), "must return a numpy array"),
+    ],
+)
+def test_what_predicts_no_probabilities_is_no_model(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
+    frame, bags, votes = people(200, 10)
+    monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: made)
+    with pytest.raises(LLPBenchError) as error:
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+    assert str(error.value).startswith("method 'bag-mean-linear' gives no probabilities: ")
+    assert reason in str(error.value)
+
+
+def test_members_of_an_ensemble_are_objects_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = METHODS.get("count-gbdt")
+    fit, fitted = declared.fit, []
+
+    def watched(self: Any, *given: Any) -> Any:
+        fitted.append(self)
+        return fit(self, *given)
+
+    monkeypatch.setattr(declared, "fit", watched)
+    frame, bags, votes = people(200, 10)
+    LLPClassifier("count-gbdt", params=TREES, ensemble=2).fit(frame, bags, counts=counted(bags, votes))
+    assert len({id(each) for each in fitted}) == 2
+
+
 def test_effects_are_told_in_the_units_of_the_columns() -> None:
     frame, bags, votes = people(300, 12)
     fast = {"draws": 0, "most_pairs": 0}

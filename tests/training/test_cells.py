@@ -258,7 +258,6 @@ def test_what_fit_returns_wrongly_is_told_as_such(monkeypatch: pytest.MonkeyPatc
             lambda _self, _model, bags: bags.proportions,
             "must give [bags, size, classes], here [1, 80] and one",
         ),
-        ("log_proba", lambda _self, model, bags: model.log_proba(bags) * torch.nan, "gives NaN for test rows"),
         ("prepare", lambda *_: np.zeros((3, 2)), "must give [rows, classes] targets, here [240, 2], however: (3, 2)"),
     ],
 )
@@ -271,6 +270,24 @@ def test_what_a_hook_gives_wrongly_is_told_with_its_place(
     assert result.status == "failed"
     assert result.reason.startswith(f"{hook} (test_cells.py:")
     assert reason in result.reason
+
+
+def test_predictions_of_nan_are_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of test rows alone, where training has gone well, and of validation rows."""
+    predict = Population.predict
+
+    def broken(self: Population, number: int, *given: Any) -> FloatArray:
+        return predict(self, number, *given) * np.nan
+
+    monkeypatch.setattr(Population, "predict", broken)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert (result.status, result.reason.split(" (")[0]) == ("failed", "log_proba")
+    assert result.reason.endswith(" gives NaN for test rows")
+    monkeypatch.setattr(Population, "predict", predict)
+    monkeypatch.setattr(METHODS.get("dllp"), "log_proba", lambda _, model, bags: model.log_proba(bags) * torch.nan)
+    (result,) = train_population(*build("dllp"), {0: toy_task(0)}, Machine(), None)
+    assert result.status == "failed"
+    assert result.reason.endswith("and predictions that are numbers")
 
 
 def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
+import torch
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, Regime
+from llpbench.core.method import MethodParams, Stage
+from llpbench.core.ranges import LogUniform
 from llpbench.core.registry import METHODS
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.data.toy import toy_task
+from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
@@ -46,6 +50,31 @@ def test_trials_together_are_trials_alone() -> None:
         assert one.status == other.status == "ok"
         assert one.values == pytest.approx(other.values, abs=1e-3)
     assert len({made.values["auc"] for made in together}) > 1
+
+
+class Derived(DLLP):
+    """What `__init__` derives of a number that is searched."""
+
+    @dataclass(frozen=True)
+    class Params(MethodParams):
+        second_rate: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
+
+    params: Params
+
+    def __init__(self, params: Params | None = None) -> None:
+        super().__init__(params)
+        self.stages = (Stage("first"), Stage("second", rate=self.params.second_rate))
+        self.weight = torch.tensor([self.params.second_rate])
+
+
+def test_what_a_method_derives_from_its_hyperparameters_is_each_trials_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS.entry("dllp"), "target", Derived)
+    rates = [trial(n, second_rate=rate) for n, rate in enumerate((1.0, 0.01, 10.0, 1.0))]
+    asked = tuning(regime="coarse")
+    together = bench(asked).make(rates)
+    alone = [made for one in rates for made in bench(asked).make([one])]
+    assert [made.values for made in together] == [made.values for made in alone]
+    assert len({made.values["kl"] for made in together}) == 3
 
 
 def test_a_member_at_the_bottom_of_a_rung_leaves_and_changes_nothing_for_the_others() -> None:
