@@ -65,7 +65,7 @@ class Selection:
             for member, value in enumerate(now[row]):
                 best = float(self.value[row, member])
                 improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
-        self.value[improved] = now[improved]
+        self.value[improved], self.epoch[improved] = now[improved], epoch
         # a criterion that was never a number keeps the newest weights: a stage after this one starts from them
         blind = np.isnan(self.value)
         taken = improved | (blind & ~self.settled)
