@@ -94,7 +94,7 @@ def declaration(subject: Subject) -> str:
     demand(not (found := complaints(subject.entry)), "; ".join(found))
     declared = subject.declared
     if not subject.direct:
-        demand(not (found := [*course_faults(subject.method())]), "; ".join(found))
+        demand(not (found := course_faults(subject.method())), "; ".join(found))
         own = declared.takes_encoder or declared.Params().learning_rate is not None
         demand(own, "without an encoder there is none whose learning rate it could take: give learning_rate a default")
     searched, declares = ranges(declared.Params), fields(declared.Params)

@@ -26,8 +26,12 @@ def faults(entry: Entry) -> list[str]:
     return [*_hooks(entry.load()), *_supervision(entry), *_hyperparameters(entry.load())]
 
 
-def course_faults(method: Method) -> Iterator[str]:
+def course_faults(method: Method) -> list[str]:
     """What is wrong with the stages and phases of a method, which may follow from its hyperparameters."""
+    return [*_course(method)]
+
+
+def _course(method: Method) -> Iterator[str]:
     stages, phases = method.stages, method.phases
     for what, parts, kind in (("stages", stages, Stage), ("phases", phases, Phase)):
         if not (isinstance(parts, tuple) and parts and all(isinstance(part, kind) for part in parts)):

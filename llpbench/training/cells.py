@@ -45,7 +45,7 @@ from llpbench.training.device import (
 )
 from llpbench.training.judging import judge
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
-from llpbench.training.members import Outcome, Trainee, encoder_factory, shape_of
+from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.predictions import keep_predictions, predicted_by
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -226,7 +226,7 @@ def _train_together(
     keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
-    if found := [*course_faults(method)]:
+    if found := course_faults(method):
         raise ValueError("; ".join(found))
     started = pretrain(list(tasks)) if pretrain else {}
     reset_peak_memory(machine.device)
@@ -251,8 +251,8 @@ def _train_together(
         if started:
             result.times["pretraining"] = started[seed].seconds
         failures = [outcome.failure for outcome in own if outcome.failure]
-        if not all(outcome.chosen for outcome in own):
-            failures.append(NOTHING_CHOSEN)
+        if not failures and not chosen_by_all(own):
+            failures = [NOTHING_CHOSEN]
         if failures:
             result.status, result.reason = "failed", failures[0]
         else:
@@ -275,9 +275,9 @@ def _train_together(
 def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
     """What each criterion of the boards saw in a judged stage, as a record has it; of an ensemble the mean."""
     return {
-        name: rounded(_mean_curve([outcome.chosen[name].curves[stage] for outcome in own]))
+        name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in own]))
         for name in BOARD_CRITERIA
-        if all(name in outcome.chosen for outcome in own)
+        if name in chosen_by_all(own)
     }
 
 

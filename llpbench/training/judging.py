@@ -15,6 +15,7 @@ from llpbench.core.record import CriterionResult, Judged
 from llpbench.core.seeding import generator
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
+from llpbench.training.members import chosen_by_all
 from llpbench.training.population import Population
 from llpbench.training.selection import Selected
 
@@ -29,12 +30,13 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
     median of theirs, validation and diagnostics their mean. A criterion that was never a number (AUC of validation rows
     that all are of one class) has selected nothing and has no result.
     """
-    members = [_Looked(population, number) for number in numbers]
+    names = chosen_by_all([population.outcomes[number] for number in numbers])
+    members = [_Looked(population, number, names) for number in numbers]
     task = population.members[numbers[0]].task
     judged: dict[tuple[int, ...], Judged] = {}
     results = {}
-    for name in members[0].chosen:
-        choices = [member.chosen[name] for member in members]
+    for name in names:
+        choices = [member.selected[name] for member in members]
         places = tuple(member.place(choice) for member, choice in zip(members, choices, strict=True))
         if places not in judged:
             proba = _mean([member.proba for member in members], places)
@@ -60,11 +62,11 @@ def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
 class _Looked:
     """What a member says at each of the epochs that its criteria selected."""
 
-    def __init__(self, population: Population, number: int) -> None:
+    def __init__(self, population: Population, number: int, criteria: Sequence[str]) -> None:
         """Raises `ValueError` for predictions that are no probabilities."""
         task = population.members[number].task
-        self.chosen = population.outcomes[number].chosen
-        weights = {(choice.training, choice.epoch): choice.weights for choice in self.chosen.values()}
+        self.selected = {name: population.outcomes[number].selected[name] for name in criteria}
+        weights = {(choice.training, choice.epoch): choice.weights for choice in self.selected.values()}
         self._places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
         clock = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -55,10 +55,11 @@ class Outcome:
     selected: dict[str, Selected] = field(default_factory=dict)
     """by criterion, of the last stage"""
 
-    @property
-    def chosen(self) -> dict[str, Selected]:
-        """Those of `selected` whose criterion was ever a number: the others have chosen nothing."""
-        return {name: choice for name, choice in self.selected.items() if not math.isnan(choice.value)}
+
+def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
+    """The criteria that were ever a number for each of some members: others have chosen nothing that can be judged."""
+    first, *_ = outcomes
+    return [name for name in first.selected if not any(math.isnan(each.selected[name].value) for each in outcomes)]
 
 
 class Rungs(Protocol):

@@ -34,10 +34,9 @@ class Weights(NamedTuple):
 def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
     """The prediction that is judged."""
     made = method.log_proba(Model(network), bags)
-    shape = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
-    rows = tuple(bags.mask.shape)
-    if not isinstance(shape, tuple) or len(shape) != len(rows) + 1 or shape[:-1] != rows:
-        what = f"must give [bags, size, classes], here {[*rows]} and one for classes, however: {shape}"
+    if not isinstance(made, Tensor) or made.shape[:-1] != bags.mask.shape:
+        given = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, however: {given}"
         raise hook_error(method, "log_proba", what)
     return made
 

@@ -15,6 +15,7 @@ import torch
 from llpbench.core.bags import FloatArray, Task
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
+from llpbench.training.members import chosen_by_all
 from llpbench.training.population import Population
 from llpbench.training.stamp import Predicted
 
@@ -22,8 +23,10 @@ from llpbench.training.stamp import Predicted
 def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
     """What members predict at the epoch that each criterion has selected: the mean of an ensemble, as it is judged."""
     parts: dict[str, dict[str, list[FloatArray]]] = {}
+    names = chosen_by_all([population.outcomes[number] for number in numbers])
     for number in numbers:
-        chosen, task = population.outcomes[number].chosen, population.members[number].task
+        outcome, task = population.outcomes[number], population.members[number].task
+        chosen = {name: outcome.selected[name] for name in names}
         weights = {(choice.training, choice.epoch): choice.weights for choice in chosen.values()}
         stacked = torch.stack(list(weights.values()))
         for part, holdout in (("validation", task.validation), ("test", task.test)):

@@ -100,10 +100,10 @@ class Bench:
         cell = self.tuning.cell
         assert cell.protocol is not None
         seed = self.tuning.seed
-        start = self.pretrain([seed])[seed].weights if self.pretrain else None
         methods = [_method(cell, trial.params) for trial in trials]
         if not all(_alike(_fixed(method), _fixed(methods[0])) for method in methods):
             raise ValueError("trials that differ in more than numbers cannot train together")
+        start = self.pretrain([seed])[seed].weights if self.pretrain else None
         members = [Trainee(seed, method, self.task, start) for method in methods]
         population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
         return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))

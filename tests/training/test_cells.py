@@ -326,6 +326,16 @@ def test_a_criterion_that_is_never_a_number_has_no_result_and_spoils_no_other(na
     assert all(math.isfinite(each["validation"] or 0.0) for each in result.results.values())
 
 
+def test_a_criterion_that_is_never_a_number_hands_the_newest_weights_on() -> None:
+    selection = Selection(1, patience=2, theta=torch.zeros(1, 3))
+    seen = dict.fromkeys(CRITERIA, np.full(1, 0.5)) | {"auc": np.full(1, np.nan)}
+    for epoch in range(2):
+        selection.observe(epoch, seen, torch.full((1, 3), epoch + 1.0))
+    selected = selection.selected(0, "train", {})
+    assert (selected["auc"].epoch, selected["auc"].weights.tolist()) == (1, [2.0] * 3)
+    assert (selected["kl"].epoch, selected["kl"].weights.tolist()) == (0, [1.0] * 3)
+
+
 def test_without_any_criterion_a_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = dict.fromkeys(CRITERIA, np.full(1, np.nan))
     observe = Selection.observe

@@ -14,7 +14,7 @@ from llpbench.core.bags import Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.method import MethodParams, Stage
-from llpbench.core.ranges import LogUniform
+from llpbench.core.ranges import LogUniform, Uniform, ranges
 from llpbench.core.registry import METHODS
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.data.toy import toy_task
@@ -23,7 +23,7 @@ from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.tuning.space import search_space
-from llpbench.tuning.trials import Bench, without_test
+from llpbench.tuning.trials import Bench, _alike, _fixed, without_test
 
 
 def tuning(method: str = "dllp", regime: Regime = "fine", eta: int = 0, epochs: int = 6) -> Tuning:
@@ -50,6 +50,15 @@ def test_trials_together_are_trials_alone() -> None:
         assert one.status == other.status == "ok"
         assert one.values == pytest.approx(other.values, abs=1e-3)
     assert len({made.values["auc"] for made in together}) > 1
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in METHODS.entries() if entry.facts["kind"] == "neural"])
+def test_built_in_methods_train_together_whatever_their_numbers(name: str) -> None:
+    declared = METHODS.get(name)
+    for searched, search in ranges(declared.Params).items():
+        if isinstance(search, Uniform):
+            one, other = (declared(declared.Params(**{searched: end})) for end in (search.low, search.high))
+            assert _alike(_fixed(one), _fixed(other)), searched
 
 
 class Derived(DLLP):
