@@ -90,7 +90,7 @@ def _method(entry: Entry) -> str:
     rows = [
         f"| `{name}` | {value} | {searched.get(name, '–')} | {_cell(meaning)} |"
         for name, (value, meaning) in declarations(declared.Params).items()
-        if name not in COMMON or entry.name == "llp-gan"
+        if name not in COMMON or entry.facts["kind"] == "direct" or entry.name == "llp-gan"
     ]
     if rows:
         lines += ["| hyperparameter | default | searched | meaning |", "| --- | --- | --- | --- |", *rows, ""]

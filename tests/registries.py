@@ -26,7 +26,7 @@ def as_they_were() -> Iterator[None]:
     """What is registered meanwhile, and the plugins that are loaded, are forgotten: also for fixtures of a module."""
     # names() first, so that the built-in entries are there to be kept
     kept = {one.kind: {name: one.entry(name) for name in one.names()} for one in REGISTRIES.values()}
-    plugins, modules = set(registry._loaded_plugins), set(sys.modules)
+    plugins, modules = dict(registry._loaded_plugins), set(sys.modules)
     yield
     for one in REGISTRIES.values():
         one._entries = kept[one.kind]

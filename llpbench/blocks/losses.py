@@ -41,42 +41,49 @@ def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
     return masked_mean(each.sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)
 
 
-def count_loss(log_proba: Tensor, bags: Bags) -> Tensor:
+def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
     """Mean over the known bags of -log P(counts), rows independent given their predictions.
 
     Its gradient by a row's logits is its prediction minus its posterior given the count (Zhang et al. 2020; count loss:
-    Shukla et al. 2023). Where no bag of the step has more than `EXACT` rows it is exact (Poisson-binomial), else the
+    Shukla et al. 2023). Where no bag of the step has more than `exact` rows it is exact (Poisson-binomial), else the
     normal approximation with 1/12 added to the variance, that of rounding to a whole count. More than two classes: the
     sum over classes of each against the rest, a composite likelihood.
     """
+    likelihood = _poisson_binomial if log_proba.shape[-2] <= exact else _normal
     chosen = [1] if log_proba.shape[-1] == 2 else list(range(log_proba.shape[-1]))
     sizes = bags.mask.sum(dim=-1)
     total = torch.zeros_like(bags.proportions[..., 0])
     for label in chosen:
         count = bags.proportions[..., label] * sizes
-        p = log_proba[..., label].exp().masked_fill(~bags.mask, 0.0)
-        total = total - (_poisson_binomial(p, count) if p.shape[-1] <= EXACT else _normal(p, count))
+        total = total - likelihood(log_proba, label, bags.mask, count)
     return masked_mean(total, bags.known)
 
 
-EXACT = 12
-"""rows of a bag up to which the likelihood of its count is computed exactly"""
+def _poisson_binomial(log_proba: Tensor, label: int, mask: Tensor, count: Tensor) -> Tensor:
+    """[bags] log P(`count` rows of each bag are of class `label`), `count` [bags] nearly whole.
+
+    In logarithms, so that sure and wrong predictions have their loss and their gradient: 1 - p is 0 in float32 from a
+    logit of 17 on.
+    """
+    others = [c for c in range(log_proba.shape[-1]) if c != label]
+    # padding is certainly of another class; finite, as logaddexp of two infinities has no gradient
+    yes = log_proba[..., label].masked_fill(~mask, _NEVER)
+    no = log_proba[..., others].logsumexp(dim=-1).masked_fill(~mask, 0.0)
+    known = torch.full_like(yes[..., :1], _NEVER).expand(*yes.shape[:-1], yes.shape[-1])
+    known = torch.cat([torch.zeros_like(yes[..., :1]), known], dim=-1)
+    for row in range(yes.shape[-1]):
+        one_more = torch.nn.functional.pad(known[..., :-1], (1, 0), value=_NEVER) + yes[..., row, None]
+        known = torch.logaddexp(known + no[..., row, None], one_more)
+    here = torch.arange(known.shape[-1], device=known.device) == count.round().unsqueeze(-1)
+    return torch.where(here, known, 0.0).sum(dim=-1)
 
 
-def _poisson_binomial(p: Tensor, count: Tensor) -> Tensor:
-    """[...] log P(sum of Bernoulli(p) = count), `p` [..., rows], `count` [...] nearly whole."""
-    known = torch.zeros_like(p[..., :1]).expand(*p.shape[:-1], p.shape[-1] + 1)
-    known = torch.cat([torch.ones_like(known[..., :1]), known[..., 1:]], dim=-1)
-    for row in range(p.shape[-1]):
-        one = p[..., row, None]
-        known = known * (1 - one) + torch.nn.functional.pad(known[..., :-1], (1, 0)) * one
-    here = torch.arange(known.shape[-1], device=p.device) == count.round().unsqueeze(-1)
-    chance = torch.where(here, known, 0.0).sum(dim=-1)
-    return chance.clamp(min=torch.finfo(p.dtype).tiny).log()
+_NEVER = -1e9
 
 
-def _normal(p: Tensor, count: Tensor) -> Tensor:
+def _normal(log_proba: Tensor, label: int, mask: Tensor, count: Tensor) -> Tensor:
     """The normal approximation of `_poisson_binomial`, for counts that need not be whole."""
+    p = log_proba[..., label].exp().masked_fill(~mask, 0.0)
     variance = (p * (1 - p)).sum(dim=-1) + 1 / 12
     return -(count - p.sum(dim=-1)).square() / (2 * variance) - (2 * torch.pi * variance).log() / 2
 

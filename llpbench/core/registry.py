@@ -207,15 +207,24 @@ register_encoder = ENCODERS.register
 register_dataset = DATASETS.register
 register_bagging = BAGGINGS.register
 
-_loaded_plugins: set[str] = set()
+_loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
+"""by path: the modules that came with a plugin from its own folder, with their files and what these held"""
 _loading: list[str] = []
 """plugins that are being imported: what they register, other processes can import, too"""
 
 
-def load_plugin(path: str | Path) -> None:
-    """Import a file that registers methods, datasets, baggings or encoders. Safe to call again with the same file."""
+def load_plugin(path: str | Path, edited: bool = False) -> None:
+    """Import a file that registers methods, datasets, baggings or encoders. Safe to call again with the same file.
+
+    `edited`: load it again where it, or a file beside it that it imports, was edited since. Only between runs: what is
+    edited during one must not run in it.
+    """
     path = Path(path).resolve()
     name = f"llpbench_plugin_{path.stem}"
+    own = _loaded_plugins.get(str(path), {})
+    if edited and any(file.is_file() and file.read_bytes() != content for file, content in own.values()):
+        _forget(own)
+        del _loaded_plugins[str(path)]
     if str(path) in _loaded_plugins:
         return
     if not path.is_file():
@@ -230,18 +239,36 @@ def load_plugin(path: str | Path) -> None:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for files of its own beside it
     _loading.append(name)
+    before = set(sys.modules) - {name}
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        for registry in REGISTRIES.values():  # a mended file registers them again
-            registry.forget(name)
+        _forget([name])  # a mended file registers them again
         if isinstance(error, LLPBenchError):
             raise
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
     finally:
         _loading.remove(name)
-    _loaded_plugins.add(str(path))
+    _loaded_plugins[str(path)] = {
+        each: (file, file.read_bytes())
+        for each, file in _files(set(sys.modules) - before).items()
+        if file.is_relative_to(path.parent) and not {"site-packages", "dist-packages"}.intersection(file.parts)
+    }
+
+
+def _files(modules: Iterable[str]) -> dict[str, Path]:
+    """The files of loaded modules that have one."""
+    places = {name: getattr(sys.modules[name], "__file__", None) for name in modules}
+    files = {name: Path(place).resolve() for name, place in places.items() if place}
+    return {name: file for name, file in files.items() if file.is_file()}
+
+
+def _forget(modules: Iterable[str]) -> None:
+    """Take out modules and what they have registered."""
+    for name in modules:
+        sys.modules.pop(name, None)
+        for registry in REGISTRIES.values():
+            registry.forget(name)
 
 
 def load_entry_points() -> None:
@@ -249,7 +276,7 @@ def load_entry_points() -> None:
     for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         if point.value in _loaded_plugins:
             continue
-        _loaded_plugins.add(point.value)
+        _loaded_plugins[point.value] = {}
         _loading.append(point.value)
         try:
             importlib.import_module(point.module)

@@ -123,7 +123,7 @@ def _known_here_alone(settings: Settings) -> str:
     from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
 
     for plugin in settings.plugin:
-        load_plugin(plugin)
+        load_plugin(plugin, edited=True)
     wanted: list[tuple[Registry, list[str]]] = [(METHODS, METHODS.select(settings.methods))]
     wanted += [(DATASETS, DATASETS.select(settings.datasets)), (ENCODERS, ENCODERS.select(settings.encoders))]
     wanted += [(BAGGINGS, [text.partition(":")[0].strip() for text in settings.baggings.split(",")])]

@@ -270,6 +270,19 @@ def test_the_count_loss_of_large_bags_is_the_normal_approximation_and_leaves_pad
     assert float(count_loss(three, bags([[True] * 40], [[0.5, 0.3, 0.2]]))) == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.parametrize(("rows", "logit"), [(1, 17.0), (1, 25.0), (3, 80.0), (12, 8.0)])
+def test_the_count_loss_of_sure_and_wrong_predictions_is_their_distance_and_pulls_them_back(
+    rows: int, logit: float
+) -> None:
+    padding = 1 if rows < 12 else 0
+    logits = torch.tensor([[[logit, 0.0]] * rows + [[0.0, 0.0]] * padding], requires_grad=True)
+    value = count_loss(logits.log_softmax(-1), bags([[True] * rows + [False] * padding], [[0.0, 1.0]]))
+    value.backward()
+    assert float(value.detach()) == pytest.approx(rows * (logit + math.log1p(math.exp(-logit))), rel=1e-6)
+    assert logits.grad is not None
+    assert logits.grad[0, :, 1].tolist() == pytest.approx([-1.0] * rows + [0.0] * padding, abs=1e-3)
+
+
 def test_the_count_loss_of_sure_and_wrong_predictions_is_finite() -> None:
     for rows in (3, 40):
         logits = torch.tensor([[[80.0, -80.0]] * rows], requires_grad=True)

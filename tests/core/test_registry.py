@@ -126,6 +126,29 @@ def test_a_plugin_that_failed_can_be_mended_and_loaded(tmp_path: Path) -> None:
     assert METHODS.names()[-1] == "mine"
 
 
+def test_an_edited_plugin_is_loaded_again_but_not_during_a_run(tmp_path: Path) -> None:
+    helper = tmp_path / "a_helper_beside_it.py"
+    helper.write_text("WEIGHT = 1.0\n")
+    path = plugin(tmp_path, "mine", f"from {helper.stem} import WEIGHT")
+    load_plugin(path)
+    first = METHODS.get("mine")
+    load_plugin(path, edited=True)
+    assert METHODS.get("mine") is first
+    helper.write_text("WEIGHT = 2.25\n")
+    load_plugin(path)  # as the workers of a run do
+    assert METHODS.get("mine") is first
+    load_plugin(path, edited=True)
+    assert sys.modules[METHODS.get("mine").__module__].WEIGHT == 2.25
+    path.write_text(path.read_text().replace("'mine'", "'renamed'"))
+    load_plugin(path, edited=True)
+    assert METHODS.names()[-1] == "renamed"
+    assert "mine" not in METHODS.names()
+    path.write_text("1 / 0")
+    with pytest.raises(LLPBenchError, match="ZeroDivisionError"):
+        load_plugin(path, edited=True)
+    assert "renamed" not in METHODS.names()
+
+
 def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:
     path = plugin(tmp_path, "mine")
     load_plugin(path)

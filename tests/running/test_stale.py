@@ -42,7 +42,7 @@ def again(llpbench: LLPBench, bench: Path, monkeypatch: pytest.MonkeyPatch):  # 
     def again(*more: str):  # type: ignore[no-untyped-def]
         for registry in REGISTRIES.values():
             monkeypatch.setattr(registry, "_entries", dict(original[registry.kind]))
-        monkeypatch.setattr("llpbench.core.registry._loaded_plugins", set())
+        monkeypatch.setattr("llpbench.core.registry._loaded_plugins", {})
         for name in ("llpbench_plugin_tiny_bench", "tiny_helper"):
             sys.modules.pop(name, None)
         result = llpbench(*arguments(bench, bench.parent / "out", "--bag-sizes", "8", "--seeds", "1", *more))
