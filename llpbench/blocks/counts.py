@@ -63,7 +63,8 @@ class BagCounts:
         if len(self._small):
             inside = self._rows >= 0  # padding is certainly of the first class
             counts = np.rint(self.counts[self._small, 1]).astype(np.int64)
-            q[self._rows[inside]] = poisson_binomial_posterior(np.where(inside, p[self._rows], 0.0), counts)[inside]
+            padded = np.where(inside, p[self._rows], 0.0)
+            q[self._rows[inside]] = poisson_binomial_posterior(padded, counts, self.sizes[self._small])[inside]
         return np.asarray(q.clip(0, 1))
 
     def fitted(self, logits: FloatArray) -> FloatArray:
@@ -171,11 +172,12 @@ _SPREADS = tuple(0.01 * 2.0**power for power in range(9))
 """of random effects of bags on logits, 0.01 to 2.6"""
 
 
-def poisson_binomial_posterior(proba: FloatArray, counts: IntArray) -> FloatArray:
+def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntArray) -> FloatArray:
     """[bags, size] P(y_i = 1 | sum of y = n) of independent y_i with `proba` [bags, size], n = `counts` [bags].
 
-    Sums are built from the left and from the right; time and memory grow with the square of the size. Where the count
-    cannot be (of certain rows), the answer is the count's share.
+    Of a bag of fewer rows than the width, `sizes` [bags], the others have probability 0. Sums are built from the left
+    and from the right; time and memory grow with the square of the width. Where the count cannot be (of certain rows),
+    the answer is the count's share.
     """
     bags, size = proba.shape
     left, right = np.zeros((2, size + 1, bags, size + 1))
@@ -188,7 +190,7 @@ def poisson_binomial_posterior(proba: FloatArray, counts: IntArray) -> FloatArra
     after = np.take_along_axis(right[1:], rest.clip(min=0)[None], axis=2)
     others = np.where(rest >= 0, left[:-1] * after, 0.0).sum(axis=2).T
     total = left[size, np.arange(bags), counts][:, None]
-    share = (counts / size)[:, None]
+    share = (counts / sizes)[:, None]
     return np.asarray(np.where(total > 0, proba * others / np.where(total > 0, total, 1.0), share))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
 from typing import Any, Literal
@@ -22,14 +22,14 @@ from torch.utils._pytree import tree_map
 
 from llpbench.conformance.cost import STEPS_OF_A_FIT, cost_of, dllp_cost
 from llpbench.conformance.searching import search_label_free
-from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Subject, demand, train
+from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Learned, Subject, demand, train
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.declaration import complaints, course_faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.model import Model, Random
+from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
 from llpbench.core.tables import Assignment, Table
 from llpbench.core.text import fault
@@ -166,27 +166,38 @@ def padding(subject: Subject) -> str:
         demand(difference < CLOSE, f"more padding (-1 in `index`) changes predictions by {difference:.2g}")
         return "more padding changes nothing"
     population: Any = learned.source
-    method: Method = population.members[0].method
-    if all(stage.unit == "rows" for stage in method.stages):
+    if all(stage.unit == "rows" for stage in population.members[0].method.stages):
         return "trained; its steps draw single rows, which need no padding"
-    state = population.state
-    network = population.stack.write_out(learned.kept["l1"], state.buffers, 0)
-    two = torch.tensor([[0, 1]])
-    taken = population.data.take("bags", torch.tensor([0]), two, int(task.train.sizes.max()), state.targets)
-    bags: Bags = tree_map(itemgetter(0), taken)
+    network, method, bags = _step_of(learned, task)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
-    for phase in method.phases:
-        now = Now(method.stages[-1].name, phase.name, *torch.tensor([1.0, 2.0, 8.0, 16.0]))
-        first, second = (
-            float(method.loss(Model(network, Random(torch.tensor(7))), each, now).detach()) for each in dirty
-        )
-        demand(
-            math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6),
-            f"the loss of phase {phase.name!r} depends on padding ({first:.6g} or {second:.6g}): go through bags.mask",
-        )
+    _demand_equal_losses(network, method, dirty, "padding", "go through bags.mask")
     one, other = (method.log_proba(Model(network), each)[bags.mask] for each in dirty)
     demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: go through bags.mask")
     return "garbage there changes neither loss nor predictions"
+
+
+def suppressed(subject: Subject) -> str:
+    """Bags without counts have no share in its loss."""
+    if subject.declared.supervision != "bags":
+        raise InapplicableError("it sees labels")
+    task = subject.toy()
+    some = np.where(np.arange(len(task.train.counts)) % 3 == 0, np.nan, 1.0)[:, None]
+    subject.learn(replace(task, train=replace(task.train, counts=task.train.counts * some)), epochs=1)
+    if subject.direct:
+        return "fitted where a third of the bags has none"
+    network, method, bags = _step_of(subject.learned, task)
+    shares = (bags.proportions[1].flip(-1), bags.prior)
+    told = [
+        bags._replace(
+            known=torch.tensor([True, False]),
+            counts=bags.counts * torch.tensor([[1.0], [0.0]]),
+            proportions=torch.stack([bags.proportions[0], share]),
+        )
+        for share in shares
+    ]
+    what = "the `proportions` of bags that are not `known`, where the prior stands for them"
+    _demand_equal_losses(network, method, told, what, "go through losses.masked_mean(each, bags.known)")
+    return "what stands for their proportions changes no loss"
 
 
 def missing_values(subject: Subject) -> str:
@@ -352,6 +363,7 @@ CHECKS = checks_of(
     search_label_free,
     three_classes,
     padding,
+    suppressed,
     missing_values,
     not_a_number,
     together,
@@ -361,6 +373,30 @@ CHECKS = checks_of(
     learns,
     cost,
 )
+
+
+def _step_of(learned: Learned, task: Task) -> tuple[Network, Method, Bags]:
+    """A network that has learned, its method, and a step of two bags; of two rows where no stage draws bags."""
+    population: Any = learned.source
+    method: Method = population.members[0].method
+    unit = "bags" if any(stage.unit == "bags" for stage in method.stages) else "rows"
+    state = population.state
+    network = population.stack.write_out(learned.kept["l1"], state.buffers, 0)
+    two, width = torch.tensor([[0, 1]]), int(task.train.sizes.max())
+    bags: Bags = tree_map(itemgetter(0), population.data.take(unit, torch.tensor([0]), two, width, state.targets))
+    return network, method, bags
+
+
+def _demand_equal_losses(network: Network, method: Method, bags: Sequence[Bags], what: str, advice: str) -> None:
+    for phase in method.phases:
+        now = Now(method.stages[-1].name, phase.name, *torch.tensor([1.0, 2.0, 8.0, 16.0]))
+        first, second = (
+            float(method.loss(Model(network, Random(torch.tensor(7))), each, now).detach()) for each in bags
+        )
+        demand(
+            math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6),
+            f"the loss of phase {phase.name!r} depends on {what} ({first:.6g} or {second:.6g}): {advice}",
+        )
 
 
 def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:

@@ -52,7 +52,7 @@ class TestPosterior:
         p = np.random.default_rng(0).beta(2, 2, size=200)
         count = round(p.sum()) - 6
         found = BagCounts(one_bag([200 - count, count], 200)).posterior(with_negative(p.tolist()))
-        exact = poisson_binomial_posterior(p[None], np.array([count]))[0]
+        exact = poisson_binomial_posterior(p[None], np.array([count]), np.array([200]))[0]
         assert np.abs(exact - p).max() > 0.03
         assert_allclose(found[:, 1], exact, atol=0.005)
 
@@ -78,8 +78,10 @@ class TestPosterior:
         assert exact == pytest.approx(0.75)
         assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves what is lacking
 
-    def test_an_impossible_count_is_its_share(self) -> None:
-        assert_allclose(poisson_binomial_posterior(np.array([[1.0, 1.0, 0.0]]), np.array([3])), 1.0)
+    def test_an_impossible_count_is_its_share_of_the_rows_of_its_bag(self) -> None:
+        train = in_bags(rows_of([[0.0]] * 7), [[0, 1, 2, 3, 4], [5, 6]], [[3, 2], [1, 1]])
+        found = BagCounts(train).posterior(with_negative([0.3] * 5 + [1.0, 1.0]))
+        assert_allclose(found[:, 1], [0.4] * 5 + [0.5] * 2)
 
 
 class TestFitted:

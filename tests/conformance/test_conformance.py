@@ -17,7 +17,7 @@ from test_readme import BLOCKS
 from torch import Tensor
 
 from llpbench import conformance
-from llpbench.blocks.losses import proportion_loss
+from llpbench.blocks.losses import bag_log_proba, proportion_loss
 from llpbench.cli.main import main
 from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find, run_checks, summary
 from llpbench.conformance import subject as subjects
@@ -306,6 +306,27 @@ class Infinite(Mean):
         return super().predictor(weights * np.nan, rng)
 
 
+class Heedless(DLLP):
+    """Matches the prior in bags whose counts are suppressed."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        del now
+        predicted = bag_log_proba(model.log_proba(bags), bags.mask).exp()
+        return (predicted - bags.proportions).abs().sum(dim=-1).mean()
+
+
+class Trusting(Mean):
+    """Adds counts up that are NaN where they are suppressed."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        scored, share = super().predictor(weights, rng), self.share
+        return lambda rows: scored(rows) * 0 + share
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
+        self.share = train.counts.sum(axis=0) / train.counts.sum()
+        return super().fit(train, schema, rng)
+
+
 class Ranking(Mean):
     """Ranks among the rows that are predicted together."""
 
@@ -439,6 +460,8 @@ def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
         ("missing_values", FirstNumber, "categories alone: IndexError: "),
         ("not_a_number", Soothing, "parameters of NaN passed for a result"),
         ("together", Counting, "weights differ by"),
+        ("suppressed", Heedless, "go through losses.masked_mean(each, bags.known)"),
+        ("suppressed", Trusting, "predictions are not finite"),
         ("rows_alone", Ranking, "predictions of a row depend on those beside it"),
         ("rows_alone", Centred, "predictions of a row depend on those beside it"),
         ("saved", Remembering, "loaded weights predict differently"),
@@ -595,7 +618,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
     out = capsys.readouterr().out
     assert all(check.title in out for check in CHECKS)
-    assert out.endswith("mine: 15 checks passed\n")
+    assert out.endswith("mine: 16 checks passed\n")
 
 
 def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -603,7 +626,7 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     assert llpbench(monkeypatch, "check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "mine: 1 check passed, 14 failed: trains, seeded, " in out
+    assert "mine: 1 check passed, 15 failed: trains, seeded, " in out
     assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
 
 
