@@ -243,24 +243,27 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        _forget([name])  # a mended file registers them again
+        _forget(_brought(path, before))  # a mended file registers them again
         if isinstance(error, LLPBenchError):
             raise
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
     finally:
         _loading.remove(name)
-    _loaded_plugins[str(path)] = {
-        each: (file, file.read_bytes())
-        for each, file in _files(set(sys.modules) - before).items()
-        if file.is_relative_to(path.parent) and not {"site-packages", "dist-packages"}.intersection(file.parts)
+    _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _brought(path, before).items()}
+
+
+def _brought(path: Path, before: set[str]) -> dict[str, Path]:
+    """The files of the modules that came with a plugin from its own folder, and of the plugin itself."""
+    places = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
+    files = {name: Path(place).resolve() for name, place in places.items() if place}
+    return {
+        name: file
+        for name, file in files.items()
+        if file.is_file() and file.is_relative_to(path.parent) and not _INSTALLED.intersection(file.parts)
     }
 
 
-def _files(modules: Iterable[str]) -> dict[str, Path]:
-    """The files of loaded modules that have one."""
-    places = {name: getattr(sys.modules[name], "__file__", None) for name in modules}
-    files = {name: Path(place).resolve() for name, place in places.items() if place}
-    return {name: file for name, file in files.items() if file.is_file()}
+_INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _forget(modules: Iterable[str]) -> None:

@@ -143,10 +143,15 @@ def test_an_edited_plugin_is_loaded_again_but_not_during_a_run(tmp_path: Path) -
     load_plugin(path, edited=True)
     assert METHODS.names()[-1] == "renamed"
     assert "mine" not in METHODS.names()
-    path.write_text("1 / 0")
+    whole = path.read_text()
+    path.write_text(whole + "1 / 0\n")
     with pytest.raises(LLPBenchError, match="ZeroDivisionError"):
         load_plugin(path, edited=True)
     assert "renamed" not in METHODS.names()
+    path.write_text(whole)
+    helper.write_text("WEIGHT = 30.5\n")  # what a failure has left must not stay
+    load_plugin(path, edited=True)
+    assert sys.modules[METHODS.get("renamed").__module__].WEIGHT == 30.5
 
 
 def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,17 @@ def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbe
     assert files[0] == files[1] >= {"index.html", "fine.md"}
     assert repr(made) == "<llpbench results: 8 runs>"
     assert len(load_results(tmp_path / "python", tmp_path / "shell")) == 8
+
+
+def test_a_plugin_that_was_edited_is_run_as_it_is_now(plugin: Path, tmp_path: Path) -> None:
+    shutil.copy(plugin.parent / "tiny.parquet", tmp_path)
+    mine = Path(shutil.copy(plugin, tmp_path))
+    given = flags(mine, tmp_path, methods="quick-a", bag_sizes=8)
+    first, again = run(**given), run(**given)
+    mine.write_text(mine.read_text().replace("1e-3 * rng", "-100.0 * rng"))
+    edited = run(**given)
+    seen = [results.frame["test_auc"].tolist() for results in (first, again, edited)]
+    assert seen[0] == seen[1] != seen[2]
 
 
 def run(**given: Any) -> llpbench.Results:
