@@ -96,7 +96,7 @@ def main() -> None:
     tell("8 bag-gp - ridge", mean("bag-gp", SIZES), mean("bag-mean-linear", SIZES))
     for metric in ("test_ece", "test_brier"):
         shared = mean(BDC, MIDDLE, metric=metric).index
-        for name in (BDC, "dllp", "llp-vat", "bag-gp", LEADER, FLOOR, "supervised"):
+        for name in (BDC, "dllp", "llp-vat", "llp-gan", "bag-gp", LEADER, "bag-mean-linear", FLOOR, "supervised"):
             found = mean(name, MIDDLE, metric=metric)[shared].mean()
             click.echo(f"10 {metric}, {name}: {found:.1f}")
     for size in SIZES:
