@@ -28,6 +28,7 @@ from rich.table import Table
 from torch.utils._pytree import tree_map
 
 from llpbench.blocks.losses import proportion_loss
+from llpbench.core import memory
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.method import MethodParams
@@ -206,6 +207,7 @@ def main(
     target: Path | None,
 ) -> None:
     """Measure and print ratios."""
+    memory.keep_freed()  # as every run does
     torch.set_num_threads(threads)
     where = pick_device(device)
     chosen = (ways or ("compiled" if where.type == "cuda" else "stacked")).split(",")
