@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench.blocks.bag_logits import ProcessPredictor, fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_process
+from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -62,5 +62,5 @@ class BagGP(DirectMethod):
         """Shares first, whose evidence finds the scales; then, at these scales, logits."""
         del schema
         train = train.where_known()
-        shares = fit_process(train, self.params.process, rng)
+        shares = fit_wary(train, self.params.process, rng)
         return ProcessPredictor(shares if self.params.link == "identity" else fit_logits(shares, train))

@@ -1,10 +1,8 @@
 """bag-gp-gbdt: the union of a Gaussian process on bags and boosted trees on counts.
 
 `bag-gp` has the strongest prior and leads where bags are few; `em-gbdt`, started from its posterior, adds interactions;
-`count-gbdt` knows nothing of either and errs elsewhere. Their logits are averaged, with equal weights where the process
-explains how bags differ. Where it does not, bags have causes of their own, and what holds between them need not hold
-between rows: then `count-gbdt`, which commits itself least to differences between bags, has two thirds of the weight.
-Every row gets a probability of its own, from bags alone.
+`count-gbdt` knows nothing of either and errs elsewhere. The mean of their logits, equally weighted, gives every row a
+probability of its own, from bags alone.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_process
+from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.blocks.count_trees import TreeLogits, boost_counts, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
@@ -26,23 +24,19 @@ from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
-_CONFOUNDED = 0.2
-"""share of the variance of bags' proportions that neither features nor chance explain: beyond, bags are confounded"""
-
 
 @dataclass(frozen=True, eq=False)
 class UnionPredictor:
-    """The softmax of a weighted mean of three logits."""
+    """The softmax of the mean of three logits."""
 
     process: LogitProcess
     refitted: TreeLogits
     counted: TreeLogits
-    weights: tuple[float, float, float]
 
     def __call__(self, rows: Rows) -> FloatArray:
         """[rows, classes]"""
         members = (self.process(rows), self.refitted(rows), self.counted(rows))
-        logits = sum(weight * log_softmax(each, axis=1) for weight, each in zip(self.weights, members, strict=True))
+        logits = sum(1 / 3 * log_softmax(each, axis=1) for each in members)
         return np.asarray(softmax(logits, axis=1))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
@@ -71,11 +65,8 @@ class BagGPGBDT(DirectMethod):
         """The process first, then trees from its posterior, then trees of their own."""
         del schema
         train = train.where_known()
-        shares = fit_process(train, ProcessSettings(), rng)
-        process = fit_logits(shares, train)
+        process = fit_logits(fit_wary(train, ProcessSettings(), rng), train)
         data, counts = TreeRows(train.rows), BagCounts(train)
         refitted = boost_posteriors(data, counts, process(), TreeSettings(100), self.params.rounds, rng)
         counted = boost_counts(data, counts, train.prior, TreeSettings(self.params.trees), rng)
-
-        weights = (1 / 6, 1 / 6, 2 / 3) if shares.unexplained > _CONFOUNDED else (1 / 3, 1 / 3, 1 / 3)
-        return UnionPredictor(process, refitted, counted, weights)
+        return UnionPredictor(process, refitted, counted)

@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench.blocks.bag_logits import fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_process
+from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.blocks.count_trees import TreeProba, boost_posteriors
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import TreeRows, TreeSettings
@@ -48,7 +48,7 @@ class EMGBDT(DirectMethod):
         """Expectation and maximisation in turn."""
         train = train.where_known()
         if self.params.start == "bag-gp":
-            start = fit_logits(fit_process(train, ProcessSettings(), rng), train)()
+            start = fit_logits(fit_wary(train, ProcessSettings(), rng), train)()
         else:
             start = np.zeros((len(train.rows.numeric), schema.classes))
         settings = TreeSettings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from llpbench.blocks.bag_logits import fit_logits
-from llpbench.blocks.bag_process import ProcessSettings, fit_process
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process, fit_wary
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
@@ -171,3 +172,61 @@ class TestProcess:
         plain, other = (fit_process(each, settings, np.random.default_rng(0)) for each in (train, confounded))
         assert plain.unexplained < 0.05
         assert other.unexplained > 0.5
+
+
+class TestWaryPriors:
+    """Bags that differ for causes of their own, which a feature that hardly tells bags apart seems to explain."""
+
+    SETTINGS = ProcessSettings(waves=10, draws=0)
+
+    def confounded(self, own: float) -> BaggedRows:
+        """120 bags of 50 rows: x0 differs between bags and matters; 3 % of x1's variance lies between bags, and it
+        matters nothing. `own`: standard deviation of what a bag has of its own."""
+        rng = np.random.default_rng(0)
+        bag = np.repeat(np.arange(120), 50)
+        between = rng.normal(size=(120, 2)) * [0.8, np.sqrt(0.03)]
+        numbers = between[bag] + rng.normal(size=(6000, 2)) * [0.6, np.sqrt(0.97)]
+        cause = own * rng.normal(size=120)
+        labels = (rng.random(6000) < expit(1.5 * numbers[:, 0] + cause[bag])).astype(float)
+        return in_groups(rows_of(numbers.tolist()), 50, labels)
+
+    def spread(self, process: FittedProcess) -> FloatArray:
+        """[2] standard deviation of each feature's effect over the training rows."""
+        return np.array([effect.importance for effect in process.effects()])
+
+    def test_effects_that_bags_hardly_show_are_small_where_bags_are_confounded(self) -> None:
+        train = self.confounded(own=1.5)
+        plain, wary = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_wary))
+        assert plain.confounded
+        assert wary.confounded
+        assert wary.unexplained == plain.unexplained
+        ratio = self.spread(wary) / self.spread(plain)
+        assert ratio[0] > 0.9
+        assert ratio[1] < 0.5
+
+    def test_where_bags_are_not_confounded_nothing_changes(self) -> None:
+        train = self.confounded(own=0.0)
+        plain, wary = (fit(train, self.SETTINGS, np.random.default_rng(0)) for fit in (fit_process, fit_wary))
+        assert not plain.confounded
+        assert_array_equal(wary.shares(), plain.shares())
+
+    def test_prior_standard_deviations_shrink_by_the_share_of_variance_between_bags(self) -> None:
+        train = self.confounded(own=1.5)
+        plain, wary = (
+            fit_process(train, replace(self.SETTINGS, wary=wary), np.random.default_rng(0)) for wary in (False, True)
+        )
+        lower = wary.evidence.prior.mean - plain.evidence.prior.mean
+        means, weights = plain.evidence.means, train.sizes / train.sizes.sum()
+        between = np.array([weights @ (means[c] ** 2).sum(axis=1) for c in (0, 1, 3, 4)])  # 2: the pair
+        assert_allclose(lower[[0, 1, 3, 4]], 2 * np.log(between / between.max()))
+        assert_array_equal(np.delete(lower, [0, 1, 3, 4]), 0)
+        assert between[1] / between[0] == pytest.approx(0.05 / 0.66, rel=0.5)
+
+    def test_constant_features_do_no_harm(self) -> None:
+        train = self.confounded(own=1.5)
+        numbers = np.column_stack([train.rows.numeric, np.ones(len(train.rows.numeric))])
+        train = replace(train, rows=rows_of(numbers.tolist()))
+        process = fit_wary(train, self.SETTINGS, np.random.default_rng(0))
+        assert process.confounded
+        assert np.isfinite(process.shares()).all()
+        assert np.isfinite(fit_logits(process, train)()).all()
