@@ -5,9 +5,11 @@ Gaussian process; a bag's proportion is the mean of its rows' probabilities, plu
 needs of the rows. The scales of the effects are chosen by the evidence of the bags: model selection without labels and
 without validation.
 
-Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018; additive kernels: Duvenaud et al. 2011. It fails
-where what holds between bags does not hold between rows: natural bags with confounded features (the ecological
-fallacy).
+Where neither features nor chance explain how bags differ, what holds between bags need not hold between rows (the
+ecological fallacy): there effects of features that hardly differ between bags are expected to be small, and it still
+fails most.
+
+Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018; additive kernels: Duvenaud et al. 2011.
 """
 
 from __future__ import annotations
