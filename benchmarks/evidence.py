@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from scipy.special import softmax
 
-from benchmarks.weights import interval
+from benchmarks.weights import shown_mean
 from llpbench.blocks.bag_logits import fit_logits
 from llpbench.blocks.bag_process import ProcessSettings, fit_wary
 from llpbench.core.criteria import CRITERIA
@@ -66,7 +66,7 @@ def main(datasets: str, baggings: str, seeds: str, data_dir: str | None) -> None
         click.echo(f"{dataset} {bagging}: {found.round(1).tolist()}")
         grid.add_row(dataset, bagging, *(f"{mean:.1f}" for mean in found.mean(axis=0)))
         gains.append((found - found[:, :1]).mean(axis=0))
-    grid.add_row("less the default", "", *(interval(each) for each in np.array(gains).T))
+    grid.add_row("less the default", "", *(shown_mean(each) for each in np.array(gains).T))
     Console().print(grid)
 
 

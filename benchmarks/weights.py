@@ -18,7 +18,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as Grid
 from scipy.special import log_softmax, softmax
-from scipy.stats import t as student
 
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.memory import keep_freed
@@ -26,6 +25,7 @@ from llpbench.core.metrics import holdout_criteria, test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.owndata.scoring import coarse_criteria
+from llpbench.report.statistics import interval
 from llpbench.training.cells import make_task
 from llpbench.training.specification import make_cell
 
@@ -94,12 +94,10 @@ def measure(dataset: str, bagging: str, seed: int, data_dir: str | None) -> tupl
     return {name: auc(weights) for name, weights in ways.items()}, chosen
 
 
-def interval(values: FloatArray) -> str:
+def shown_mean(values: FloatArray) -> str:
     """Mean and 95 % t interval of some cells' means."""
-    half = (
-        student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    )
-    return f"{values.mean():+.2f} ± {half:.2f}"
+    low, high = interval(values)
+    return f"{values.mean():+.2f} [{low:.2f}, {high:.2f}]"
 
 
 @click.command(help=__doc__)
@@ -121,7 +119,7 @@ def main(cells: str, seeds: str, data_dir: str | None) -> None:
         means = np.mean(found, axis=0)
         grid.add_row(dataset, bagging, *(f"{mean:.1f}" for mean in means))
         gains.append(means - means[0])
-    grid.add_row("less equal weights", "", *(interval(each) for each in np.array(gains).T))
+    grid.add_row("less equal weights", "", *(shown_mean(each) for each in np.array(gains).T))
     Console().print(grid)
 
 
