@@ -31,12 +31,16 @@ def from_lanes(x: Tensor, rows: int) -> Tensor:
     return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
 
 
+def product_lanes(weight: Tensor, x: Tensor) -> Tensor:
+    """`weight` [out, dim] times the second of [blocks, dim, tokens, lanes]."""
+    blocks, _, tokens, lanes = x.shape
+    y: Tensor = torch.bmm(weight.expand(blocks, -1, -1), x.flatten(2)).unflatten(2, (tokens, lanes))
+    return y
+
+
 def linear_lanes(layer: nn.Linear, x: Tensor) -> Tensor:
     """`layer` along the second of [blocks, dim, tokens, lanes]."""
-    blocks, _, tokens, lanes = x.shape
-    weight = layer.weight.expand(blocks, -1, -1)
-    y: Tensor = torch.bmm(weight, x.flatten(2)).unflatten(2, (tokens, lanes))
-    return y if layer.bias is None else y + layer.bias[:, None, None]
+    return product_lanes(layer.weight, x) + layer.bias[:, None, None]
 
 
 def norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -70,9 +74,11 @@ class Attention(nn.Module):
         out: Tensor = self.out(mixed.transpose(-3, -2).flatten(-2))
         return out
 
-    def lanes(self, x: Tensor) -> Tensor:
-        """`x` [blocks, dim, tokens, lanes]"""
-        q, k, v = linear_lanes(self.qkv, x).unflatten(1, (3, self.heads, -1)).unbind(1)  # [blocks, heads, dim, ...]
+    def lanes(self, x: Tensor, part: slice) -> Tensor:
+        """`x` [blocks, dim, tokens, lanes] to the same of the tokens of `part`, which attend to all."""
+        queries, others = self.qkv.weight.tensor_split([len(self.qkv.weight) // 3])
+        q = product_lanes(queries, x[:, :, part]).unflatten(1, (self.heads, -1))  # [blocks, heads, dim, tokens, lanes]
+        k, v = product_lanes(others, x).unflatten(1, (2, self.heads, -1)).unbind(1)
         scores = ((q * self.scale).unsqueeze(4) * k.unsqueeze(3)).sum(dim=2)  # [blocks, heads, tokens, tokens, lanes]
         weights = scores.float().softmax(dim=3).to(v.dtype)
         mixed = (weights.unsqueeze(2) * v.unsqueeze(3)).sum(dim=4)
@@ -123,9 +129,9 @@ class Block(nn.Module):
         out: Tensor = self.feed_forward(u, random) + (x if self.prenorm else u)
         return out
 
-    def lanes(self, x: Tensor, random: Random | None) -> Tensor:
-        """`x` [blocks, dim, tokens, lanes]"""
+    def lanes(self, x: Tensor, random: Random | None, part: slice = slice(None)) -> Tensor:
+        """`x` [blocks, dim, tokens, lanes] to the same of the tokens of `part`."""
         u = norm_lanes(self.norm_attention, x)
-        x = self.attention.lanes(u) + (x if self.prenorm else u)
+        x = self.attention.lanes(u, part) + (x if self.prenorm else u)[:, :, part]
         u = norm_lanes(self.norm_feed_forward, x)
         return self.feed_forward.lanes(u, random) + (x if self.prenorm else u)

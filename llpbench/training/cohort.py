@@ -14,7 +14,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, Now, Stage
 from llpbench.core.ranges import continuous
 from llpbench.core.seeding import generator
-from llpbench.training.compilation import compiled
+from llpbench.training.compilation import compiled, forget_compiled
 from llpbench.training.device import Machine
 from llpbench.training.members import EncoderFactory, Outcome, Trainee, build_network, shape_of
 from llpbench.training.objective import MemberMap, Weights, loss_at
@@ -62,12 +62,14 @@ class Cohort:
         fine: tuple[Regime, ...] = ("fine",) if self.validation.labelled else ()
         self.regimes: tuple[Regime, ...] = (*fine, "coarse")
         """whose criteria watch the training: for a fine-grained one, labels of validation rows are needed"""
-        self.losses = compiled(self._losses) if machine.compiled else self._losses
+        if machine.compiled:
+            forget_compiled()
+        self.losses = compiled(self._losses, device) if machine.compiled else self._losses
         """as `_losses`"""
         self.judging = self.prediction
         """of the validation rows, once an epoch"""
         if machine.compiled and device.type == "cpu":
-            mapped = torch.compile(self.map, dynamic=False)
+            mapped = compiled(self.map, device)
             self.judging = Prediction(mapped, self.data.prior, together or PREDICT_ROWS_COMPILED, filled=True)
         self.state = State(
             self.stack.theta.clone(),

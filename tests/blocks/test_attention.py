@@ -46,6 +46,14 @@ def test_both_layouts_give_the_same(rows: int, prenorm: bool) -> None:
     torch.testing.assert_close(by_lanes(block, x), block(x, None), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("part", [slice(1), slice(1, None), slice(2, 4)])
+@pytest.mark.parametrize("prenorm", [False, True])
+def test_some_tokens_alone_are_those_of_all(part: slice, prenorm: bool) -> None:
+    block, x = make_block(prenorm), make_rows(LANES + 7)
+    some = from_lanes(block.lanes(to_lanes(x), None, part), len(x))
+    torch.testing.assert_close(some, block(x, None)[:, part], atol=1e-5, rtol=1e-5)
+
+
 def test_both_layouts_have_the_same_first_and_second_derivatives() -> None:
     block, x = make_block(), make_rows(LANES + 7)
     found = []

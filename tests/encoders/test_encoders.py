@@ -115,3 +115,12 @@ def test_published_and_prenorm_blocks_differ_in_the_skip_path() -> None:
         for parameter in (*block.attention.parameters(), *block.feed_forward.parameters()):
             torch.nn.init.zeros_(parameter)
         assert float(block(x, None).detach().std()) == pytest.approx(scale, rel=0.2)
+
+
+@pytest.mark.parametrize("name", ["saint", "saint-prenorm"])
+def test_the_layout_for_compilers_gives_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    encoder, data, mask = build(name), rows(2, 9), torch.ones(2, 9, dtype=torch.bool)
+    reference = encoder(data, mask, None)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    for found, expected in zip(encoder(data, mask, None), reference, strict=True):
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
