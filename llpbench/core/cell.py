@@ -113,7 +113,7 @@ class Environment:
     compile: bool | None = None
     """`torch.compile`; None: on a GPU, and on a CPU where an encoder declares it and long training repays it"""
     members: int | None = None
-    """most members trained together; None: all seeds of a cell"""
+    """most members trained together; None: all seeds of a cell, or one where a deep encoder is compiled for a CPU"""
     data_dir: str | None = None
     pretrained: str | None = None
     """folder where pretrained encoders are kept; None: they are computed for each cell and forgotten"""

@@ -33,7 +33,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
-from llpbench.training.compilation import keep_compiled_code, remove_damaged, repays
+from llpbench.training.compilation import keep_compiled_code, most_together, remove_damaged, repays
 from llpbench.training.device import (
     Machine,
     hardware_facts,
@@ -120,10 +120,10 @@ def _compute(
         results = [fit_direct(type(method)(method.params), seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
-        most = environment.members if method.stackable else 1
-        most = most and max(most // cell.ensemble, 1)
         if environment.compile is None and machine.device.type == "cpu":
             machine = replace(machine, compiled=repays(cell, tasks))
+        most = most_together(cell, environment, machine)
+        most = most and max(most // cell.ensemble, 1)
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
         for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
             results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)

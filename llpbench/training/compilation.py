@@ -18,9 +18,10 @@ from typing import Any
 import torch
 
 from llpbench.core.bags import Task
-from llpbench.core.cell import Cell, Protocol
+from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.loading import cache_directory
+from llpbench.training.device import Machine
 
 REPAID_AFTER = 1_000_000
 """planned rows x epochs of a member, 2,000 steps of 512 rows: compiling those of SAINT took one to two minutes on a CPU
@@ -60,6 +61,19 @@ def repays(cell: Cell, tasks: Mapping[int, Task]) -> bool:
         return False
     rows = {int(task.train.sizes.sum()) for task in tasks.values()}  # of all seeds as many, but for odd baggings
     return (cell.protocol or Protocol()).epochs * min(rows) >= REPAID_AFTER
+
+
+def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
+    """How many members of a cell train together at most, unless somebody says otherwise; None: all.
+
+    A deep encoder compiled for a CPU trains one at a time: three of SAINT take more than three times as long as one,
+    since they leave the cache, and other numbers of members would have to be compiled, too.
+    """
+    if not METHODS.get(cell.method).stackable:
+        return 1
+    deep = cell.encoder is not None and ENCODERS.get(cell.encoder).compiles
+    alone = deep and machine.compiled and machine.device.type == "cpu"
+    return environment.members or (1 if alone else None)
 
 
 def compiler_exists() -> bool:

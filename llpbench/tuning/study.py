@@ -19,7 +19,7 @@ from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import limit_threads, make_task, pick_machine
-from llpbench.training.compilation import keep_compiled_code, repays
+from llpbench.training.compilation import keep_compiled_code, most_together, repays
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.stamp import cell_facts
@@ -77,7 +77,7 @@ def _bench(
         return bench
     if environment.compile is None and machine.device.type == "cpu":
         bench.machine = replace(machine, compiled=repays(cell, {tuning.seed: whole}))
-    bench.most = environment.members if declared.stackable else 1
+    bench.most = most_together(cell, environment, bench.machine)
     if cell.pretraining != "none":
         bags = whole if declared.supervision == "bags" else make_task(cell, tuning.seed, "bags", environment.data_dir)
         kept = Path(environment.pretrained) if environment.pretrained else None

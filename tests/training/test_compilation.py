@@ -7,11 +7,19 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from llpbench.core.cell import Protocol
+from llpbench.core.cell import Environment, Protocol
 from llpbench.data.toy import toy_task
 from llpbench.training import compilation
-from llpbench.training.compilation import REPAID_AFTER, keep_compiled_code, remove_damaged, repays
+from llpbench.training.compilation import (
+    REPAID_AFTER,
+    keep_compiled_code,
+    most_together,
+    remove_damaged,
+    repays,
+)
+from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
 
@@ -41,6 +49,23 @@ def test_how_many_seeds_are_asked_for_does_not_decide(monkeypatch: pytest.Monkey
     for epochs, compiled in ((REPAID_AFTER // rows, False), (REPAID_AFTER // rows + 1, True)):
         cell = make_cell("dllp", "adult", bag_size=16, encoder="saint", protocol=Protocol(epochs))
         assert {repays(cell, {0: tasks[0]}), repays(cell, tasks)} == {compiled or epochs * rows == REPAID_AFTER}
+
+
+@pytest.mark.parametrize(
+    ("method", "encoder", "device", "compiled", "members", "most"),
+    [
+        ("dllp", "saint", "cpu", True, None, 1),
+        ("dllp", "saint", "cpu", True, 3, 3),
+        ("dllp", "saint", "cpu", False, None, None),
+        ("dllp", "saint", "cuda", True, None, None),
+        ("dllp", "mlp", "cpu", True, None, None),
+    ],
+)
+def test_a_deep_encoder_compiled_for_a_cpu_trains_one_at_a_time(
+    method: str, encoder: str, device: str, compiled: bool, members: int | None, most: int | None
+) -> None:
+    cell = make_cell(method, "adult", bag_size=16, encoder=encoder)
+    assert most_together(cell, Environment(members=members), Machine(torch.device(device), compiled)) == most
 
 
 def test_a_damaged_library_is_removed_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
