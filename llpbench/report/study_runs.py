@@ -85,10 +85,14 @@ class Setting:
         return all(getattr(self, part) in (None, value) for part, value in PAPER.items())
 
     @property
+    def has_papers_network(self) -> bool:
+        """Whether the encoder (where lines leave it open) is the paper's, too, of single networks."""
+        return self.encoder in (None, PAPERS_ENCODER) and self.ensemble == 1
+
+    @property
     def trains_as_paper(self) -> bool:
-        """Whether encoder (where lines leave it open) and protocol are the paper's, too, of single networks."""
-        own = self.encoder in (None, PAPERS_ENCODER) and self.ensemble == 1
-        return own and json.loads(self.protocol) in (None, asdict(Protocol()))
+        """Whether network and protocol are the paper's."""
+        return self.has_papers_network and json.loads(self.protocol) in (None, asdict(Protocol()))
 
     def __str__(self) -> str:
         size = None if self.bag_size is None else words.bags_text(self.bag_size)
@@ -175,10 +179,10 @@ def _setting(line: Line, record: Record) -> Setting:
     return Setting(**left, protocol=json.dumps(spec["protocol"], sort_keys=True), **engine)
 
 
-def in_papers_setting(line: Line, setting: Setting, runs: Iterable[Record]) -> bool:
-    """Whether a difference from the paper's number is one from the paper: its training and, for times, its hardware."""
+def is_comparable(line: Line, setting: Setting, runs: Iterable[Record]) -> bool:
+    """Whether a difference from the paper's number is to be explained: of its network and, for times, its hardware."""
     timed = line.fixed["measure"] in SHARED
-    return setting.trains_as_paper and not (
+    return setting.has_papers_network and not (
         timed and any(PAPERS_HARDWARE not in run["hardware"].get("name", "") for run in runs)
     )
 

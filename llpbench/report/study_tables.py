@@ -20,9 +20,9 @@ from llpbench.report.boards import NOTHING_STALE, device
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, text
 from llpbench.report.study_arms import arm_table
-from llpbench.report.study_runs import LineScore, Setting, StudyRuns, classes_of, collect, in_papers_setting, read_line
+from llpbench.report.study_runs import LineScore, Setting, StudyRuns, classes_of, collect, is_comparable, read_line
 
-BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's setting", "beyond 2 std")
+BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's network", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
 
 FLAG = "⚑"
@@ -73,12 +73,12 @@ def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]
         own = [field for row in table.rows for field in row if "difference" in field.values]
         kept += [table] if own else []
         figures |= {tuple(field.values.get(part) for part in BESIDE): field.values for field in own}
-    there = [values for values in figures.values() if values["paper's setting"]]
+    there = [values for values in figures.values() if values["paper's network"]]
     beyond = sum(values["beyond 2 std"] is True for values in there)
     return kept, (
         f"{plural(len(figures), 'figure')} of the paper beside yours in {plural(len(kept), 'table')}; {len(there):,} "
-        f"in the paper's setting, of which {beyond:,} differ by more than two standard deviations ({FLAG}). "
-        f"Elsewhere ({len(figures) - len(there):,}) {words.BETWEEN_PROTOCOLS}."
+        f"of the paper's network, of which {beyond:,} differ by more than two standard deviations ({FLAG}). "
+        f"Of the others ({len(figures) - len(there):,}) {words.BETWEEN_PROTOCOLS}."
     )
 
 
@@ -102,7 +102,7 @@ def _scores(
             ours = read_line(line, runs)
             theirs = printed.find(labels, code) if printed else None
             figure = (line.fixed["measure"], code, theirs, ours.summary)
-            fields.append(_beside(theirs, ours, line, in_papers_setting(line, setting, runs), figure in seen))
+            fields.append(_beside(theirs, ours, line, is_comparable(line, setting, runs), figure in seen))
             if fields[-1].values.get("beyond 2 std") and figure not in seen:
                 seen.add(figure)
                 flagged.append(f"{', '.join(line.labels)} on {code or dataset}: {_difference(theirs, ours, line)}")
@@ -153,9 +153,9 @@ def _difference(theirs: tuple[float, float | None] | None, read: LineScore, line
 
 
 def _beside(
-    theirs: tuple[float, float | None] | None, read: LineScore, line: Line, papers_setting: bool, again: bool
+    theirs: tuple[float, float | None] | None, read: LineScore, line: Line, comparable: bool, again: bool
 ) -> Field:
-    """Paper, ours, difference; flagged where, in the paper's setting and not again, it exceeds twice the larger std."""
+    """Paper, ours, difference; flagged where, of its network and not again, it exceeds twice the larger std."""
     ours = read.summary
     digits = _digits(line)
     lines: list[str] = []
@@ -170,9 +170,9 @@ def _beside(
     if theirs is not None and ours is not None:
         shown = _difference(theirs, read, line)
         known = [std for std in (theirs[1], ours.std) if std is not None]
-        beyond = abs(float(shown)) > 2 * max(known) if known and papers_setting else None
+        beyond = abs(float(shown)) > 2 * max(known) if known and comparable else None
         lines.append(f"{shown}{f' {FLAG}' if beyond and not again else ''}")
-        values |= {"difference": float(shown) + 0.0, "beyond 2 std": beyond, "paper's setting": papers_setting}
+        values |= {"difference": float(shown) + 0.0, "beyond 2 std": beyond, "paper's network": comparable}
     if read.failed:
         lines.append(f"{read.failed} failed")
     if read.chosen:
@@ -295,7 +295,10 @@ def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     none = "The paper prints no numbers for this" if study.papers else "Not one of the paper's studies"
     beside = "With the paper's numbers beside" if _has_papers(study, setting) else none
     if _has_papers(study, setting) and not setting.trains_as_paper:
-        beside += f"; its encoder and training are others, so {words.BETWEEN_PROTOCOLS}"
+        others = "training (300 epochs, patience 20) is another"
+        if not setting.has_papers_network:
+            others = "encoder and training are others"
+        beside += f"; its {others}, so {words.BETWEEN_PROTOCOLS}"
     return " ".join(
         filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", classes_of(found.every.values())))
     )

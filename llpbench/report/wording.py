@@ -187,9 +187,9 @@ BETWEEN_PROTOCOLS = "a difference is between protocols, too"
 
 BESIDE = (
     "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
-    "standard deviation over seeds, number of seeds), the difference, and ⚑ where, in the paper's setting (its encoder "
-    "and training; for times its hardware, too), it exceeds twice the larger of the two standard deviations. A figure "
-    f"that several tables share is flagged in the first. In any other setting {BETWEEN_PROTOCOLS}."
+    "standard deviation over seeds, number of seeds), the difference, and ⚑ where, with the paper's encoder "
+    "(for times its hardware, too), it exceeds twice the larger of the two standard deviations. A figure that several "
+    f"tables share is flagged in the first. Where encoder or training are others {BETWEEN_PROTOCOLS}."
 )
 
 ROBUSTNESS_STUDY = (
