@@ -386,7 +386,7 @@ def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) ->
 
     if not compiler_exists():
         return f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
-    return f"long trainings of {deep[0]} begin with a minute or two of compiling, which later runs are spared"
+    return f"long trainings of {deep[0]} begin with one to three minutes of compiling, most of which later runs are spared"
 
 
 def _require_device(settings: Settings) -> None:
