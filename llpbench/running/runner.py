@@ -386,17 +386,23 @@ def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) ->
 
     if not compiler_exists():
         return f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
-    return f"long trainings of {deep[0]} begin with one to three minutes of compiling, most of which later runs are spared"
+    return (
+        f"long trainings of {deep[0]} begin with one to three minutes of compiling, most of which later runs are spared"
+    )
 
 
 def _require_device(settings: Settings) -> None:
-    """Raise here for a device, precision or threads that are not to be had, rather than in every cell."""
+    """Raise here for a device, precision, threads or compiler that are not to be had, rather than in every cell."""
     cpus = usable_cpus()
     if settings.threads > cpus and settings.ray_address is None:
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
-    from llpbench.training.device import pick_device, pick_precision  # torch
+    from llpbench.training.compilation import compiler_exists  # torch
+    from llpbench.training.device import pick_device, pick_precision
 
-    pick_precision(settings.precision, pick_device(settings.device))
+    device = pick_device(settings.device)
+    pick_precision(settings.precision, device)
+    if settings.compile and device.type == "cpu" and not compiler_exists():
+        raise LLPBenchError("--compile needs a C++ compiler on a CPU, and there is none. Install g++, or leave it out.")
 
 
 def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:

@@ -8,6 +8,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,9 +26,12 @@ from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
 from llpbench.running.executors import Debug, Listener, Outcome, tell
+from llpbench.running.resources import Resources
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
-from llpbench.training import device
+from llpbench.running.settings import resolve
+from llpbench.training import compilation, device
+from llpbench.training.specification import make_cell
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
 """how often the test of SIGKILL kills"""
@@ -349,7 +353,9 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "multiplies_bfloat16", lambda: False)
-    for flags in ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}):
+    monkeypatch.setattr(compilation, "compiler_exists", lambda: False)
+    lacking = ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}, {"device": "cpu", "compile": True})
+    for flags in lacking:
         with pytest.raises(LLPBenchError) as error:
             run(tiny_bench, tmp_path, **flags)
         with pytest.raises(LLPBenchError) as planned:
@@ -357,6 +363,18 @@ def test_a_device_that_is_not_there_is_one_line_and_no_failed_run(
         assert str(planned.value) == str(error.value)
         assert "\n" not in str(error.value)
         assert journal(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("compiler", "said"), [(True, "long trainings of saint begin with"), (False, "no C++ compiler: steps of saint run")]
+)
+def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler: bool, said: str) -> None:
+    monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
+    settings, resources = resolve({}), Resources(cpus=2)
+    jobs = [Job(make_cell("dllp", "adult", bag_size=256, encoder=encoder), (0,)) for encoder in ("mlp", "saint")]
+    assert runner._compiling(settings, jobs, resources).startswith(said)
+    assert runner._compiling(settings, jobs[:1], resources) == ""
+    assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
 def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(
