@@ -78,6 +78,7 @@ def most_together(cell: Cell, environment: Environment, machine: Machine) -> int
 
 def compiler_exists() -> bool:
     """Whether there is a C++ compiler, which compiling for a CPU needs."""
+    keep_compiled_code()  # before torch, when asked, settles on its temporary folder, for all processes started later
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,17 @@ def test_a_folder_of_ones_own_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     keep_compiled_code()
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
+
+
+def test_looking_for_a_compiler_does_not_settle_on_a_temporary_folder(tmp_path: Path) -> None:
+    told = "import os; from llpbench.training import compilation; compilation.compiler_exists(); "
+    told += "print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"
+    fresh = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", told],
+        env={**fresh, "LLPBENCH_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == str(tmp_path / "compiled")
