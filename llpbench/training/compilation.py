@@ -66,8 +66,8 @@ def repays(cell: Cell, tasks: Mapping[int, Task]) -> bool:
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
     """How many members of a cell train together at most, unless somebody says otherwise; None: all.
 
-    A deep encoder compiled for a CPU trains one at a time: three of SAINT take more than three times as long as one,
-    since they leave the cache, and other numbers of members would have to be compiled, too.
+    A deep encoder compiled for a CPU trains one at a time: three of SAINT take as long together as one after the other,
+    with more memory, and as members finish other numbers of them would have to be compiled, too.
     """
     if not METHODS.get(cell.method).stackable:
         return 1
