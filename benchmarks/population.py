@@ -233,7 +233,7 @@ def main(
         if way not in WAYS:
             raise click.BadParameter(f"{way!r} is none of {', '.join(WAYS)}", param_hint="--ways")
         pick_precision(str(WAYS[way][1]).removeprefix("torch."), where)
-    console = Console(width=130)
+    console = Console(width=150)
     measured: list[Measurement] = []
     for encoder in ENCODERS.select(encoders):
         job = Job(encoder, Machine(where))

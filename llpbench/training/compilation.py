@@ -43,14 +43,11 @@ def forget_compiled() -> None:
 def compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
     """Compiled for every combination of phase, stage and number of members that a training meets.
 
-    For a CPU, what calls the kernels is compiled, too: called from Python, the two hundred of a step of SAINT take a
-    tenth of its time.
+    For a CPU, what calls the kernels is compiled, too: from Python, the more than a hundred calls of a step of SAINT
+    take some of its time.
     """
-    options: dict[str, str | int | bool | Callable[..., Any]] | None = None
-    if device.type == "cpu":
-        options = {"cpp_wrapper": True}
     # sizes that torch would take for dynamic, since another population had others, cannot be mapped over members
-    return torch.compile(function, dynamic=False, options=options)
+    return torch.compile(function, dynamic=False, options={"cpp_wrapper": device.type == "cpu"})
 
 
 def repays(cell: Cell, tasks: Mapping[int, Task]) -> bool:

@@ -14,13 +14,7 @@ import torch
 from llpbench.core.cell import Environment, Protocol
 from llpbench.data.toy import toy_task
 from llpbench.training import compilation
-from llpbench.training.compilation import (
-    REPAID_AFTER,
-    keep_compiled_code,
-    most_together,
-    remove_damaged,
-    repays,
-)
+from llpbench.training.compilation import REPAID_AFTER, keep_compiled_code, most_together, remove_damaged, repays
 from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
@@ -54,19 +48,19 @@ def test_how_many_seeds_are_asked_for_does_not_decide(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("method", "encoder", "device", "compiled", "members", "most"),
+    ("encoder", "device", "compiled", "members", "most"),
     [
-        ("dllp", "saint", "cpu", True, None, 1),
-        ("dllp", "saint", "cpu", True, 3, 3),
-        ("dllp", "saint", "cpu", False, None, None),
-        ("dllp", "saint", "cuda", True, None, None),
-        ("dllp", "mlp", "cpu", True, None, None),
+        ("saint", "cpu", True, None, 1),
+        ("saint", "cpu", True, 3, 3),
+        ("saint", "cpu", False, None, None),
+        ("saint", "cuda", True, None, None),
+        ("mlp", "cpu", True, None, None),
     ],
 )
 def test_a_deep_encoder_compiled_for_a_cpu_trains_one_at_a_time(
-    method: str, encoder: str, device: str, compiled: bool, members: int | None, most: int | None
+    encoder: str, device: str, compiled: bool, members: int | None, most: int | None
 ) -> None:
-    cell = make_cell(method, "adult", bag_size=16, encoder=encoder)
+    cell = make_cell("dllp", "adult", bag_size=16, encoder=encoder)
     assert most_together(cell, Environment(members=members), Machine(torch.device(device), compiled)) == most
 
 
