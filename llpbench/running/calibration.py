@@ -1,6 +1,7 @@
 """How fast this machine is: a few steps of a small known training, so that timings of another machine can be scaled.
 
-It takes seconds, and is kept in the user's cache until the hardware or the software is another.
+It takes seconds, and is kept in the user's cache until the hardware or the software is another. What is measured while
+others use the machine counts for that run alone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _SECONDS = 1.5
 """after which it is not repeated"""
 _EPOCHS = 8
 """of a quick encoder; a slow one has time for a single one"""
-_TRAINED = 0.8  # of the rows of a dataset
+TRAINED = 0.8
+"""of the rows of a dataset"""
 
 
 class Calibration:
@@ -45,24 +47,26 @@ class Calibration:
         self._say = say
 
     def __call__(self, encoder: str) -> float | None:
-        """What is kept, else measured now; None if the encoder cannot be trained."""
+        """What is kept, else measured now, on a CPU uncompiled; None if the encoder cannot be trained."""
         from llpbench.training.cells import pick_machine  # torch
         from llpbench.training.device import hardware_facts
         from llpbench.training.specification import make_cell
 
         cell = make_cell(METHOD, DATASET, bag_size=BAG_SIZE, bagging="random", encoder=encoder)
-        machine = pick_machine(cell, self._environment)
-        hardware = hardware_facts(machine.device, self._environment.threads, machine.compiled, cell.precision)
-        del hardware["shared"]
+        environment = replace(self._environment, compile=None)
+        machine = pick_machine(cell, environment)
+        hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
+        shared = hardware.pop("shared")
         facts = {"encoder": encoder, "source": entry_hash(ENCODERS.entry(encoder)), **software_facts(), **hardware}
         key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         path = cache_directory() / FILE
         kept = _read(path)
         if key not in kept:
-            self._say(f"measuring how fast this machine is with encoder {encoder}: a few seconds, once")
-            measured = measure(cell, self._environment)
-            if measured is None:
-                return None
+            busy = ", and again next time, since others use it now" if shared else ", once"
+            self._say(f"measuring how fast this machine is with encoder {encoder}: a few seconds{busy}")
+            measured = measure(cell, environment)
+            if measured is None or shared:
+                return measured
             kept[key] = measured
             with contextlib.suppress(OSError):  # what cannot be kept is measured again
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +93,7 @@ def measure(cell: Cell, environment: Environment) -> float | None:
     declared = METHODS.get(cell.method)
     method = declared(read_params(declared.Params, cell.params, owner=cell.method))
     machine, protocol = pick_machine(cell, environment), Protocol()
-    rows = protocol.bags_per_step * cell.bag_size / _TRAINED  # of a dataset, for each step
+    rows = protocol.bags_per_step * cell.bag_size / TRAINED  # of a dataset, for each step
     values = rows * (len(table.numeric_names) + len(table.categorical_names))
     with limit_threads(environment.threads):
         rates: list[float] = []

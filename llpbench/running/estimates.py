@@ -18,7 +18,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from llpbench.core.cell import Environment
+from llpbench.core.cell import Cell, Environment
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
@@ -26,7 +26,7 @@ from llpbench.core.source import entry_hash
 from llpbench.core.tunings import Tuning
 from llpbench.results.journal import read
 from llpbench.results.merging import published
-from llpbench.running.calibration import BAG_SIZE, DATASET, ENCODER, METHOD, Calibration
+from llpbench.running.calibration import BAG_SIZE, DATASET, ENCODER, METHOD, TRAINED, Calibration
 from llpbench.running.schedule import Job
 from llpbench.running.timings import (
     SizeOf,
@@ -34,6 +34,7 @@ from llpbench.running.timings import (
     Timing,
     Timings,
     Work,
+    pace_of,
     pretraining_of,
     table_sizes,
     timed,
@@ -113,17 +114,20 @@ class Estimator:
         measure: Measure,
         size_of: SizeOf,
         *,
+        pace: Callable[[Cell], float] = lambda _: 1.0,
         gpu: bool = False,
         kept: bool = True,
     ) -> None:
         """`records`: of this journal; those that were not computed as this run will be, on a GPU or not, are left out.
 
         `published` (timings of CPUs) and `measure` are called only if jobs ask for what this journal does not know.
-        `kept`: what these records have pretrained is still there.
+        `pace`: how many times as fast as uncompiled in float32 a cell will train. `kept`: what these records have
+        pretrained is still there.
         """
         self._published = published
         self._measure = measure
         self._size_of = size_of
+        self._pace = pace
         self._gpu = gpu
         self._own = Timings()
         self._timed: dict[tuple[bool, str | None], list[Timed]] = defaultdict(list)
@@ -178,9 +182,9 @@ class Estimator:
     def _parts(self, job: Job, paid: set[Any]) -> Iterator[Estimate]:
         """Training, and the pretraining of those seeds that have none yet and are not `paid` for; they then are."""
         spec = job.cell.spec
-        values = self._size_of(spec["dataset"])
-        yield self._of(work_of(spec, values), len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
-        pretraining = pretraining_of(spec, values)
+        values, pace = self._size_of(spec["dataset"]).values, self._pace(job.cell)
+        yield self._of(work_of(spec, values, pace), len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
+        pretraining = pretraining_of(spec, values, pace)
         if pretraining is not None:
             weights = _shared(spec, NUMERICS, entry_hash(ENCODERS.entry(spec["encoder"])))
             each = ((weights, seed) for seed in job.seeds)
@@ -243,14 +247,20 @@ def make_estimator(
     records: Iterable[Record], environment: Environment, say: Callable[[str], None], *, gpu: bool, kept: bool
 ) -> Estimator:
     """An `Estimator` from the published journal and this machine. `say` is told what somebody has to wait for."""
-    return Estimator(
-        records,
-        published_timings,
-        Calibration(environment, say),
-        table_sizes(environment.data_dir),
-        gpu=gpu,
-        kept=kept,
-    )
+    size_of = table_sizes(environment.data_dir)
+
+    def pace(cell: Cell) -> float:
+        if gpu or cell.encoder is None:
+            return 1.0
+        compiled = environment.compile
+        if compiled is None:
+            from llpbench.training.compilation import repays  # torch
+
+            rows = int(TRAINED * size_of(cell.dataset).rows)
+            compiled = repays(cell, rows if cell.max_bags is None else min(rows, cell.max_bags * cell.bag_size))
+        return pace_of(cell.encoder, compiled, cell.precision)
+
+    return Estimator(records, published_timings, Calibration(environment, say), size_of, pace=pace, gpu=gpu, kept=kept)
 
 
 @cache

@@ -81,10 +81,10 @@ class RunSummary:
 
 
 def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
-    """The plan of a run, and how long its work takes, one job after the other.
+    """The plan of a run, and how long its work takes, one job after the other; `say` is told what to expect besides.
 
     Downloads, writes and computes nothing; only where nothing else tells how fast this machine is, that is measured and
-    kept in the user's cache, and `say` is told.
+    kept in the user's cache.
 
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
@@ -93,7 +93,11 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     plan = _plan(settings, cells, contents).facing(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
-    return plan, _estimator(settings, contents.records, available(settings.device), say).total(plan.expected)
+    resources = available(settings.device)
+    estimate = _estimator(settings, contents.records, resources, say).total(plan.expected)
+    if compiling := _compiling(settings, plan.jobs, resources):
+        say(compiling)
+    return plan, estimate
 
 
 def run(settings: Settings, display: Display) -> RunSummary:

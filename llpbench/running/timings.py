@@ -5,23 +5,41 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from statistics import median_high
 from typing import Any, Literal, NamedTuple
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.core.registry import ENCODERS
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
 
 Kind = Literal["training", "fit", "pretraining"]
 Key = tuple[Any, ...]
-SizeOf = Callable[[str], float]
-"""values (rows x columns) of a dataset, by its name"""
 
-_TYPICAL_VALUES = 30_000.0 * 10
+
+class Size(NamedTuple):
+    """Of a dataset's table."""
+
+    rows: int
+    columns: int
+
+    @property
+    def values(self) -> float:
+        return float(self.rows * self.columns)
+
+
+SizeOf = Callable[[str], Size]
+"""of a dataset, by its name"""
+
+_TYPICAL = Size(30_000, 10)
 """of a dataset that cannot be had: its cells are not run either"""
+
+PACE: Mapping[str, float] = {"float32": 2.3, "bfloat16": 3.0}
+"""how many times as fast as uncompiled in float32 a deep encoder trains compiled on a CPU, by precision: SAINT on one
+core (`benchmarks/population.py`)"""
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,8 @@ class Work:
     """as many as `epochs` where all of them are trained"""
     max_bags: int | None = None
     """training bags; None: all that there are"""
+    pace: float = field(default=1.0, compare=False)
+    """how many times as fast as uncompiled in float32 it is done"""
 
 
 class Timed(NamedTuple):
@@ -54,8 +74,8 @@ class Timed(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Seconds per value and epoch."""
-        return self.seconds / (self.work.values * self.epochs)
+        """Seconds per value and epoch, uncompiled in float32."""
+        return self.work.pace * self.seconds / (self.work.values * self.epochs)
 
 
 @dataclass(frozen=True)
@@ -63,7 +83,7 @@ class Timing:
     """How long some work takes."""
 
     rate: float
-    """seconds per value and epoch"""
+    """seconds per value and epoch, uncompiled in float32"""
     epochs: float
     """that are trained, over all stages"""
     same: bool
@@ -71,7 +91,7 @@ class Timing:
 
     def seconds(self, work: Work) -> float:
         """That the work takes."""
-        return self.rate * work.values * self.epochs
+        return self.rate * work.values * self.epochs / work.pace
 
 
 class Timings:
@@ -144,7 +164,7 @@ def _typical(work: Work) -> Key:
     return work.kind, None, None, None, None, None
 
 
-def work_of(spec: Mapping[str, Any], values: float) -> Work:
+def work_of(spec: Mapping[str, Any], values: float, pace: float = 1.0) -> Work:
     """What a cell with this `spec` trains or fits, after any pretraining."""
     protocol = spec["protocol"]
     return Work(
@@ -157,10 +177,11 @@ def work_of(spec: Mapping[str, Any], values: float) -> Work:
         epochs=1 if protocol is None else protocol["epochs"],
         patience=1 if protocol is None else protocol["patience"],
         max_bags=spec.get("max_bags"),
+        pace=pace,
     )
 
 
-def pretraining_of(spec: Mapping[str, Any], values: float) -> Work | None:
+def pretraining_of(spec: Mapping[str, Any], values: float, pace: float = 1.0) -> Work | None:
     """What a cell with this `spec` pretrains; None if it does not."""
     if spec.get("pretraining", "none") == "none":
         return None
@@ -177,6 +198,7 @@ def pretraining_of(spec: Mapping[str, Any], values: float) -> Work | None:
         epochs,
         epochs,
         spec.get("max_bags"),
+        pace,
     )
 
 
@@ -185,9 +207,9 @@ def timed(record: Record, size_of: SizeOf) -> Iterator[Timed]:
     spec, times = record["spec"], record["times"]
     if record["status"] != "ok" or not times.get("total"):
         return
-    values = _values(record, size_of)
-    yield Timed(work_of(spec, values), times["total"] + (times.get("data") or 0.0), max(record["epochs"], 1))
-    pretraining = pretraining_of(spec, values)
+    values, pace = _values(record, size_of), _pace(record)
+    yield Timed(work_of(spec, values, pace), times["total"] + (times.get("data") or 0.0), max(record["epochs"], 1))
+    pretraining = pretraining_of(spec, values, pace)
     if pretraining is not None and times.get("pretraining"):
         yield Timed(pretraining, times["pretraining"], pretraining.epochs)
 
@@ -196,17 +218,30 @@ def table_sizes(data_dir: str | None) -> SizeOf:
     """The sizes of datasets, as they are declared or else as they are found on this machine."""
 
     @cache
-    def values(name: str) -> float:
+    def size(name: str) -> Size:
         try:
             spec = dataset_spec(name)
             if spec.rows is not None and spec.numeric is not None and spec.categorical is not None:
-                return float(spec.rows * (spec.numeric + spec.categorical))
+                return Size(spec.rows, spec.numeric + spec.categorical)
             table = load_table(name, data_dir, download=False)
         except LLPBenchError:
-            return _TYPICAL_VALUES
-        return float(len(table) * (len(table.numeric_names) + len(table.categorical_names)))
+            return _TYPICAL
+        return Size(len(table), len(table.numeric_names) + len(table.categorical_names))
 
-    return values
+    return size
+
+
+def pace_of(encoder: str | None, compiled: bool, precision: str) -> float:
+    """`PACE` on a CPU; 1 for what is not compiled, or gains nothing from it."""
+    deep = encoder in ENCODERS.names() and ENCODERS.get(encoder).compiles
+    return PACE[precision] if compiled and deep else 1.0
+
+
+def _pace(record: Record) -> float:
+    spec, hardware = record["spec"], record["hardware"]
+    if hardware.get("device", "cpu") != "cpu":
+        return 1.0
+    return pace_of(spec["encoder"], bool(hardware.get("compiled")), spec.get("precision", "float32"))
 
 
 def _values(record: Record, size_of: SizeOf) -> float:
@@ -214,5 +249,5 @@ def _values(record: Record, size_of: SizeOf) -> float:
     facts = record["dataset"]
     rows, numeric, categorical = facts.get("rows"), facts.get("numeric"), facts.get("categorical")
     if not rows or numeric is None or categorical is None or not numeric + categorical:
-        return size_of(record["spec"]["dataset"])
+        return size_of(record["spec"]["dataset"]).values
     return float(rows * (numeric + categorical))

@@ -121,7 +121,8 @@ def _compute(
     else:
         results, keep = [], environment.predictions is not None
         if environment.compile is None and machine.device.type == "cpu":
-            machine = replace(machine, compiled=repays(cell, tasks))
+            rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # as many of all, but for odd baggings
+            machine = replace(machine, compiled=repays(cell, rows))
         most = most_together(cell, environment, machine)
         most = most and max(most // cell.ensemble, 1)
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)

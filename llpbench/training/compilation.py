@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.loading import cache_directory
@@ -50,14 +49,11 @@ def compiled(function: Callable[..., Any], device: torch.device) -> Callable[...
     return torch.compile(function, dynamic=False, options={"cpp_wrapper": device.type == "cpu"})
 
 
-def repays(cell: Cell, tasks: Mapping[int, Task]) -> bool:
-    """Whether a cell's steps are compiled on a CPU, unless somebody says otherwise."""
+def repays(cell: Cell, rows: int) -> bool:
+    """Whether a cell's steps are compiled on a CPU, unless somebody says otherwise. `rows`: a member trains on."""
     if cell.encoder is None or not METHODS.get(cell.method).compiles or not ENCODERS.get(cell.encoder).compiles:
         return False
-    if not compiler_exists():
-        return False
-    rows = {int(task.train.sizes.sum()) for task in tasks.values()}  # of all seeds as many, but for odd baggings
-    return (cell.protocol or Protocol()).epochs * min(rows) >= REPAID_AFTER
+    return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:

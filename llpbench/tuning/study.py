@@ -76,7 +76,7 @@ def _bench(
     if issubclass(declared, DirectMethod):
         return bench
     if environment.compile is None and machine.device.type == "cpu":
-        bench.machine = replace(machine, compiled=repays(cell, {tuning.seed: whole}))
+        bench.machine = replace(machine, compiled=repays(cell, int(whole.train.sizes.sum())))
     bench.most = most_together(cell, environment, bench.machine)
     if cell.pretraining != "none":
         bags = whole if declared.supervision == "bags" else make_task(cell, tuning.seed, "bags", environment.data_dir)

@@ -10,10 +10,13 @@ import pytest
 from llpbench.core.cell import Environment
 from llpbench.core.registry import load_plugin
 from llpbench.running.calibration import FILE, Calibration
+from llpbench.training import device
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a machine of its own."""
+    monkeypatch.setattr(device, "is_shared", lambda *_: False)
     monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / FILE
 
@@ -30,6 +33,14 @@ def test_it_is_measured_once_and_again_where_things_differ(cache: Path) -> None:
     assert len(said) == 1
     assert Calibration(Environment(device="cpu", threads=2), said.append)("mlp") is not None
     assert len(said) == len(json.loads(cache.read_text())) == 2, "other threads"
+
+
+def test_what_is_measured_on_a_busy_machine_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(device, "is_shared", lambda *_: True)
+    assert Calibration(Environment(device="cpu"), said.append)("mlp") is not None
+    assert not cache.exists()
+    assert said[0].endswith("a few seconds, and again next time, since others use it now")
 
 
 @pytest.mark.parametrize("damaged", ["", "[]", '{"a": "b"}', "{"])

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from factory import make_cell_of, make_record
 
-from llpbench.core.cell import Cell, Protocol
+from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
 from llpbench.results.journal import read
 from llpbench.results.merging import published
-from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, timings_of
+from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator, published_timings, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
-from llpbench.running.timings import Timings, table_sizes
+from llpbench.running.timings import PACE, Timings, table_sizes
+from llpbench.training import compilation
 from llpbench.training.specification import make_cell
 
 QUICK = Protocol(epochs=10, patience=3)
@@ -204,6 +205,50 @@ def test_an_encoder_without_timings_is_as_dear_as_it_is_measured_to_be() -> None
     assert bases_of(estimator, a_cell(encoder="saint")) == {Basis.GUESS}
     broken = a_cell(encoder="saint-row")
     assert seconds_of(estimator, broken) == pytest.approx(mlp["dllp"]), "one that cannot be trained: its cells will say"
+
+
+def test_compiled_and_in_bfloat16_a_deep_encoder_takes_as_much_less_as_it_gains() -> None:
+    """Whatever the runs were that are known, and however the calibration, which compiles nothing, trains."""
+    fast, slow = PACE["bfloat16"], PACE["float32"]
+    reference = a_cell(encoder="saint")
+    cell = replace(reference, precision="bfloat16")
+    hardware = {"device": "cpu", "compiled": True}
+    own = make_record(cell, seconds=30.0, hardware=hardware)
+    estimator = of_journal(own, pace=lambda one: PACE[one.precision])
+    assert seconds_of(estimator, cell) == pytest.approx(30.0)
+    assert seconds_of(estimator, reference) == pytest.approx(30.0 * fast / slow)
+    uncompiled = of_journal(own)
+    assert seconds_of(uncompiled, cell) == pytest.approx(30.0 * fast)
+    with_mlp = make_record(a_cell(), seconds=30.0, hardware=hardware)
+    assert seconds_of(of_journal(with_mlp), a_cell()) == pytest.approx(30.0), "which gains nothing"
+    on_gpu = make_record(cell, seconds=30.0, hardware={"device": "cuda", "compiled": True})
+    assert seconds_of(of_journal(on_gpu, gpu=True), cell) == pytest.approx(30.0)
+    guessed = [
+        seconds_of(of_published(rates={"mlp": 5.0, "saint": 300.0}, pace=lambda _, pace=pace: pace), cell)
+        for pace in (1.0, 3.0)
+    ]
+    assert guessed[0] == pytest.approx(3.0 * guessed[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "epochs", "encoder", "pace"),
+    [
+        (None, 100, "saint", 2.3),
+        (None, 1, "saint", 1.0),
+        (True, 1, "saint", 2.3),
+        (False, 100, "saint", 1.0),
+        (True, 100, "mlp", 1.0),
+        (None, 100, "saint-row", 1.0),
+    ],
+)
+def test_it_is_foreseen_what_will_be_compiled(
+    asked: bool | None, epochs: int, encoder: str, pace: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilation, "compiler_exists", lambda: True)
+    cell = a_cell(encoder=encoder, protocol=Protocol(epochs, patience=min(epochs, 10)))
+    own = make_record(cell, seconds=10.0)
+    estimator = make_estimator([own], Environment(compile=asked), pytest.fail, gpu=False, kept=True)
+    assert seconds_of(estimator, cell) == pytest.approx(10.0 / pace)
 
 
 def test_cpu_timings_are_a_guess_for_a_gpu() -> None:

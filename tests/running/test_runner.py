@@ -377,6 +377,13 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
+def test_a_plan_tells_of_compiling(tiny_bench: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    settings = make_settings(tiny_bench, tmp_path, methods="dllp", encoders="saint")
+    runner.preview(settings, told.append)
+    assert any("of saint" in line for line in told)
+
+
 def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(
     tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

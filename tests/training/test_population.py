@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 import pytest
@@ -25,6 +26,7 @@ from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.llp_vat import LLPVAT, VATParams
 from llpbench.methods.supervised import Supervised
+from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
 from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
@@ -238,16 +240,17 @@ def test_tasks_of_different_shape_are_refused() -> None:
         Population(members, mlp, Protocol(), Machine())
 
 
+def small_saint(task: Task, depth: int = 2) -> Encoder:
+    return Saint(task.schema, SaintParams(dim=8, depth=depth, heads=2, head_dim=4, numeric_hidden=8), dropout=0.0)
+
+
 @pytest.mark.parametrize("method", [DLLP(SMALL), Supervised(SMALL), LLPVAT(VATParams(hidden=16, learning_rate=0.01))])
 def test_the_layout_of_saint_for_compilers_trains_as_its_reference(
     method: Method, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def saint(task: Task) -> Encoder:
-        return Saint(task.schema, SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), dropout=0.0)
-
-    reference = trained(method, [0, 1], encoder=saint, epochs=2)
+    reference = trained(method, [0, 1], encoder=small_saint, epochs=2)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    for one, other in zip(reference, trained(method, [0, 1], encoder=saint, epochs=2), strict=True):
+    for one, other in zip(reference, trained(method, [0, 1], encoder=small_saint, epochs=2), strict=True):
         assert torch.allclose(weights(one), weights(other), atol=1e-4)
 
 
@@ -267,6 +270,16 @@ class Numbers(Encoder):
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         del mask, random
         return Encoding(self.layer(embeddings.squeeze(-1)).relu(), embeddings)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not compiler_exists(), reason="no C++ compiler")
+def test_saint_compiled_for_a_cpu_trains_as_its_reference() -> None:
+    """One seed, as it is trained there. A single block: of more nothing but more code would be compiled."""
+    method, shallow = DLLP(SMALL), partial(small_saint, depth=1)
+    (eager,) = trained(method, [0], encoder=shallow, epochs=2)
+    (compiled,) = trained(method, [0], encoder=shallow, epochs=2, machine=Machine(compiled=True))
+    assert torch.allclose(weights(eager), weights(compiled), atol=1e-4)
 
 
 @pytest.mark.slow
