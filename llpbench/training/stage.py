@@ -283,8 +283,13 @@ class _MemberView:
         return self._apply(_encoding)
 
     def proba(self) -> FloatArray:
-        """[rows, classes]"""
-        return self._apply(_proba)
+        """[rows, classes]; by compiled code, where such judges the validation rows"""
+        cohort, buffers = self._run.cohort, self._run.state.buffers
+        if cohort.judging is cohort.prediction:
+            return self._apply(_proba)
+        here = torch.tensor([self._number])
+        weights = cohort.weights(cohort.stack.read_back(buffers, self._number)[None], here, buffers)
+        return np.asarray(cohort.judging(log_proba, weights, here, cohort.data.rows, here)[0].exp())
 
     def _apply(self, function: OfMember) -> FloatArray:
         cohort = self._run.cohort

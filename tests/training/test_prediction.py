@@ -6,11 +6,13 @@ import pytest
 import torch
 from small import population, small_encoder
 
+from llpbench.core.method import Stage
 from llpbench.methods.dllp import DLLP
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
 from llpbench.training.objective import log_proba
 from llpbench.training.prediction import Prediction
+from llpbench.training.stage import StageRun, _MemberView
 from llpbench.training.training_data import stacked_rows
 
 SLOTS = torch.arange(1)
@@ -32,6 +34,7 @@ def test_how_many_rows_at_once_changes_nothing(at_once: int) -> None:
 
 @pytest.mark.skipif(not compiler_exists(), reason="no C++ compiler")
 def test_compiled_for_a_cpu_predictions_are_what_they_were() -> None:
+    """Of the validation rows, and of the training rows where a method asks for them."""
     members, alone = (
         population(METHOD, [0], encoder=lambda _: small_encoder("saint"), machine=Machine(compiled=compiled))
         for compiled in (True, False)
@@ -43,3 +46,6 @@ def test_compiled_for_a_cpu_predictions_are_what_they_were() -> None:
     assert criteria.keys() == expected.keys()
     for name, values in criteria.items():
         assert values == pytest.approx(expected[name], abs=1e-5), name
+    of_training, eager = (_MemberView(StageRun(each, Stage(), each.state), 0, 0).proba() for each in (members, alone))
+    assert of_training.shape == eager.shape
+    assert of_training == pytest.approx(eager, abs=1e-5)
