@@ -51,7 +51,7 @@ def compiled(function: Callable[..., Any], device: torch.device) -> Callable[...
 
 def repays(cell: Cell, rows: int) -> bool:
     """Whether a cell's steps are compiled on a CPU, unless somebody says otherwise. `rows`: a member trains on."""
-    if cell.encoder is None or not METHODS.get(cell.method).compiles or not ENCODERS.get(cell.encoder).compiles:
+    if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
         return False
     return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
 
