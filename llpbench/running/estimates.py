@@ -252,13 +252,11 @@ def make_estimator(
     def pace(cell: Cell) -> float:
         if gpu or cell.encoder is None:
             return 1.0
-        compiled = environment.compile
-        if compiled is None:
-            from llpbench.training.compilation import repays  # torch
+        from llpbench.training.compilation import compiles_on_cpu  # torch
 
-            rows = int(TRAINED * size_of(cell.dataset).rows)
-            compiled = repays(cell, rows if cell.max_bags is None else min(rows, cell.max_bags * cell.bag_size))
-        return pace_of(cell.encoder, compiled, cell.precision)
+        rows = int(TRAINED * size_of(cell.dataset).rows)
+        trained = rows if cell.max_bags is None else min(rows, cell.max_bags * cell.bag_size)
+        return pace_of(cell.encoder, compiles_on_cpu(cell, environment, trained), cell.precision)
 
     return Estimator(records, published_timings, Calibration(environment, say), size_of, pace=pace, gpu=gpu, kept=kept)
 

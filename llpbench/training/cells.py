@@ -33,7 +33,7 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
-from llpbench.training.compilation import keep_compiled_code, most_together, remove_damaged, repays
+from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together, remove_damaged
 from llpbench.training.device import (
     Machine,
     hardware_facts,
@@ -120,9 +120,9 @@ def _compute(
         results = [fit_direct(type(method)(method.params), seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
-        if environment.compile is None and machine.device.type == "cpu":
+        if machine.device.type == "cpu":
             rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # as many of all, but for odd baggings
-            machine = replace(machine, compiled=repays(cell, rows))
+            machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
         most = most_together(cell, environment, machine)
         most = most and max(most // cell.ensemble, 1)
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)

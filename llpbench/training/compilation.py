@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,10 @@ def compiled(function: Callable[..., Any], device: torch.device) -> Callable[...
     return torch.compile(function, dynamic=False, options={"cpp_wrapper": device.type == "cpu"})
 
 
-def repays(cell: Cell, rows: int) -> bool:
-    """Whether a cell's steps are compiled on a CPU, unless somebody says otherwise. `rows`: a member trains on."""
+def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
+    """Whether a cell's steps are compiled there: as somebody says, else where it is repaid. `rows`: of a member."""
+    if environment.compile is not None:
+        return environment.compile
     if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
         return False
     return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
@@ -69,6 +72,7 @@ def most_together(cell: Cell, environment: Environment, machine: Machine) -> int
     return environment.members or (1 if alone else None)
 
 
+@cache
 def compiler_exists() -> bool:
     """Whether there is a C++ compiler, which compiling for a CPU needs."""
     keep_compiled_code()  # before torch, when asked, settles on its temporary folder, for all processes started later

@@ -19,7 +19,7 @@ from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import limit_threads, make_task, pick_machine
-from llpbench.training.compilation import keep_compiled_code, most_together, repays
+from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.stamp import cell_facts
@@ -75,8 +75,9 @@ def _bench(
     bench = Bench(tuning, without_test(whole, tuning), machine, on_epoch=on_epoch)
     if issubclass(declared, DirectMethod):
         return bench
-    if environment.compile is None and machine.device.type == "cpu":
-        bench.machine = replace(machine, compiled=repays(cell, int(whole.train.sizes.sum())))
+    if machine.device.type == "cpu":
+        rows = int(whole.train.sizes.sum())
+        bench.machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
     bench.most = most_together(cell, environment, bench.machine)
     if cell.pretraining != "none":
         bags = whole if declared.supervision == "bags" else make_task(cell, tuning.seed, "bags", environment.data_dir)

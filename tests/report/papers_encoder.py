@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 from scipy.stats import kendalltau
 
 from llpbench.core.record import Record
-from llpbench.report.reference import rows
+from llpbench.core.studies import STUDIES
+from llpbench.report.reference import reference
 
+STUDY = STUDIES["fine-grained"]
+PAPERS = {line.fixed["method"]: line for line in STUDY.lines}
+"""the paper's methods, in its order"""
 BAG_SIZE, SEEDS = 256, 3
 PRECISIONS = {"mlp": "float32", "saint": "bfloat16"}
 """in which each encoder was run"""
-CODES = {"credit": "CR", "electricity": "EL", "california": "CA"}
-"""the paper's, of the datasets that may be shown, in this order"""
-LABELS = ("supervised", "dllp", "llp-vat", "selfclr-llp", "tabllp-dec", "tabllp-pse", "tabllp-self", "tabllp-bdc")
-"""the paper's methods that have an encoder, in its order"""
-PRETRAINED = {"tabllp-bdc": "self+bag"}
-"""by the paper; the others are not"""
 
 
 class Settled(NamedTuple):
@@ -59,6 +57,8 @@ class Networks:
         """`protocol`: how long they were trained."""
         found: dict[tuple[str, str], Line] = {}
         by_seed: dict[tuple[str, str, str, str], dict[int, float]] = {}
+        self.codes: dict[str, str] = {}
+        """the paper's, by dataset"""
         self.settled: list[Settled] = []
         self.minutes: list[float] = []
         """of each run with SAINT, without pretraining"""
@@ -73,6 +73,7 @@ class Networks:
                 assert auc is not None
                 by_seed.setdefault((*key, spec["encoder"], spec["dataset"]), {})[run["seed"]] = 100 * auc
                 if spec["encoder"] == "saint":
+                    self.codes[spec["dataset"]] = run["dataset"]["code"]
                     self.minutes.append(run["times"]["total"] / 60)
                     if (epoch := run["results"]["auc"]["epoch"]) == 0:
                         curve = [value for value in run["curves"]["auc"] if value is not None]
@@ -81,8 +82,9 @@ class Networks:
             if {*range(SEEDS)} <= values.keys():
                 found[method, pretraining].scores[encoder][dataset] = [values[seed] for seed in range(SEEDS)]
         with_saint = [line for line in found.values() if line.scores["saint"]]
-        self.datasets = [name for name in CODES if any(line.has(name) for line in with_saint)]
-        self.lines = sorted(with_saint, key=lambda line: (line.role != "ceiling", line.role != "floor", _place(line)))
+        self.datasets = [name for name in self.codes if any(line.has(name) for line in with_saint)]
+        order = ["supervised", "bag-soft-label", *PAPERS]
+        self.lines = sorted(with_saint, key=lambda line: (order.index(line.method), line.pretraining))
         """what is trained on labels of rows, the floor, the methods in the paper's order"""
 
     def head(self) -> str:
@@ -97,7 +99,8 @@ class Networks:
             for scores in line.scores.values():
                 own = scores.get(dataset)
                 cells.append("–" if own is None else f"{fmean(own):.1f} ± {stdev(own):.1f}")
-            cells.append(_printed(line, dataset))
+            printed = self._papers(line, dataset)
+            cells.append("–" if printed is None else f"{printed[0]:.1f} ± {printed[1]:.1f}")
         return f"| {line.name} | {' | '.join(cells)} |"
 
     def order(self, encoder: str, dataset: str) -> list[tuple[str, float]]:
@@ -106,33 +109,21 @@ class Networks:
         return sorted(((line.name, fmean(line.scores[encoder][dataset])) for line in ranked), key=lambda pair: -pair[1])
 
     def above_paper(self, method: str, dataset: str) -> float:
-        """SAINT's mean minus the paper's, of a method as the paper pretrains it."""
-        (line,) = (each for each in self.lines if (each.method, each.pretraining) == (method, _pretrained(method)))
-        (paper,) = (row for row in rows("fine_grained") if _is(row, method, dataset))
-        return fmean(line.scores["saint"][dataset]) - float(paper["mean"])
+        """SAINT's mean minus the paper's."""
+        (line,) = (line for line in self.lines if line.method == method and self._papers(line, dataset))
+        printed = self._papers(line, dataset)
+        assert printed is not None
+        return fmean(line.scores["saint"][dataset]) - printed[0]
+
+    def _papers(self, line: Line, dataset: str) -> tuple[float, float | None] | None:
+        """What the paper prints, where it pretrains as this line does."""
+        papers = PAPERS.get(line.method)
+        if papers is None or line.pretraining not in papers.pretrainings:
+            return None
+        labels = dict(zip(STUDY.factors, papers.labels, strict=True))
+        return reference(STUDY.reference).find(labels, self.codes[dataset])
 
     def agreement(self, dataset: str) -> float:
         """Kendall's tau of both orders."""
         mlp, saint = (dict(self.order(encoder, dataset)) for encoder in PRECISIONS)
         return float(kendalltau([*mlp.values()], [saint[name] for name in mlp]).statistic)
-
-
-def _place(line: Line) -> tuple[int, str]:
-    return LABELS.index(line.method) if line.method in LABELS else -1, line.pretraining
-
-
-def _printed(line: Line, dataset: str) -> str:
-    """What the paper prints, where it pretrains as this line does."""
-    if _pretrained(line.method) == line.pretraining:
-        for row in rows("fine_grained"):
-            if _is(row, line.method, dataset):
-                return f"{float(row['mean']):.1f} ± {float(row['std']):.1f}"
-    return "–"
-
-
-def _pretrained(method: str) -> str:
-    return PRETRAINED.get(method, "none")
-
-
-def _is(row: Mapping[str, str], method: str, dataset: str) -> bool:
-    return (row["method"].lower(), row["dataset"]) == (method, CODES[dataset])

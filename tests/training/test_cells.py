@@ -308,6 +308,20 @@ def test_each_seed_has_a_direct_method_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert both[1]["results"] == alone["results"]
 
 
+def test_how_many_seeds_are_asked_for_does_not_decide_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def compiles(*given: Any) -> bool:
+        asked.append(given[-1])
+        return False
+
+    monkeypatch.setattr(compute, "compiles_on_cpu", compiles)
+    cell = make_cell("dllp", "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=1))
+    (record,) = run_cell(cell, [0], Environment(device="cpu"))
+    run_cell(cell, [0, 1, 2], Environment(device="cpu"))
+    assert asked == [16 * record["bags"]["number"]] * 2
+
+
 @pytest.mark.parametrize("name", ["dllp", "tabllp-pse"])
 def test_a_criterion_that_is_never_a_number_has_no_result_and_spoils_no_other(name: str) -> None:
     """AUC of validation rows of one class alone: it chooses nothing, and later stages start from trained weights."""

@@ -13,7 +13,13 @@ import torch
 
 from llpbench.core.cell import Environment, Protocol
 from llpbench.training import compilation
-from llpbench.training.compilation import REPAID_AFTER, keep_compiled_code, most_together, remove_damaged, repays
+from llpbench.training.compilation import (
+    REPAID_AFTER,
+    compiles_on_cpu,
+    keep_compiled_code,
+    most_together,
+    remove_damaged,
+)
 from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
@@ -34,13 +40,15 @@ def test_only_long_trainings_of_deep_encoders_are_compiled_on_a_cpu(
 ) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
     cell = make_cell(method, "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
-    assert repays(cell, rows=1_000) is compiled
+    assert compiles_on_cpu(cell, Environment(), rows=1_000) is compiled
+    for asked in (True, False):
+        assert compiles_on_cpu(cell, Environment(compile=asked), rows=1_000) is asked
 
 
 def test_training_is_long_from_a_number_of_rows_and_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: True)
     cell = make_cell("dllp", "adult", bag_size=16, encoder="saint", protocol=Protocol(epochs=100))
-    assert [repays(cell, REPAID_AFTER // 100 + more) for more in (-1, 0)] == [False, True]
+    assert [compiles_on_cpu(cell, Environment(), REPAID_AFTER // 100 + more) for more in (-1, 0)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,12 @@ def test_compiled_for_a_cpu_predictions_are_what_they_were() -> None:
     assert criteria.keys() == expected.keys()
     for name, values in criteria.items():
         assert values == pytest.approx(expected[name], abs=1e-5), name
-    of_training, eager = (_MemberView(StageRun(each, Stage(), each.state), 0, 0).proba() for each in (members, alone))
-    assert of_training.shape == eager.shape
+    views = [_MemberView(StageRun(each, Stage(), each.state), 0, 0) for each in (members, alone)]
+    before = views[0].proba()
+    for view in views:  # as methods do
+        with torch.no_grad():
+            for weight in view.network.head.parameters():
+                weight.mul_(2.0)
+    of_training, eager = (view.proba() for view in views)
     assert of_training == pytest.approx(eager, abs=1e-5)
+    assert of_training != pytest.approx(before, abs=1e-2)
