@@ -215,29 +215,18 @@ def _papers_encoder(networks: Networks) -> Iterator[Claim]:
         behind = ", ".join(f"{middle.fmean(values):.3f} ± {middle.stdev(values):.3f}" for values in own)
         yield Claim(networks.text(line), behind, "runs of the journal; report/paper/fine_grained.csv")
     for dataset in networks.datasets:
-        for encoder, spelt in (("mlp", "MLP"), ("saint", "SAINT")):
-            order = networks.order(encoder, dataset)
-            told = ", ".join(f"{name} {mean:.1f}" for name, mean in order)
-            yield Claim(f"- {dataset}, {spelt}: {told}", ", ".join(f"{mean:.3f}" for _, mean in order), "the same runs")
-        tau = networks.agreement(dataset)
-        yield Claim(f"Kendall's τ {_signed(tau)}", f"{tau:.3f}", f"of both orders of {dataset}")
+        for text, behind in networks.orders(dataset):
+            yield Claim(text, behind, "the same runs")
     least, most = min(networks.minutes), max(networks.minutes)
     times = "`times.total` of each run with SAINT, beside another job"
     yield Claim(f"takes {least:.1f} to {most:.1f} minutes a run on one core", f"{least:.3f} to {most:.3f}", times)
-    bdc, clr, dec = (networks.above_paper(name, "credit") for name in ("tabllp-bdc", "selfclr-llp", "tabllp-dec"))
-    yield Claim(
-        f"TabLLP-BDC stays {-bdc:.1f} below the paper, which is open, as are SelfCLR-LLP's {clr:.1f} above and "
-        f"TabLLP-DEC's {-dec:.1f} below",
-        f"{bdc:.3f}, {clr:.3f}, {dec:.3f}",
-        "SAINT's means on credit minus the paper's",
-    )
-    (settled,) = networks.settled
-    yield Claim(
-        f"has {settled.test:.1f}, that of its epoch {settled.epoch}: the ten that patience grants did not surpass it, "
-        f"though later ones reach {settled.later:.1f} on validation rows",
-        f"{settled.test:.3f}; {settled.later:.3f}",
-        "the run of SAINT whose best epoch is 0",
-    )
+    for settled in networks.settled:
+        yield Claim(
+            f"{settled.name} on {settled.dataset}, seed {settled.seed}: {settled.test:.1f} at epoch 0, "
+            f"{settled.later:.1f} on validation rows later",
+            f"{settled.test:.3f}; {settled.later:.3f}",
+            "a run of SAINT whose best epoch is 0",
+        )
 
 
 def _elsewhere(boards: Sequence[Board]) -> Claim:
@@ -475,11 +464,11 @@ def listed(found: Sequence[Claim]) -> str:
 
 
 def with_tables(readme: str, published: Published) -> str:
-    """README with its generated tables: of the paper's encoder, and of which method to take."""
-    encoders = "\n".join([published.networks.head(), *map(published.networks.text, published.networks.lines)])
+    """README with its generated tables: two of the paper's encoder, one of which method to take."""
+    encoders = published.networks.tables()
     for heading, table in (("The paper's encoder", encoders), ("Which method for my data?", grid(published.advice))):
         before, head, after = readme.partition(f"\n### {heading}\n")
-        said, _, left = re.split(r"((?:^\|.*\n)+)", after, maxsplit=1, flags=re.MULTILINE)
+        said, _, left = re.split(r"((?:^\|.*\n(?:\n(?=\|))?)+)", after, maxsplit=1, flags=re.MULTILINE)
         readme = f"{before}{head}{said}{table}\n{left}"
     return readme
 

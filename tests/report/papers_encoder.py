@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -23,9 +23,12 @@ PRECISIONS = {"mlp": "float32", "saint": "bfloat16"}
 class Settled(NamedTuple):
     """A run whose criterion settled before it had learned anything."""
 
+    name: str
+    """its line's"""
+    dataset: str
+    seed: int
     test: float
     """AUC x 100"""
-    epoch: int
     later: float
     """best AUC x 100 of the validation rows in any epoch"""
 
@@ -60,6 +63,7 @@ class Networks:
         self.codes: dict[str, str] = {}
         """the paper's, by dataset"""
         self.settled: list[Settled] = []
+        """with SAINT, at epoch 0"""
         self.minutes: list[float] = []
         """of each run with SAINT, without pretraining"""
         for run in runs:
@@ -75,9 +79,9 @@ class Networks:
                 if spec["encoder"] == "saint":
                     self.codes[spec["dataset"]] = run["dataset"]["code"]
                     self.minutes.append(run["times"]["total"] / 60)
-                    if (epoch := run["results"]["auc"]["epoch"]) == 0:
-                        curve = [value for value in run["curves"]["auc"] if value is not None]
-                        self.settled.append(Settled(100 * auc, epoch, 100 * max(curve)))
+                    if run["results"]["auc"]["epoch"] == 0:
+                        later = 100 * max(value for value in run["curves"]["auc"] if value is not None)
+                        self.settled.append(Settled(found[key].name, spec["dataset"], run["seed"], 100 * auc, later))
         for (method, pretraining, encoder, dataset), values in by_seed.items():
             if {*range(SEEDS)} <= values.keys():
                 found[method, pretraining].scores[encoder][dataset] = [values[seed] for seed in range(SEEDS)]
@@ -87,10 +91,12 @@ class Networks:
         self.lines = sorted(with_saint, key=lambda line: (order.index(line.method), line.pretraining))
         """what is trained on labels of rows, the floor, the methods in the paper's order"""
 
-    def head(self) -> str:
-        """The head of the table."""
+    def tables(self) -> str:
+        """Scores, then orders of methods."""
         cells = [cell for dataset in self.datasets for cell in (f"{dataset}: MLP", "SAINT", "paper")]
-        return f"| ordered bags of {BAG_SIZE} | {' | '.join(cells)} |\n| --- |{' ---: |' * len(cells)}"
+        scores = [f"| ordered bags of {BAG_SIZE} | {' | '.join(cells)} |", f"| --- |{' ---: |' * len(cells)}"]
+        orders = [text for dataset in self.datasets for text, _ in self.orders(dataset)]
+        return "\n".join([*scores, *map(self.text, self.lines), "", "| | test AUC |", "| --- | --- |", *orders])
 
     def text(self, line: Line) -> str:
         """A line of the table."""
@@ -103,17 +109,29 @@ class Networks:
             cells.append("–" if printed is None else f"{printed[0]:.1f} ± {printed[1]:.1f}")
         return f"| {line.name} | {' | '.join(cells)} |"
 
-    def order(self, encoder: str, dataset: str) -> list[tuple[str, float]]:
-        """Methods and their means, the best first, without those that are trained on labels of rows."""
+    def orders(self, dataset: str) -> Iterator[tuple[str, str]]:
+        """Lines of the second table, and their numbers before they are rounded: methods with either encoder, the best
+        first, without those that are trained on labels of rows; then SAINT's means minus the paper's."""
         ranked = [line for line in self.lines if line.role != "ceiling" and line.has(dataset)]
-        return sorted(((line.name, fmean(line.scores[encoder][dataset])) for line in ranked), key=lambda pair: -pair[1])
+        means = {encoder: [fmean(line.scores[encoder][dataset]) for line in ranked] for encoder in PRECISIONS}
+        tau = float(kendalltau(*means.values()).statistic)
+        for encoder, what in (("mlp", "MLP"), ("saint", f"SAINT (Kendall's τ {tau:.1f} to the MLP's)")):
+            order = sorted(zip(means[encoder], (line.name for line in ranked), strict=True), reverse=True)
+            told, exact = (", ".join(f"{name} {mean:.{digits}f}" for mean, name in order) for digits in (1, 3))
+            yield f"| {dataset}: {what}, the best first | {told} |", f"{exact}; {tau:.3f}"
+        above = [*self._above_paper(dataset)]
+        signed = (f"{by:+.1f}".replace("-", "−") for _, by, _ in above)
+        told = ", ".join(f"{name} {by}{' ⚑' * beyond}" for (name, _, beyond), by in zip(above, signed, strict=True))
+        exact = ", ".join(f"{name} {by:.3f}" for name, by, _ in above)
+        yield f"| {dataset}: SAINT minus the paper | {told} |", exact
 
-    def above_paper(self, method: str, dataset: str) -> float:
-        """SAINT's mean minus the paper's."""
-        (line,) = (line for line in self.lines if line.method == method and self._papers(line, dataset))
-        printed = self._papers(line, dataset)
-        assert printed is not None
-        return fmean(line.scores["saint"][dataset]) - printed[0]
+    def _above_paper(self, dataset: str) -> Iterator[tuple[str, float, bool]]:
+        """Of each line that the paper has: SAINT's mean minus the paper's, whether beyond two standard deviations."""
+        for line in self.lines:
+            own, printed = line.scores["saint"].get(dataset), self._papers(line, dataset)
+            if own is not None and printed is not None:
+                difference = round(fmean(own), 2) - printed[0]
+                yield line.name, difference, abs(difference) > 2 * max(stdev(own), printed[1] or 0.0)
 
     def _papers(self, line: Line, dataset: str) -> tuple[float, float | None] | None:
         """What the paper prints, where it pretrains as this line does."""
@@ -122,8 +140,3 @@ class Networks:
             return None
         labels = dict(zip(STUDY.factors, papers.labels, strict=True))
         return reference(STUDY.reference).find(labels, self.codes[dataset])
-
-    def agreement(self, dataset: str) -> float:
-        """Kendall's tau of both orders."""
-        mlp, saint = (dict(self.order(encoder, dataset)) for encoder in PRECISIONS)
-        return float(kendalltau([*mlp.values()], [saint[name] for name in mlp]).statistic)
