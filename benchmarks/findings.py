@@ -4,7 +4,7 @@
 
 Each is a mean over datasets, of the mean over the named bag sizes, in AUC x 100, with its 95 % t interval over
 datasets; the first three seeds of all methods (random bags of DLLP and what it is held against: all of theirs, which
-are the same), MLP encoder where there is one.
+are the same), MLP encoder where there is one unless SAINT is named.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ ARMS = {
     "13,312 rows, 13 of 1024 - 208 of 64": ((13, 1024), (208, 64)),
 }
 """of the study bag-number: number and size of bags at both ends"""
+PRETRAINED = ("none", "self+bag")
 COUNTED = (LEADER, "em-gbdt", "bag-gp", "count-gbdt", BDC, "tabllp-self", "tabllp-pse", "dllp", "llp-vat", "llp-gan")
 GREEDY, COSINE, APART = 'generator="greedy"', 'objective="cosine-embedding"', 'pretraining.view="separated"'
 ATTENTION, PROJECTION = 'pretraining.aggregator="attention"', "pretraining.projection=true"
@@ -42,16 +43,16 @@ class Runs:
 
     def __init__(self) -> None:
         found = llpbench.load_results("published").frame
-        found = found[found["status"] == "ok"]
-        self.frame = found[(found["ensemble"] == 1) & (found["encoder"].isna() | (found["encoder"] == "mlp"))]
+        self.frame = found[(found["status"] == "ok") & (found["ensemble"] == 1)]
 
-    def mean(self, method: str, sizes: tuple[int, ...], **other: Any) -> pd.Series:
+    def mean(self, method: str, sizes: tuple[int, ...], encoder: str = "mlp", **other: Any) -> pd.Series:
         """Over seeds, by dataset and size; `other`: criterion, pretraining, bagging, changed, metric, bags, seeds."""
         metric, bags, seeds = other.pop("metric", "test_auc"), other.pop("bags", None), other.pop("seeds", SEEDS)
         usual = {"criterion": "auc", "pretraining": "none", "bagging": "ordered", "changed": ""}
         wanted = {**usual, "method": method, **other}
         found = self.frame[self.frame["bag_size"].isin(sizes) & (self.frame["seed"] < seeds)]
         found = found[found["max_bags"].isna() if bags is None else found["max_bags"] == bags]
+        found = found[found["encoder"].isna() | (found["encoder"] == encoder)]
         for column, value in wanted.items():
             found = found[found[column] == value]
         return 100 * found.groupby(["dataset", "bag_size"])[metric].mean()
@@ -114,6 +115,19 @@ def main() -> None:
     for name in ("dllp", BDC):
         mixed, apart = (mean(name, MIDDLE, pretraining="self", changed=each) for each in ("", APART))
         tell(f"14 feature mixup - separated, {name}", mixed, apart)
+    saint = {
+        (name, pretraining): mean(name, MIDDLE, "saint", pretraining=pretraining)
+        for name in (FLOOR, "supervised", *NETWORKS)
+        for pretraining in PRETRAINED
+        if name != "llp-gan"  # whose networks are its own
+    }
+    saint = {key: means for key, means in saint.items() if not means.empty}
+    for (name, pretraining), own in saint.items():
+        tell(f"16 SAINT - MLP, {name}, {pretraining}", own, mean(name, MIDDLE, pretraining=pretraining))
+        tell(f"16 {LEADER} - SAINT, {name}, {pretraining}", mean(LEADER, MIDDLE), own)
+        tell(f"16 SAINT, {name}, {pretraining} - floor", own, saint[FLOOR, "none"])
+    for name in ("dllp", BDC):
+        tell(f"16 SAINT, self+bag - none, {name}", saint[name, "self+bag"], saint[name, "none"])
 
 
 if __name__ == "__main__":

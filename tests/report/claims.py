@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pandas import DataFrame, Series
-from papers_encoder import Networks
+from papers_encoder import BAG_SIZE, Networks
 
 from llpbench.core.record import Record
 from llpbench.report import wording as words
@@ -159,9 +159,16 @@ def claims(published: Published) -> Iterator[Claim]:
     for bagging, shown_on in (("ordered", board), ("random", published.random)):
         yield from _beside_the_paper(shown_on, bagging)
     yield from _papers_encoder(published.networks)
-    place = next(place for place in _places(board, 256) if board.columns[place].dataset == "credit")
-    union = middle.fmean(_row(board, LEADER).scores[place].values[HEADLINE].values())
-    yield Claim(f"behind `{LEADER}` ({union:.1f})", f"{union:.3f}", "leaderboards.csv, credit in bags of 256")
+    union = {
+        board.columns[place].dataset: middle.fmean(_row(board, LEADER).scores[place].values[HEADLINE].values())
+        for place in _places(board, BAG_SIZE)
+        if board.columns[place].dataset in published.networks.datasets
+    }
+    yield Claim(
+        f"`{LEADER}` ({_and([f'{dataset} {mean:.1f}' for dataset, mean in union.items()])})",
+        ", ".join(f"{mean:.3f}" for mean in union.values()),
+        f"leaderboards.csv, bags of {BAG_SIZE}",
+    )
     yield _elsewhere(published.sized)
     above = _interval(means[BDC] - means[FLOOR])
     yield Claim(
@@ -220,13 +227,12 @@ def _papers_encoder(networks: Networks) -> Iterator[Claim]:
     least, most = min(networks.minutes), max(networks.minutes)
     times = "`times.total` of each run with SAINT, beside another job"
     yield Claim(f"takes {least:.1f} to {most:.1f} minutes a run on one core", f"{least:.3f} to {most:.3f}", times)
-    for settled in networks.settled:
-        yield Claim(
-            f"{settled.name} on {settled.dataset}, seed {settled.seed}: {settled.test:.1f} at epoch 0, "
-            f"{settled.later:.1f} on validation rows later",
-            f"{settled.test:.3f}; {settled.later:.3f}",
-            "a run of SAINT whose best epoch is 0",
-        )
+    first = [(dataset, sum(networks.best_first[dataset])) for dataset in sorted(networks.datasets)]
+    yield Claim(
+        f"has the AUC of nearly untrained weights: {_and([f'{number} on {dataset}' for dataset, number in first])}",
+        ", ".join(f"{number} of {len(networks.best_first[dataset])}" for dataset, number in first),
+        "runs of SAINT whose best epoch is the first",
+    )
 
 
 def _elsewhere(boards: Sequence[Board]) -> Claim:

@@ -20,19 +20,6 @@ PRECISIONS = {"mlp": "float32", "saint": "bfloat16"}
 """in which each encoder was run"""
 
 
-class Settled(NamedTuple):
-    """A run whose criterion settled before it had learned anything."""
-
-    name: str
-    """its line's"""
-    dataset: str
-    seed: int
-    test: float
-    """AUC x 100"""
-    later: float
-    """best AUC x 100 of the validation rows in any epoch"""
-
-
 class Line(NamedTuple):
     """A method, pretrained or not."""
 
@@ -62,8 +49,8 @@ class Networks:
         by_seed: dict[tuple[str, str, str, str], dict[int, float]] = {}
         self.codes: dict[str, str] = {}
         """the paper's, by dataset"""
-        self.settled: list[Settled] = []
-        """with SAINT, at epoch 0"""
+        self.best_first: dict[str, list[bool]] = {}
+        """of each run with SAINT, by dataset: whether no epoch surpassed the first"""
         self.minutes: list[float] = []
         """of each run with SAINT, without pretraining"""
         for run in runs:
@@ -79,9 +66,8 @@ class Networks:
                 if spec["encoder"] == "saint":
                     self.codes[spec["dataset"]] = run["dataset"]["code"]
                     self.minutes.append(run["times"]["total"] / 60)
-                    if run["results"]["auc"]["epoch"] == 0:
-                        later = 100 * max(value for value in run["curves"]["auc"] if value is not None)
-                        self.settled.append(Settled(found[key].name, spec["dataset"], run["seed"], 100 * auc, later))
+                    first = run["results"]["auc"]["epoch"] == 0
+                    self.best_first.setdefault(spec["dataset"], []).append(first)
         for (method, pretraining, encoder, dataset), values in by_seed.items():
             if {*range(SEEDS)} <= values.keys():
                 found[method, pretraining].scores[encoder][dataset] = [values[seed] for seed in range(SEEDS)]
@@ -115,13 +101,12 @@ class Networks:
         ranked = [line for line in self.lines if line.role != "ceiling" and line.has(dataset)]
         means = {encoder: [fmean(line.scores[encoder][dataset]) for line in ranked] for encoder in PRECISIONS}
         tau = float(kendalltau(*means.values()).statistic)
-        for encoder, what in (("mlp", "MLP"), ("saint", f"SAINT (Kendall's τ {tau:.1f} to the MLP's)")):
+        for encoder, what in (("mlp", "MLP"), ("saint", f"SAINT (Kendall's τ {_signed(tau, '')} to the MLP's)")):
             order = sorted(zip(means[encoder], (line.name for line in ranked), strict=True), reverse=True)
             told, exact = (", ".join(f"{name} {mean:.{digits}f}" for mean, name in order) for digits in (1, 3))
             yield f"| {dataset}: {what}, the best first | {told} |", f"{exact}; {tau:.3f}"
         above = [*self._above_paper(dataset)]
-        signed = (f"{by:+.1f}".replace("-", "−") for _, by, _ in above)
-        told = ", ".join(f"{name} {by}{' ⚑' * beyond}" for (name, _, beyond), by in zip(above, signed, strict=True))
+        told = ", ".join(f"{name} {_signed(by)}{' ⚑' * beyond}" for name, by, beyond in above)
         exact = ", ".join(f"{name} {by:.3f}" for name, by, _ in above)
         yield f"| {dataset}: SAINT minus the paper | {told} |", exact
 
@@ -140,3 +125,7 @@ class Networks:
             return None
         labels = dict(zip(STUDY.factors, papers.labels, strict=True))
         return reference(STUDY.reference).find(labels, self.codes[dataset])
+
+
+def _signed(value: float, plus: str = "+") -> str:
+    return f"{value:{plus}z.1f}".replace("-", "−")
