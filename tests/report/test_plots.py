@@ -393,6 +393,14 @@ def test_labels_name_the_encoder_only_where_it_tells_rows_apart() -> None:
     assert sorted(labels(two.rows).values()) == ["a (mlp)", "a (saint)"]
 
 
+def test_labels_name_what_a_text_is_of_only_where_rows_would_look_alike() -> None:
+    bfloat16, greedy = runs("a", 0.8, precision="bfloat16"), runs("b", 0.8, params={"generator": "greedy"})
+    told = board([*runs("a", 0.8), *bfloat16, *greedy])
+    assert sorted(labels(told.rows).values()) == ["a", "a (bfloat16)", "b (greedy)"]
+    alike = board([*bfloat16, *runs("b", 0.8, params={"generator": "x"}), *runs("b", 0.8, params={"objective": "x"})])
+    assert sorted(labels(alike.rows).values()) == ['a (precision="bfloat16")', 'b (generator="x")', 'b (objective="x")']
+
+
 def test_names_of_points_cover_no_other_name_and_no_point() -> None:
     """Boxes are those that are drawn, not those that places were chosen by."""
     rng = np.random.default_rng(0)
@@ -416,7 +424,7 @@ def test_long_labels_that_differ_in_the_middle_stay_apart() -> None:
     second = "tabllp-bdc (self+bag, pretraining.projection=true)"
     assert shown(first) == shown(second)
     apart = shown_apart([first, second, "dllp"])
-    assert apart == ['tabllp-bdc…aggregator="a…n=true)', "tabllp-bdc…projection=true)", "dllp"]
+    assert apart == ['tabllp-bdc (s…aggregator="atten…on=true)', "tabllp-bdc (s…projection=true)", "dllp"]
     assert max(map(len, apart)) <= LONGEST
     same = ["a" * 50 + middle + "b" * 50 for middle in ("c", "d")]
     assert len(set(shown_apart(same))) == 2

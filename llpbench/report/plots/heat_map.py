@@ -26,7 +26,7 @@ from llpbench.report.plots.style import FONT_SIZE, WIDTH
 MOST_COLUMNS = 12
 """of one figure: what leaves room for the numbers"""
 
-MOST_ROWS = 40
+MOST_ROWS = 60
 
 MOST_FIGURES = 6
 

@@ -19,10 +19,12 @@ from llpbench.report import wording as words
 from llpbench.report.boards import Board, Contender, Row
 from llpbench.report.plots.style import FONT_SIZE, WIDTH, Style
 
-LONGEST = 32
+LONGEST = 40
 """characters of a shown name"""
 
 _WORD = re.compile(r"\b\w+")
+_TEXT = re.compile(r'[\w.]+="([^"]*)"')
+"""a setting that is a text"""
 
 _CHARACTER = 0.067
 """inches, the mean width of a character of the smallest text"""
@@ -66,13 +68,16 @@ def _cut_apart(names: Sequence[str], longest: int) -> list[str]:
 
 
 def labels(rows: Iterable[Row], longest: int = LONGEST) -> dict[Contender, str]:
-    """The label of each row, unlike all others, without the encoder where that tells no two rows apart."""
+    """The label of each row, unlike all others, without the encoder where that tells no two rows apart, and of settings
+    that are texts the text alone where that tells them apart."""
     contenders = [row.contender for row in rows]
     short = {contender: contender._replace(encoder=None).label for contender in contenders}
     encoders = {contender.encoder for contender in contenders if contender.encoder}
     needed = len(encoders) > 1 or len(set(short.values())) < len(contenders)
     names = [contender.label if needed else short[contender] for contender in contenders]
-    return dict(zip(contenders, shown_apart(names, longest), strict=True))
+    brief = [_TEXT.sub(r"\1", name) for name in names]
+    apart = len(set(brief)) == len(set(names))
+    return dict(zip(contenders, shown_apart(brief if apart else names, longest), strict=True))
 
 
 def plain_rows(board: Board) -> list[Row]:
