@@ -22,7 +22,7 @@ from papers_encoder import BAG_SIZE, Networks
 from llpbench.core.record import Record
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE, advice
-from llpbench.report.boards import HEADLINE, Board, Row
+from llpbench.report.boards import HEADLINE, Board, Row, Score
 from llpbench.report.markdown import grid
 from llpbench.report.reference import rows
 from llpbench.report.standings import Standings
@@ -71,7 +71,8 @@ NO_RESULTS = (
     "for bags of 256",
     "on ordered bags of 256: at most 100 epochs, patience 10, bfloat16",
     "Test AUC × 100, fine-grained",
-    "300 epochs, patience 20 and ten seeds",
+    "[finding 16]",
+    "300 epochs, patience 20, ten seeds and tuning by 50 trials",
     "| ordered bags of 256 |",
     "The intervals (95 %) are over our splits of each table",
     "the second in bags of 256 alone",
@@ -110,11 +111,16 @@ class Published:
         assert advised is not None
         self.advice = advised
 
-    def plain(self) -> list[Row]:
-        """The rows of README's table: default configuration, not pretrained, networks with an MLP or their own, in the
-        order of the board, what is trained on labels last."""
-        rows = [row for row in self.fine.board.rows if row.is_plain and row.contender.encoder in (None, "mlp")]
+    def shown(self) -> list[Row]:
+        """The rows of README's table: those with a mean over all columns that count, in the order of the board, what is
+        trained on labels last."""
+        standings = zip(self.fine.board.rows, self.fine.rows, strict=True)
+        rows = [row for row, standing in standings if standing.overall is not None]
         return sorted(rows, key=lambda row: row.contender.role == "ceiling")
+
+    def counting(self, row: Row) -> list[Score]:
+        """Its scores in the columns that count."""
+        return [row.scores[place] for place in self.fine.columns]
 
 
 def claims(published: Published) -> Iterator[Claim]:
@@ -123,9 +129,9 @@ def claims(published: Published) -> Iterator[Claim]:
     (networks,), (direct,) = (
         {
             len(score.succeeded)
-            for row in published.plain()
+            for row in published.shown()
             if (row.contender.kind == "neural") == neural
-            for score in row.scores
+            for score in published.counting(row)
         }
         for neural in (True, False)
     )
@@ -141,7 +147,10 @@ def claims(published: Published) -> Iterator[Claim]:
         "columns of the board that count",
     )
     yield from _table(published)
-    times = _medians(next(row for row in fine.ranked if row.contender.label == LEADER))
+    times = [
+        middle.median(run["times"]["train"] for run in score.runs.values())
+        for score in published.counting(_row(board, LEADER))
+    ]
     yield Claim(
         f"takes {min(times):.0f} to {max(times):.0f} seconds of one core",
         f"{min(times):.2f} to {max(times):.2f}",
@@ -182,7 +191,7 @@ def claims(published: Published) -> Iterator[Claim]:
         re.findall(r"^\d+\. \*\*", (ROOT / "docs" / "findings.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
     yield Claim(f"has {_word(findings)} findings", f"{findings}", "docs/findings.md")
-    hours = _hours(published.plain())
+    hours = _hours([score for row in published.shown() for score in published.counting(row)])
     yield Claim(f"{hours:.1f} hours of one core", f"{hours:.3f}", "sum of `times.total` of three seeds; a busy machine")
     yield from _advice(published)
 
@@ -297,12 +306,13 @@ def _table(published: Published) -> Iterator[Claim]:
     """The lines of the table, as README has them."""
     board = published.fine.board
     standings = dict(zip([id(row) for row in board.rows], published.fine.rows, strict=True))
-    for row in published.plain():
+    for row in published.shown():
         standing = standings[id(row)]
         sizes = [_mean_of_size(row, board, size) for size in SIZES]
         overall, floor = standing.overall, standing.floor
         assert overall is not None
         method = row.contender.method + (f" ({row.mark})" if row.mark else "")
+        method += "" if row.is_plain else f", `{row.contender.pretraining}`"
         rank = "–" if standing.interval is None else f"{standing.interval[0]}–{standing.interval[1]}"
         against = "–" if floor is None else _bracket(floor.mean, floor.interval, 1, "+")
         seconds = standing.seconds
@@ -392,14 +402,9 @@ def _mean_of_size(row: Row, board: Board, size: int) -> float:
     return fsum(means) / len(means)
 
 
-def _medians(row: Row) -> list[float]:
-    """Median seconds of training of each column."""
-    return [middle.median(run["times"]["train"] for run in score.runs.values()) for score in row.scores]
-
-
-def _hours(rows: Sequence[Row]) -> float:
-    """Of three seeds of every column."""
-    runs = (run for row in rows for score in row.scores for seed, run in score.runs.items() if seed < SEEDS)
+def _hours(scores: Sequence[Score]) -> float:
+    """Of three seeds of each."""
+    runs = (run for score in scores for seed, run in score.runs.items() if seed < SEEDS)
     return fsum(run["times"]["total"] for run in runs) / 3600
 
 
