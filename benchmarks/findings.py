@@ -9,6 +9,7 @@ are the same), MLP encoder where there is one unless SAINT is named.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -17,7 +18,8 @@ import pandas as pd
 import llpbench
 from llpbench.report.statistics import interval
 
-SIZES, BOTH, MIDDLE = (64, 256, 1024), (64, 256), (256,)
+SIZES, SMALL, MIDDLE = (64, 128, 256, 512, 1024), (64, 128, 256), (256,)
+RANDOM_SIZES = (64, 256, 1024)
 SEEDS, ALL = 3, 10
 LEADER, FLOOR, BDC = "bag-gp-gbdt", "bag-soft-label", "tabllp-bdc"
 NETWORKS = (BDC, "dllp", "llp-vat", "llp-gan", "selfclr-llp", "tabllp-self", "tabllp-pse", "tabllp-dec")
@@ -72,23 +74,29 @@ def main() -> None:
     mean = Runs().mean
     tell(f"1 {LEADER} - {BDC}", mean(LEADER, SIZES), mean(BDC, SIZES))
     tell("1 with bags of 256", mean(LEADER, MIDDLE), mean(BDC, MIDDLE))
-    tell("1 pretrained", mean(LEADER, MIDDLE), mean(BDC, MIDDLE, pretraining="self+bag"))
-    for name in NETWORKS:
-        coarse = mean(name, BOTH, criterion="mpiou")
-        tell(f"2 coarse, {LEADER} - {name}", mean(LEADER, BOTH, criterion="mpiou"), coarse)
-    for name in NETWORKS:
-        tell(f"3 {name} - floor", mean(name, SIZES), mean(FLOOR, SIZES))
-    for name in (FLOOR, *NETWORKS):
-        tell(f"4 fine - coarse, {name}", mean(name, BOTH), mean(name, BOTH, criterion="mpiou"))
+    tell("1 pretrained", mean(LEADER, SIZES), mean(BDC, SIZES, pretraining="self+bag"))
+    tell("1 pretrained, with bags of 256", mean(LEADER, MIDDLE), mean(BDC, MIDDLE, pretraining="self+bag"))
+    for name, pretraining in ((FLOOR, "none"), *((name, "none") for name in NETWORKS), (BDC, "self+bag")):
+        what = f"{name}, {pretraining}"
+        fine, coarse = (mean(name, SMALL, pretraining=pretraining, criterion=by) for by in ("auc", "mpiou"))
+        tell(f"2 coarse, {LEADER} - {what}", mean(LEADER, SMALL, criterion="mpiou"), coarse)
+        tell(f"3 {what} - floor", mean(name, SIZES, pretraining=pretraining), mean(FLOOR, SIZES))
+        tell(f"4 fine - coarse, {what}", fine, coarse)
+        tell(f"4 fine - coarse by L1, {what}", fine, mean(name, SMALL, pretraining=pretraining, criterion="l1"))
+    for criterion in ("auc", "mpiou"):
+        sizes = SIZES if criterion == "auc" else SMALL
+        whole = mean(BDC, sizes, pretraining="self+bag", criterion=criterion)
+        tell(f"5 self+bag - none, {BDC}, by {criterion}, all sizes", whole, mean(BDC, sizes, criterion=criterion))
     for name in (FLOOR, *NETWORKS):
         if name != "llp-gan":
             tell(f"5 self+bag - none, {name}", mean(name, MIDDLE, pretraining="self+bag"), mean(name, MIDDLE))
     for pretraining in ("self", "bag"):
         for name in ("dllp", BDC, "selfclr-llp", "tabllp-self"):
             tell(f"5 {pretraining} - none, {name}", mean(name, MIDDLE, pretraining=pretraining), mean(name, MIDDLE))
-    for name in ("dllp", BDC, LEADER):
-        ends = (mean(name, (size,)).droplevel("bag_size") for size in (64, 1024))
-        tell(f"6 64 - 1024, {name}", *ends)
+    for name, pretraining in (("dllp", "none"), (BDC, "none"), (BDC, "self+bag"), (LEADER, "none")):
+        for ends in (*pairwise(SIZES), (SIZES[0], SIZES[-1])):
+            first, last = (mean(name, (size,), pretraining=pretraining).droplevel("bag_size") for size in ends)
+            tell(f"6 {ends[0]} - {ends[1]}, {name}, {pretraining}", first, last)
     for what, ends_of in ARMS.items():
         for name in COUNTED:
             last, first = (mean(name, (size,), bags=bags).droplevel("bag_size") for bags, size in ends_of)
@@ -100,7 +108,7 @@ def main() -> None:
         for name in (BDC, "dllp", "llp-vat", "llp-gan", "bag-gp", LEADER, "bag-mean-linear", FLOOR, "supervised"):
             found = mean(name, MIDDLE, metric=metric)[shared].mean()
             click.echo(f"10 {metric}, {name}: {found:.1f}")
-    for size in SIZES:
+    for size in RANDOM_SIZES:
         for name in (LEADER, "bag-mean-linear"):
             first, second = (mean(each, (size,), bagging="random", seeds=ALL) for each in (name, "dllp"))
             tell(f"13 random {size}, {name} - dllp", first, second)

@@ -27,8 +27,9 @@ OWN_SIZES = "own-sizes"
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
-    """What tells boards apart in names of files, e.g. `fine-ordered`; `fine-ordered-e100-p10-b2` where a bagging has
-    several protocols, and `fine-ordered-direct` of what only methods without epochs have run on."""
+    """What tells boards apart in names of files, e.g. `fine-ordered`; where a bagging has several protocols,
+    `fine-ordered-b2-e100-p10` of those that do not have more columns than all others, and `fine-ordered-direct` of what
+    only methods without epochs have run on."""
     taken: Counter[str] = Counter()
     names = []
     for board in boards:
@@ -41,9 +42,11 @@ def names_of(boards: Sequence[Board]) -> list[str]:
 def name_of(board: Board, boards: Iterable[Board]) -> str:
     """As `names_of` has it, but for its last word."""
     peers = [other for other in boards if other.criterion == board.criterion and other.bagging == board.bagging]
-    trained = [other for other in peers if other.protocol is not None]
+    others = [other for other in peers if other is not board]
+    rivals = [other for other in others if other.protocol is not None]
     name = f"{SHORT[board.criterion.name]}-{slug(board.bagging)}"
-    if len(peers) == 1 or trained == [board]:
+    trained = board.protocol is not None
+    if not others or (trained and all(len(other.columns) < len(board.columns) for other in rivals)):
         return name
     protocol = board.protocol or {}
     return f"{name}-{slug('-'.join(f'{key[:1]}{value}' for key, value in protocol.items()) or 'direct')}"

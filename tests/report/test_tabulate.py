@@ -81,6 +81,15 @@ def test_what_only_methods_without_epochs_ran_on_leaves_the_other_board_its_name
     assert names_of(tabulate(every[2:]).of("fine")) == ["fine-ordered"]
 
 
+def test_of_several_protocols_the_board_of_most_columns_keeps_its_name() -> None:
+    shorter = record("dllp", dataset="credit", protocol={**PROTOCOL, "epochs": 7})
+    boards = tabulate([record("dllp"), record("dllp", bag_size=256), shorter]).of("fine")
+    assert [len(board.columns) for board in boards] == [2, 1]
+    names = names_of(boards)
+    assert names[0] == "fine-ordered"
+    assert names[1].startswith("fine-ordered-b2-e7-")
+
+
 def test_a_board_says_how_much_bags_differ_where_its_runs_do() -> None:
     def bags(**facts: float | None) -> dict[str, Any]:
         return {**record()["bags"], **facts}
