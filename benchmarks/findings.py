@@ -134,6 +134,7 @@ def main() -> None:
         tell(f"16 SAINT - MLP, {name}, {pretraining}", own, mean(name, MIDDLE, pretraining=pretraining))
         tell(f"16 {LEADER} - SAINT, {name}, {pretraining}", mean(LEADER, MIDDLE), own)
         tell(f"16 SAINT, {name}, {pretraining} - floor", own, saint[FLOOR, "none"])
+    tell("16 saint-row - SAINT, dllp", mean("dllp", MIDDLE, "saint-row"), saint["dllp", "none"])
     for name in ("dllp", BDC):
         tell(f"16 SAINT, self+bag - none, {name}", saint[name, "self+bag"], saint[name, "none"])
 

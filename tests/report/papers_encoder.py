@@ -12,7 +12,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report.reference import reference
 
-STUDY = STUDIES["fine-grained"]
+STUDY, PRETRAINING = STUDIES["fine-grained"], STUDIES["pretraining"]
 PAPERS = {line.fixed["method"]: line for line in STUDY.lines}
 """the paper's methods, in its order"""
 BAG_SIZE, SEEDS = 256, 3
@@ -92,7 +92,8 @@ class Networks:
                 own = scores.get(dataset)
                 cells.append("–" if own is None else f"{fmean(own):.1f} ± {stdev(own):.1f}")
             printed = self._papers(line, dataset)
-            cells.append("–" if printed is None else f"{printed[0]:.1f} ± {printed[1]:.1f}")
+            std = printed and printed[1]
+            cells.append("–" if printed is None else f"{printed[0]:.1f}" + ("" if std is None else f" ± {std:.1f}"))
         return f"| {line.name} | {' | '.join(cells)} |"
 
     def orders(self, dataset: str) -> Iterator[tuple[str, str]]:
@@ -119,12 +120,14 @@ class Networks:
                 yield line.name, difference, abs(difference) > 2 * max(stdev(own), printed[1] or 0.0)
 
     def _papers(self, line: Line, dataset: str) -> tuple[float, float | None] | None:
-        """What the paper prints, where it pretrains as this line does."""
-        papers = PAPERS.get(line.method)
-        if papers is None or line.pretraining not in papers.pretrainings:
-            return None
-        labels = dict(zip(STUDY.factors, papers.labels, strict=True))
-        return reference(STUDY.reference).find(labels, self.codes[dataset])
+        """What the paper prints of this pretraining: with one in its table of pretraining, which has no standard
+        deviations (its main table has the best of each dataset), without first in its main table."""
+        for study in (STUDY, PRETRAINING) if line.pretraining == "none" else (PRETRAINING,):
+            for papers in study.lines:
+                if (papers.fixed["method"], papers.pretrainings) == (line.method, (line.pretraining,)):
+                    labels = dict(zip(study.factors, papers.labels, strict=True))
+                    return reference(study.reference).find(labels, self.codes[dataset])
+        return None
 
 
 def _signed(value: float, plus: str = "+") -> str:
