@@ -22,7 +22,7 @@ from papers_encoder import BAG_SIZE, Networks
 from llpbench.core.record import Record
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE, advice
-from llpbench.report.boards import HEADLINE, Board, Row, Score
+from llpbench.report.boards import HEADLINE, Board, Contender, Row, Score
 from llpbench.report.markdown import grid
 from llpbench.report.reference import rows
 from llpbench.report.standings import Standings
@@ -356,12 +356,12 @@ def _table(published: Published) -> Iterator[Claim]:
 
 def _selection(fine: Standings, coarse: Standings) -> Iterator[Claim]:
     """What it costs to choose without labels."""
-    neural = [row.contender.label for row in coarse.ranked if row.contender.kind == "neural"]
+    neural = {row.contender.label: row.contender for row in coarse.ranked if row.contender.kind == "neural"}
     columns = {coarse.board.columns[place].key for place in coarse.columns}
     before, after = (_means_over(standings, columns) for standings in (fine, coarse))
     costs = {label: before[label] - after[label] for label in neural}
     means = [float(cost.mean()) for cost in costs.values()]
-    beyond = [_name(label) for label, cost in costs.items() if not _includes_zero(*interval(cost))]
+    beyond = [_name(neural[label]) for label, cost in costs.items() if not _includes_zero(*interval(cost))]
     zero = f"intervals of {_and(beyond)} exclude 0, each by itself" if beyond else "every interval includes 0"
     yield Claim(
         f"proportions costs neural methods {min(means):.1f} to {max(means):.1f} points (mPIoU; {zero}), over the "
@@ -372,7 +372,7 @@ def _selection(fine: Standings, coarse: Standings) -> Iterator[Claim]:
     best = max((float(after[label].mean()), label) for label in neural)
     yield Claim(
         f"there `bag-gp-gbdt` has {after[LEADER].mean():.1f}, {_interval(after[LEADER] - after[FLOOR])} above the "
-        f"floor, and the best neural method, {_name(best[1])}, {best[0]:.1f}",
+        f"floor, and the best neural method, {_name(neural[best[1]])}, {best[0]:.1f}",
         f"{after[LEADER].mean():.3f}; {_exact(after[LEADER] - after[FLOOR])}; {best[0]:.3f} ({best[1]})",
         _DIFFERENCE,
     )
@@ -386,11 +386,9 @@ def _advice(published: Published) -> Iterator[Claim]:
         yield Claim(line, f"{mean:.3f}", f"page {ADVICE}")
 
 
-def _name(label: str) -> str:
+def _name(contender: Contender) -> str:
     """A method's, with its pretraining."""
-    method, *details = re.split(r"[ (),]+", label.rstrip(")"))
-    pretraining = [detail for detail in details if detail != "mlp"]
-    return f"`{method}`" + "".join(f" with `{detail}`" for detail in pretraining)
+    return f"`{contender.method}`" + ("" if contender.pretraining == "none" else f" with `{contender.pretraining}`")
 
 
 def _includes_zero(low: float, high: float) -> bool:
