@@ -63,13 +63,13 @@ class Cohort:
         self.regimes: tuple[Regime, ...] = (*fine, "coarse")
         """whose criteria watch the training: for a fine-grained one, labels of validation rows are needed"""
         if machine.compiled:
-            forget_compiled()
-        self.losses = compiled(self._losses, device) if machine.compiled else self._losses
+            forget_compiled(machine)
+        self.losses = compiled(self._losses, machine) if machine.compiled else self._losses
         """as `_losses`"""
         self.judging = self.prediction
         """of the validation rows, once an epoch"""
         if machine.compiled and device.type == "cpu":
-            mapped = compiled(self.map, device)
+            mapped = compiled(self.map, machine)
             self.judging = Prediction(mapped, self.data.prior, together or PREDICT_ROWS_COMPILED, filled=True)
         self.state = State(
             self.stack.theta.clone(),

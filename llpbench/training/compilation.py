@@ -1,16 +1,17 @@
 """Compiled training steps: where they repay their compilation, and code that is kept between runs.
 
-On a GPU steps are always compiled. On a CPU that takes a minute or two, and only a deep encoder gains from it: so those
-that declare it (`Encoder.compiles`) are compiled there, unless their method forbids it (`Method.compiles`), if enough
-training is planned and there is a compiler. Neither what is measured nor how many seeds are asked for decides: compiled
-for a CPU, SAINT's dropout falls on other elements, and a seed is to get the same numbers alone as among others. A
-record's `hardware` says which it was.
+On a GPU steps are always compiled. On a CPU they are where there is a compiler and enough training is planned to repay
+it, unless their method forbids it (`Method.compiles`): a deep encoder (`Encoder.compiles`) takes a minute or two and
+repays it soon, another takes ten to twenty seconds and repays it in trainings that are ten times as long. Neither what
+is measured nor how many seeds are asked for decides: compiled for a CPU, SAINT's dropout falls on other elements, and a
+seed is to get the same numbers alone as among others. A record's `hardware` says which it was.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,11 +22,15 @@ import torch
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.loading import cache_directory
-from llpbench.training.device import Machine
+from llpbench.training.device import Machine, quick_products
 
 REPAID_AFTER = 1_000_000
 """planned rows x epochs of a member, 2,000 steps of 512 rows: compiling those of SAINT took one to two minutes on a CPU
 of 2021 (three to five where a loss takes derivatives itself) and spares about a tenth of a second of each"""
+
+REPAID_AFTER_SHALLOW = 10 * REPAID_AFTER
+"""likewise of an encoder that is not deep: compiling a step of the MLP takes 10 to 20 seconds (LLP-GAN's 140) and
+spares 2 to 12 thousandths of a second of each"""
 
 RECOMPILES = 64
 """of a step; beyond it torch silently stops compiling"""
@@ -34,29 +39,42 @@ _KEPT_IN = "TORCHINDUCTOR_CACHE_DIR"
 _LIBRARY = re.compile(r"/[^\s:]+\.so(?=:)")
 
 
-def forget_compiled() -> None:
-    """Make room: what was compiled for other populations is of no use to a new one, but counts."""
+def forget_compiled(machine: Machine) -> None:
+    """Make room for a new population: what was compiled for others is of no use to it, but counts."""
     torch.compiler.reset()
     torch._dynamo.config.recompile_limit = RECOMPILES
+    # Else where a ReLU was positive is kept as booleans, which C++ stores slower than a product of matrices is made.
+    # Not in bfloat16, where nothing is gained
+    quick = machine.device.type == "cpu" and machine.precision == torch.float32
+    torch._functorch.config.recompute_views = quick
+    # between two parts of torch, of which nobody here is to hear
+    warnings.filterwarnings("ignore", r"`torch\._prims_common\.check` is deprecated", FutureWarning)
 
 
-def compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., Any]:
     """Compiled for every combination of phase, stage and number of members that a training meets.
 
     For a CPU, what calls the kernels is compiled, too: from Python, the more than a hundred calls of a step of SAINT
     take some of its time.
     """
     # sizes that torch would take for dynamic, since another population had others, cannot be mapped over members
-    return torch.compile(function, dynamic=False, options={"cpp_wrapper": device.type == "cpu"})
+    made = torch.compile(function, dynamic=False, options={"cpp_wrapper": machine.device.type == "cpu"})
+
+    def quick(*args: Any) -> Any:
+        with quick_products(machine):
+            return made(*args)
+
+    return quick
 
 
 def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
     """Whether a cell's steps are compiled there: as somebody says, else where it is repaid. `rows`: of a member."""
     if environment.compile is not None:
         return environment.compile
-    if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
+    if cell.encoder is None or not METHODS.get(cell.method).compiles:
         return False
-    return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
+    repaid = REPAID_AFTER if ENCODERS.get(cell.encoder).compiles else REPAID_AFTER_SHALLOW
+    return (cell.protocol or Protocol()).epochs * rows >= repaid and compiler_exists()
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:

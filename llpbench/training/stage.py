@@ -23,6 +23,7 @@ from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.text import hint
 from llpbench.training.cohort import Cohort
+from llpbench.training.device import quick_products
 from llpbench.training.members import Rungs
 from llpbench.training.objective import OfMember, Weights, explained, log_proba
 from llpbench.training.selection import Selection
@@ -128,7 +129,8 @@ class StageRun:
                 raise hook_error(
                     self.method, "loss", f"must be a single number, however: shape {shape}. End in .mean()"
                 )
-            (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
+            with quick_products(self.cohort.machine):
+                (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
             total += losses.detach()
         if self._hears_steps:

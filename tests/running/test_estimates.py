@@ -21,7 +21,7 @@ from llpbench.results.merging import published
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator, published_timings, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
-from llpbench.running.timings import PACE, Timings, table_sizes
+from llpbench.running.timings import PACE, PACE_SHALLOW, Timings, table_sizes
 from llpbench.training import compilation
 from llpbench.training.specification import make_cell
 
@@ -209,7 +209,7 @@ def test_an_encoder_without_timings_is_as_dear_as_it_is_measured_to_be() -> None
     assert seconds_of(estimator, broken) == pytest.approx(mlp["dllp"]), "one that cannot be trained: its cells will say"
 
 
-def test_compiled_and_in_bfloat16_a_deep_encoder_takes_as_much_less_as_it_gains() -> None:
+def test_compiled_and_in_bfloat16_an_encoder_takes_as_much_less_as_it_gains() -> None:
     """Whatever the runs were that are known, and however the calibration, which compiles nothing, trains."""
     fast, slow = PACE["bfloat16"], PACE["float32"]
     reference = a_cell(encoder="saint")
@@ -222,7 +222,9 @@ def test_compiled_and_in_bfloat16_a_deep_encoder_takes_as_much_less_as_it_gains(
     uncompiled = of_journal(own)
     assert seconds_of(uncompiled, cell) == pytest.approx(30.0 * fast)
     with_mlp = make_record(a_cell(), seconds=30.0, hardware=hardware)
-    assert seconds_of(of_journal(with_mlp), a_cell()) == pytest.approx(30.0), "which gains nothing"
+    assert seconds_of(of_journal(with_mlp), a_cell()) == pytest.approx(30.0 * PACE_SHALLOW)
+    without_encoder = make_record(a_cell("llp-gan", encoder=None), seconds=30.0, hardware=hardware)
+    assert seconds_of(of_journal(without_encoder), a_cell("llp-gan", encoder=None)) == pytest.approx(30.0)
     on_gpu = make_record(cell, seconds=30.0, hardware={"device": "cuda", "compiled": True})
     assert seconds_of(of_journal(on_gpu, gpu=True), cell) == pytest.approx(30.0)
     guessed = [
@@ -235,11 +237,13 @@ def test_compiled_and_in_bfloat16_a_deep_encoder_takes_as_much_less_as_it_gains(
 @pytest.mark.parametrize(
     ("asked", "epochs", "encoder", "pace"),
     [
-        (None, 100, "saint", 2.3),
+        (None, 100, "saint", PACE["float32"]),
         (None, 1, "saint", 1.0),
-        (True, 1, "saint", 2.3),
+        (True, 1, "saint", PACE["float32"]),
         (False, 100, "saint", 1.0),
-        (True, 100, "mlp", 1.0),
+        (None, 100, "mlp", 1.0),
+        (None, 1000, "mlp", PACE_SHALLOW),
+        (True, 1, "mlp", PACE_SHALLOW),
         (None, 100, "saint-row", 1.0),
     ],
 )
