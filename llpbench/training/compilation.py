@@ -29,8 +29,8 @@ REPAID_AFTER = 1_000_000
 of 2021 (three to five where a loss takes derivatives itself) and spares about a tenth of a second of each"""
 
 REPAID_AFTER_SHALLOW = 10 * REPAID_AFTER
-"""likewise of an encoder that is not deep: compiling a step of the MLP takes 10 to 20 seconds (LLP-GAN's 140) and
-spares 2 to 12 thousandths of a second of each"""
+"""likewise of an encoder that is not deep: compiling those of the MLP takes 10 to 20 seconds (`tabllp-self` 45) and
+spares 2 to 6 thousandths of a second of each"""
 
 RECOMPILES = 64
 """of a step; beyond it torch silently stops compiling"""
@@ -68,7 +68,10 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
 
 
 def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
-    """Whether a cell's steps are compiled there: as somebody says, else where it is repaid. `rows`: of a member."""
+    """Whether a cell's steps are compiled there: as somebody says, else where it is repaid.
+
+    `rows`: of a member, for each length of bags (`members.rows_per_length`).
+    """
     if environment.compile is not None:
         return environment.compile
     if cell.encoder is None or not METHODS.get(cell.method).compiles:

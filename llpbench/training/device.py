@@ -77,8 +77,8 @@ def multiplies_bfloat16() -> bool:
 def quick_products(machine: Machine) -> Iterator[None]:
     """Within it, oneDNN multiplies the matrices of what is compiled for a CPU in float32, if it is as exact here.
 
-    torch leaves float32 to MKL, which uses AVX-512 on Intel's CPUs alone: elsewhere oneDNN is twice as fast. What is not
-    compiled stays as torch has it, so that it gives the same bits as ever.
+    torch leaves float32 to MKL, which uses AVX-512 on Intel's CPUs alone: elsewhere oneDNN is twice as fast. What is
+    not compiled stays as torch has it, so that it gives the same bits as ever.
     """
     compiled = machine.compiled and machine.device.type == "cpu" and machine.precision == torch.float32
     if not (compiled and _onednn_is_exact()):
@@ -91,7 +91,7 @@ def quick_products(machine: Machine) -> Iterator[None]:
 @contextmanager
 def _onednn() -> Iterator[None]:
     """torch gives oneDNN products of float32 only where it might round to bfloat16, for which only AMX is a reason."""
-    matmul = torch.backends.mkldnn.matmul
+    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before, matmul.fp32_precision = matmul.fp32_precision, "bf16"
     try:
         yield

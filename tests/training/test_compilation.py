@@ -37,11 +37,11 @@ from llpbench.training.specification import make_cell
         ("dllp", "mlp", 10_000, True, True),
         ("dllp", "mlp", 10_000, False, False),
         ("llp-vat", "saint", 10_000, True, False),
-        ("llp-gan", None, 10_000, True, False),
+        ("llp-gan", "mlp", 10_000, True, False),
     ],
 )
 def test_only_long_trainings_are_compiled_on_a_cpu(
-    monkeypatch: pytest.MonkeyPatch, method: str, encoder: str | None, epochs: int, compiler: bool, compiled: bool
+    monkeypatch: pytest.MonkeyPatch, method: str, encoder: str, epochs: int, compiler: bool, compiled: bool
 ) -> None:
     monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
     cell = make_cell(method, "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
@@ -122,7 +122,7 @@ def test_looking_for_a_compiler_does_not_settle_on_a_temporary_folder(tmp_path: 
 
 
 PAIR = [torch.arange(96.0**2).mul(pace).sin().reshape(96, 96) for pace in (1.0, 1.7)]
-MATMUL = torch.backends.mkldnn.matmul
+MATMUL = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
