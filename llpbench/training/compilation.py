@@ -74,10 +74,11 @@ def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
     """
     if environment.compile is not None:
         return environment.compile
-    if cell.encoder is None or not METHODS.get(cell.method).compiles:
+    if cell.encoder is None:
         return False
     repaid = REPAID_AFTER if ENCODERS.get(cell.encoder).compiles else REPAID_AFTER_SHALLOW
-    return (cell.protocol or Protocol()).epochs * rows >= repaid and compiler_exists()
+    long = (cell.protocol or Protocol()).epochs * rows >= repaid
+    return long and METHODS.get(cell.method).compiles and compiler_exists()
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
