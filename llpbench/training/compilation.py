@@ -1,10 +1,11 @@
 """Compiled training steps: where they repay their compilation, and code that is kept between runs.
 
 On a GPU steps are always compiled. On a CPU they are where there is a compiler and enough training is planned to repay
-it, unless their method forbids it (`Method.compiles`): a deep encoder (`Encoder.compiles`) takes a minute or two and
-repays it soon, another takes ten to twenty seconds and repays it in trainings that are ten times as long. Neither what
-is measured nor how many seeds are asked for decides: compiled for a CPU, SAINT's dropout falls on other elements, and a
-seed is to get the same numbers alone as among others. A record's `hardware` says which it was.
+it, unless their method forbids it (`Method.compiles`) or looks at values (not `Method.stackable`): a deep encoder
+(`Encoder.compiles`) takes a minute or two and repays it soon, another takes ten to twenty seconds and repays it in
+trainings that are ten times as long. Neither what is measured nor how many seeds are asked for decides: compiled for a
+CPU, SAINT's dropout falls on other elements, and a seed is to get the same numbers alone as among others. A record's
+`hardware` says which it was.
 """
 
 from __future__ import annotations
@@ -77,8 +78,10 @@ def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
     if cell.encoder is None:
         return False
     repaid = REPAID_AFTER if ENCODERS.get(cell.encoder).compiles else REPAID_AFTER_SHALLOW
-    long = (cell.protocol or Protocol()).epochs * rows >= repaid
-    return long and METHODS.get(cell.method).compiles and compiler_exists()
+    if (cell.protocol or Protocol()).epochs * rows < repaid:
+        return False
+    method = METHODS.get(cell.method)
+    return method.compiles and method.stackable and compiler_exists()
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:

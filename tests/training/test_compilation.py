@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from llpbench.core.cell import Environment, Protocol
+from llpbench.methods.dllp import DLLP
 from llpbench.training import compilation, device
 from llpbench.training.compilation import (
     REPAID_AFTER,
@@ -48,6 +49,17 @@ def test_only_long_trainings_are_compiled_on_a_cpu(
     assert compiles_on_cpu(cell, Environment(), rows=1_000) is compiled
     for asked in (True, False):
         assert compiles_on_cpu(cell, Environment(compile=asked), rows=1_000) is asked
+
+
+@pytest.mark.parametrize(("attribute", "compiled"), [("compiles", True), ("compiles", False), ("stackable", False)])
+def test_a_method_that_forbids_it_or_looks_at_values_is_compiled_only_if_asked(
+    monkeypatch: pytest.MonkeyPatch, attribute: str, compiled: bool
+) -> None:
+    monkeypatch.setattr(compilation, "compiler_exists", lambda: True)
+    monkeypatch.setattr(DLLP, attribute, compiled)
+    cell = make_cell("dllp", "adult", bag_size=16, encoder="saint", protocol=Protocol(1_000))
+    assert compiles_on_cpu(cell, Environment(), rows=1_000) is compiled
+    assert compiles_on_cpu(cell, Environment(compile=True), rows=1_000)
 
 
 @pytest.mark.parametrize(("encoder", "repaid"), [("saint", REPAID_AFTER), ("mlp", REPAID_AFTER_SHALLOW)])
