@@ -111,7 +111,7 @@ class Environment:
     threads: int = 1
     """CPU threads of one cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
-    """`torch.compile`; None: on a GPU, and on a CPU where so long a training repays it"""
+    """`torch.compile`; None: on a GPU, and on a CPU where an encoder declares it and long training repays it"""
     members: int | None = None
     """most members trained together; None: all seeds of a cell, or one where a deep encoder is compiled for a CPU"""
     data_dir: str | None = None

@@ -157,10 +157,9 @@ class Method:
     takes_encoder: ClassVar[bool] = True
     """False: the method brings its own network; encoders and pretraining do not apply to it"""
     stackable: ClassVar[bool] = True
-    """False: its loss cannot be mapped by `torch.func.vmap`; members are then trained one by one, and take longer, on a
-    CPU uncompiled"""
+    """False: its loss cannot be mapped by `torch.func.vmap`; members are then trained one by one, and take longer"""
     compiles: ClassVar[bool] = True
-    """False: compiled for a CPU its steps gain nothing, as where the loss takes derivatives itself"""
+    """False: on a CPU compiling its steps is not repaid, as where the loss takes derivatives itself"""
     stages: tuple[Stage, ...] = (Stage(),)
     """may be set in `__init__`, where they depend on hyperparameters"""
     phases: tuple[Phase, ...] = (Phase(),)

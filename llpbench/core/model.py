@@ -125,7 +125,7 @@ class Encoder(nn.Module):
     contextual: ClassVar[bool] = True
     """whether the tokens know of one another; where not, only `z` has seen the whole row"""
     compiles: ClassVar[bool] = False
-    """whether it is deep: on a CPU compiled steps are repaid ten times as soon, and members train one at a time"""
+    """whether long trainings on a CPU repay compiled steps: so for deep encoders"""
 
     def embed(self, rows: Rows) -> Tensor:
         """[..., features, dim] embeddings of the single features, before they meet."""

@@ -207,7 +207,7 @@ OPTIONS: dict[str, Option] = {
         Option(
             "compile",
             reading.switch,
-            "Compile training steps (default: on a GPU; on a CPU where training is long enough to repay it).",
+            "Compile training steps (default: on a GPU; on a CPU for long trainings of SAINT).",
             form="switch",
         ),
         Option(

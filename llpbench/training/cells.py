@@ -45,7 +45,7 @@ from llpbench.training.device import (
 )
 from llpbench.training.judging import judge
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
-from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, rows_per_length, shape_of
+from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, shape_of
 from llpbench.training.population import Population
 from llpbench.training.predictions import keep_predictions, predicted_by
 from llpbench.training.pretrained import Pretrained, Pretrainer
@@ -120,14 +120,13 @@ def _compute(
         results = [fit_direct(type(method)(method.params), seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
-        per_step = (cell.protocol or Protocol()).bags_per_step
         if machine.device.type == "cpu":
-            rows = min(rows_per_length(task, per_step) for task in tasks.values())  # alike, but for odd baggings
+            rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # as many of all, but for odd baggings
             machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
         most = most_together(cell, environment, machine)
         most = most and max(most // cell.ensemble, 1)
         pretrain = _pretrainer(cell, tasks, method.supervision, environment, machine, on_epoch)
-        for group in populations(tasks, most, per_step):
+        for group in populations(tasks, most, (cell.protocol or Protocol()).bags_per_step):
             results += train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
     if environment.predictions is not None:
         classes = load_table(cell.dataset, environment.data_dir).classes

@@ -1,11 +1,11 @@
 """Compiled training steps: where they repay their compilation, and code that is kept between runs.
 
-On a GPU steps are always compiled. On a CPU they are where there is a compiler and enough training is planned to repay
-it, unless their method forbids it (`Method.compiles`) or looks at values (not `Method.stackable`): a deep encoder
-(`Encoder.compiles`) takes a minute or two and repays it soon, another takes ten to twenty seconds and repays it in
-trainings that are ten times as long. Neither what is measured nor how many seeds are asked for decides: compiled for a
-CPU, SAINT's dropout falls on other elements, and a seed is to get the same numbers alone as among others. A record's
-`hardware` says which it was.
+On a GPU steps are always compiled. On a CPU that takes a minute or two, which a deep encoder repays: so those that
+declare it (`Encoder.compiles`) are compiled there, unless their method forbids it (`Method.compiles`), if enough
+training is planned and there is a compiler. Of another encoder it takes ten seconds a size of population, and is left
+to `--compile`. Neither what is measured nor how many seeds are asked for decides: compiled
+for a CPU, SAINT's dropout falls on other elements, and a seed is to get the same numbers alone as among others. A
+record's `hardware` says which it was.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ REPAID_AFTER = 1_000_000
 """planned rows x epochs of a member, 2,000 steps of 512 rows: compiling those of SAINT took one to two minutes on a CPU
 of 2021 (three to five where a loss takes derivatives itself) and spares about a tenth of a second of each"""
 
-REPAID_AFTER_SHALLOW = 10 * REPAID_AFTER
-"""likewise of an encoder that is not deep: compiling those of the MLP takes 10 to 20 seconds (`tabllp-self` 45) and
-spares 2 to 6 thousandths of a second of each"""
-
 RECOMPILES = 64
 """of a step; beyond it torch silently stops compiling"""
 
@@ -44,8 +40,8 @@ def forget_compiled(machine: Machine) -> None:
     """Make room for a new population: what was compiled for others is of no use to it, but counts."""
     torch.compiler.reset()
     torch._dynamo.config.recompile_limit = RECOMPILES
-    # Else where a ReLU was positive is kept as booleans, which C++ stores slower than a product of matrices is made.
-    # Not in bfloat16, where nothing is gained
+    # else where a ReLU was positive is kept as booleans, which C++ stores more slowly than it multiplies matrices; not
+    # in bfloat16, where nothing is gained
     quick = machine.device.type == "cpu" and machine.precision == torch.float32
     torch._functorch.config.recompute_views = quick
     # between two parts of torch, of which nobody here is to hear
@@ -69,19 +65,12 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
 
 
 def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
-    """Whether a cell's steps are compiled there: as somebody says, else where it is repaid.
-
-    `rows`: of a member, for each length of bags (`members.rows_per_length`).
-    """
+    """Whether a cell's steps are compiled there: as somebody says, else where it is repaid. `rows`: of a member."""
     if environment.compile is not None:
         return environment.compile
-    if cell.encoder is None:
+    if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
         return False
-    repaid = REPAID_AFTER if ENCODERS.get(cell.encoder).compiles else REPAID_AFTER_SHALLOW
-    if (cell.protocol or Protocol()).epochs * rows < repaid:
-        return False
-    method = METHODS.get(cell.method)
-    return method.compiles and method.stackable and compiler_exists()
+    return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:

@@ -102,12 +102,6 @@ def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
     )
 
 
-def rows_per_length(task: Task, bags_per_step: int) -> int:
-    """Training rows for each length of bags: for each of them steps are compiled anew."""
-    lengths = {longest for _, longest in profile(task.train, bags_per_step)}
-    return int(task.train.sizes.sum()) // len(lengths)
-
-
 def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Network:
     """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):

@@ -11,7 +11,7 @@ from typing import Any
 import optuna
 
 from llpbench.core import memory
-from llpbench.core.cell import Environment, Epoch, Protocol
+from llpbench.core.cell import Environment, Epoch
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import DirectMethod
 from llpbench.core.provenance import utc_now
@@ -21,7 +21,6 @@ from llpbench.core.tunings import Trial, Tuning
 from llpbench.training.cells import limit_threads, make_task, pick_machine
 from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
-from llpbench.training.members import rows_per_length
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, opened
@@ -77,7 +76,7 @@ def _bench(
     if issubclass(declared, DirectMethod):
         return bench
     if machine.device.type == "cpu":
-        rows = rows_per_length(whole, (cell.protocol or Protocol()).bags_per_step)
+        rows = int(whole.train.sizes.sum())
         bench.machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
     bench.most = most_together(cell, environment, bench.machine)
     if cell.pretraining != "none":

@@ -242,7 +242,6 @@ def test_compiled_and_in_bfloat16_an_encoder_takes_as_much_less_as_it_gains() ->
         (True, 1, "saint", PACE["float32"]),
         (False, 100, "saint", 1.0),
         (None, 100, "mlp", 1.0),
-        (None, 1000, "mlp", PACE_SHALLOW),
         (True, 1, "mlp", PACE_SHALLOW),
         (None, 100, "saint-row", 1.0),
     ],

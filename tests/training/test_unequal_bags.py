@@ -22,7 +22,6 @@ from llpbench.data.toy import toy_table
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_bdc import BDCParams, TabLLPBDC
-from llpbench.training.members import rows_per_length
 from llpbench.training.training_data import LONGER, TrainingData, buckets, profile
 
 SMALL = MethodParams(hidden=16, learning_rate=0.01)
@@ -71,12 +70,6 @@ def test_buckets_in_a_known_case() -> None:
 def test_equal_bags_are_one_bucket_in_the_order_given() -> None:
     (bucket,) = buckets(np.full(7, 16), 2)
     assert bucket.tolist() == list(range(7))
-
-
-def test_steps_of_bags_of_each_length_have_to_be_repaid_by_their_own_rows() -> None:
-    sizes = [100, 70, 66, 10, 9, 8, 3, 2, 1]
-    assert [rows_per_length(skewed_task(sizes=sizes), per_step) for per_step in (1, 9)] == [269 // 5, 269]
-    assert rows_per_length(skewed_task(sizes=[16] * 7), 2) == 16 * 7
 
 
 @pytest.mark.parametrize("per_step", [2, 3])
