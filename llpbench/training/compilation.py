@@ -3,9 +3,9 @@
 On a GPU steps are always compiled. On a CPU that takes a minute or two, which a deep encoder repays: so those that
 declare it (`Encoder.compiles`) are compiled there, unless their method forbids it (`Method.compiles`), if enough
 training is planned and there is a compiler. Of another encoder it takes ten seconds a size of population, and is left
-to `--compile`. Neither what is measured nor how many seeds are asked for decides: compiled
-for a CPU, SAINT's dropout falls on other elements, and a seed is to get the same numbers alone as among others. A
-record's `hardware` says which it was.
+to `--compile`. Neither what is measured nor how many seeds are asked for decides: compiled for a CPU, SAINT's dropout
+falls on other elements, and a seed is to get the same numbers alone as among others. A record's `hardware` says which
+it was.
 """
 
 from __future__ import annotations

@@ -66,8 +66,6 @@ NO_RESULTS = (
     "with its 95 % interval over datasets",
     "at 5 % by paired t tests",
     "(SAINT, 300 epochs, 10 seeds)",
-    "| 95 % of rank |",
-    "| bags of 64 (4 datasets) | of 128 (4) | of 256 (5) | of 512 (4) | of 1024 (4) | all (5)",
     "an MLP of at most 100 epochs against SAINT of 300",
     "for bags of 256",
     "on ordered bags of 256: at most 100 epochs, patience 10, bfloat16",
@@ -325,6 +323,15 @@ _CODES = ("AD", "BA", "CA", "CR", "EL")
 def _table(published: Published) -> Iterator[Claim]:
     """The lines of the table, as README has them."""
     board = published.fine.board
+    datasets = [len(_places(board, size)) for size in SIZES]
+    every = len({board.columns[place].dataset for size in SIZES for place in _places(board, size)})
+    numbers = [f"of {size} ({number})" for size, number in zip(SIZES[1:], datasets[1:], strict=True)]
+    heading = [f"bags of {SIZES[0]} ({datasets[0]} datasets)", *numbers, f"all ({every})"]
+    yield Claim(
+        f"| rank | method | {' | '.join(heading)} | 95 % of rank | against floor | seconds |",
+        f"{', '.join(map(str, datasets))}; {every}",
+        "datasets of the columns that count",
+    )
     standings = dict(zip([id(row) for row in board.rows], published.fine.rows, strict=True))
     for row in published.shown():
         standing = standings[id(row)]
@@ -494,8 +501,8 @@ def listed(found: Sequence[Claim]) -> str:
 
 def with_tables(readme: str, published: Published) -> str:
     """README with its generated tables: methods over all columns, two of the paper's encoder, which method to take."""
-    lines = "".join(f"{claim.text}\n" for claim in _table(published))
-    readme = re.sub(r"(\| rank \|.*\n.*\n)(\|.*\n)+", lambda at: at[1] + lines, readme, count=1)
+    heading, *lines = (f"{claim.text}\n" for claim in _table(published))
+    readme = re.sub(r"\| rank \|.*\n(.*\n)(\|.*\n)+", lambda at: "".join([heading, at[1], *lines]), readme, count=1)
     encoders = published.networks.tables()
     for heading, table in (("The paper's encoder", encoders), ("Which method for my data?", grid(published.advice))):
         before, head, after = readme.partition(f"\n### {heading}\n")

@@ -206,11 +206,8 @@ def test_steps_and_validation_multiply_with_it_forward_and_backward_and_nothing_
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     monkeypatch.setattr(device, "_onednn_is_exact", lambda: True)
     monkeypatch.setattr(device, "_processor", lambda: "AMD EPYC")
-    method, machine = (
-        Listening(MethodParams(hidden=16, learning_rate=0.01)),
-        Machine(compiled=True, precision=precision),
-    )
-    (outcome,) = trained(method, [0], epochs=1, machine=machine)
+    method = Listening(MethodParams(hidden=16, learning_rate=0.01))
+    (outcome,) = trained(method, [0], epochs=1, machine=Machine(compiled=True, precision=precision))
     assert not outcome.failure
     multiplied = "bf16" if precision == torch.float32 else usual
     assert heard == {"forward": {multiplied}, "backward": {multiplied}, "validation": {multiplied}}
