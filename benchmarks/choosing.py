@@ -2,7 +2,7 @@
 
     python -m benchmarks.choosing --data-dir DATA --out choosing.jsonl
     python -m benchmarks.choosing --data-dir DATA --out large.jsonl --size 256 --bags 128 --seeds 2
-    python -m benchmarks.choosing --published leaderboards/journal.jsonl
+    python -m benchmarks.choosing --published leaderboards
 
 A cell is a dataset, a bagging and a seed: 64 bags of 64 rows (or of their own sizes). `choose` compares the methods on
 the training bags; then each is fitted to all of them, and its AUC is that of test rows. Every cell is a line of --out,

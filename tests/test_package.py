@@ -187,7 +187,7 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
     expected |= {"llpbench/py.typed", *(f"llpbench/datasets/embedded/{f.name}" for f in embedded())}
     report = folder("llpbench.report")
     expected |= {f"llpbench/report/{f.relative_to(report)}" for f in [*report.glob("paper/*"), *report.glob("page/*")]}
-    expected |= {"llpbench/leaderboards/journal.jsonl"}
+    expected |= {"llpbench/leaderboards/published.parquet"}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
@@ -195,11 +195,10 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
 import llpbench, llpbench.methods
 from llpbench.data.loading import load_table
 print(llpbench.__file__, *(len(load_table(name)) for name in ("adult", "diamonds", "flights_2013")))
-from llpbench.results.journal import read
-from llpbench.results.merging import published
+from llpbench.results.merging import read_published
 from llpbench.report import make_report, write_report
 from pathlib import Path
-write_report(make_report(list(read(published()).records.values())[:300]), Path("report"))
+write_report(make_report(list(read_published().records.values())[:300]), Path("report"))
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "LLPBENCH_DATA": ""}
     done = subprocess.run(

@@ -259,7 +259,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     from llpbench.report.tuned import FOLDER, write_configurations
     from llpbench.results.merging import merge_into
 
-    merged = merge_into(Path(out), [_journal_path(name) for name in journals], prefer)
+    merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
     click.echo(f"{len(merged.kept):,} runs, of which {len(merged.disputed)} with different results: {out}")
     if merged.tunings:
@@ -375,17 +375,17 @@ def _select_studies(pattern: str) -> list[Study]:
     return select(pattern)
 
 
-def _journal_path(name: str) -> Path:
-    from llpbench.results.merging import journal_path
+def _journal_files(names: Sequence[str]) -> list[Path]:
+    from llpbench.results.merging import journal_files
 
-    return journal_path(name)
+    return [path for name in names for path in journal_files(name)]
 
 
 def _merge(names: Sequence[str]) -> Merged:
     """Journals as one; what is wrong with them is said at once."""
     from llpbench.results.merging import merge
 
-    merged = merge(map(_journal_path, names))
+    merged = merge(_journal_files(names))
     _warn(merged)
     return merged
 

@@ -31,11 +31,11 @@ def restamp(
 
     Searches for hyperparameters are kept with the runs of their methods.
     """
-    from llpbench.results.merging import journal_path
+    from llpbench.results.merging import journal_files
     from llpbench.running.display import make_display
     from llpbench.running.restamp import restamp as make_again
 
-    told = None if reference is None else journal_path(reference)
+    told = () if reference is None else journal_files(reference)
     done = make_again(
         Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin, reference=told
     )

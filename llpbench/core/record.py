@@ -25,8 +25,8 @@ from llpbench.core.fields import (
     Size,
 )
 
-SCHEMA = 2
-"""of the journal's lines; journals with another one are refused"""
+SCHEMA = 3
+"""Schema of the journal's lines (`results/packing.py`). Lines of schema 2 are read, others are refused."""
 
 PROPORTION_BINS = 20
 

@@ -232,7 +232,7 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     Several are read as one, as `llpbench report --journal A --journal B` does; without any, that in `results/`. Raises
     `LLPBenchError` for what is no journal.
     """
-    from llpbench.results.merging import journal_path, merge
+    from llpbench.results.merging import journal_files, merge
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running.settings import default
 
@@ -244,7 +244,7 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
             raise LLPBenchError(f"a source of results is a path or 'published', however: {source!r}") from error
     if sources and not named:
         raise LLPBenchError("no source of results was given, but an empty list. Name a path or 'published'.")
-    paths = [journal_path(name) for name in named or [str(default("out"))]]
+    paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]
     merged = merge(paths)
     records, tunings = list(merged.records.values()), list(merged.tunings.values())
     return Results(

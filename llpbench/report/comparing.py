@@ -13,7 +13,7 @@ from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, NOTHING_STALE, Leaderboards
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import clean, protocol_text
-from llpbench.results.journal import agree, settle
+from llpbench.results.journal import agree, contains, settle
 from llpbench.results.merging import disputes
 
 
@@ -72,7 +72,7 @@ def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> lis
     if not both:
         return lines
     gaps = {run: abs(_auc(own[run]) - _auc(published[run])) for run in both}
-    same = [run for run in both if own[run]["results"] == published[run]["results"]]
+    same = [run for run in both if contains(own[run]["results"], published[run]["results"])]
     worst = max(both, key=lambda run: gaps[run])
     line = f"{plural(len(both), 'run')} in both journals: {len(same)} with identical results"
     if len(same) < len(both):

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import lzma
 import math
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,21 +27,26 @@ from filelock import FileLock, Timeout
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.fields import MOST
 from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.results.packing import packed
 from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
+SHARDS, SHARD_SUFFIX = "journal", ".jsonl.xz"
+"""Folder and suffix of a published journal: one compressed file a dataset, never appended to."""
 LOCK = ".journal.lock"
 """name of the file beside it that its writer locks"""
 
+SAME = 1e-6
+"""Largest relative difference between numbers that count as the same."""
 TOLERANCE = 0.02
 """of test AUC: what other hardware and libraries have made of a run at most (README). Results of one run that differ by
 more are not of the same run, and none of them counts until somebody has decided (`llpbench merge --prefer`)"""
 
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
-_SEARCH_START = b'{"schema":%d,"tuning":' % SCHEMA
-"""what one begins with that tells of a search"""
+_SEARCH_START = re.compile(rb'\{"schema":\d+,"tuning":')
+"""Beginning of a line that holds a search."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """The records of a journal; none if there is no such file.
+    """Return the records of a journal or a shard of one; none if there is no such file.
 
     Lines that cannot be read become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or
     written by a newer or older llpbench.
@@ -76,8 +83,12 @@ def read(path: Path) -> Contents:
         if not stat.S_ISREG(mode):
             raise LLPBenchError(f"journal {str(path)!r} is not a file. Choose another --out, or move it away.")
         data = path.read_bytes()
+        if path.name.endswith(SHARD_SUFFIX):
+            data = lzma.decompress(data)
     except FileNotFoundError:
         return Contents({})
+    except (lzma.LZMAError, EOFError) as error:
+        raise LLPBenchError(f"journal {str(path)!r} cannot be unpacked: {error}. Restore the file.") from error
     except OSError as error:
         raise LLPBenchError(f"journal {str(path)!r} cannot be read: {_reason(error)}. Choose another --out.") from error
     collecting = gc.isenabled()
@@ -89,12 +100,21 @@ def read(path: Path) -> Contents:
             gc.enable()
 
 
+def shards(folder: Path) -> list[Path]:
+    """Return the shards of a published journal in `folder`, sorted by dataset; none if it holds no such journal."""
+    return sorted((folder / SHARDS).glob(f"*{SHARD_SUFFIX}"))
+
+
 class Journal:
     """A journal open for writing, held by this process alone. A context manager; closing it gives up the lock."""
 
     def __init__(self, folder: Path) -> None:
         """Open or create the journal in `folder` and mend its end. Raises `LLPBenchError` if that cannot be done."""
         self.path = folder / FILE
+        if shards(folder):
+            raise LLPBenchError(
+                f"{str(folder)!r} holds a published journal, which only merge writes. Choose another --out."
+            )
         read(self.path)  # a stranger's file must be refused before anything is locked or mended
         self._lock = FileLock(folder / LOCK, timeout=0)
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -206,16 +226,18 @@ def settle(records: Sequence[Record]) -> list[Record]:
             continue
         counts = record
         for each in succeeded:
-            if _contains(each["results"], record["results"]) and not _contains(record["results"], each["results"]):
+            if contains(each["results"], record["results"]) and not contains(record["results"], each["results"]):
                 counts = each
-        kept = [each for each in succeeded if not _contains(counts["results"], each["results"])] + [counts]
+        kept = [each for each in succeeded if not contains(counts["results"], each["results"])] + [counts]
     return kept
 
 
-def _contains(one: Any, other: Any) -> bool:
-    """Whether nested results say, of all that others tell, the same."""
+def contains(one: Any, other: Any) -> bool:
+    """Whether nested results hold all that others hold, numbers equal up to `SAME`."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return all(name in one and _contains(one[name], value) for name, value in other.items())
+        return all(name in one and contains(one[name], value) for name, value in other.items())
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=SAME)  # the published table holds them in single precision
     return bool(one == other)
 
 
@@ -266,7 +288,7 @@ def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
 
 def to_line(record: Record | TuningRecord) -> bytes:
     """A record as the journal holds it: one line of JSON, with null for NaN, infinities and what is beyond `MOST`."""
-    ordered = {"schema": record["schema"], **record}
+    ordered = {"schema": SCHEMA, **packed(record)}
     text = json.dumps(_finite(ordered), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode() + b"\n"
 
@@ -327,7 +349,7 @@ def _parse(data: bytes, path: Path) -> Contents:
 
 def _missing(line: bytes) -> str:
     """What a line that has to be left out costs, as far as its beginning tells (`to_line`)."""
-    return f"its {'search' if line.startswith(_SEARCH_START) else 'run'} counts as missing"
+    return f"its {'search' if _SEARCH_START.match(line) else 'run'} counts as missing"
 
 
 def record_in(line: bytes, path: Path) -> Record | None:

@@ -7,6 +7,7 @@ prefers one. Of different code the newest counts. A failure gives way to a succe
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,12 +29,14 @@ from llpbench.results.journal import (
     newer,
     read,
     settle,
+    shards,
     to_line,
     widest,
 )
+from llpbench.results.published import TABLE, read_table, write_published
 
 PUBLISHED = "published"
-"""names the journal that ships with the package"""
+"""Name of the results that ship with the package."""
 
 
 @dataclass(frozen=True)
@@ -58,24 +61,35 @@ class Merged:
         return disputes(records for _, records in sorted(self.kept.items()) if len(records) > 1)
 
 
-def journal_path(name: str) -> Path:
-    """A journal's file, from its own name, its folder's, or `published`. Raises `LLPBenchError` if there is none."""
+def journal_files(name: str) -> list[Path]:
+    """Return the files of a journal, given as its own name, its folder's, or `published`.
+
+    A folder that holds shards (`results/published.py`) has several. Raises `LLPBenchError` if there is none.
+    """
     if name == PUBLISHED:
-        return published()
+        return [published()]
     path = at_home(name)
-    found = path / FILE if path.is_dir() else path
-    if not found.is_file():
-        raise LLPBenchError(f"there is no journal {str(found)!r}. Give the --out of a run, a {FILE}, or {PUBLISHED}.")
-    return found
+    found = [*shards(path), path / FILE] if path.is_dir() else [path]
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise LLPBenchError(
+            f"there is no journal {str(found[-1])!r}. Give the --out of a run, a {FILE}, or {PUBLISHED}."
+        )
+    return files
 
 
 def published() -> Path:
-    """The journal that ships with the package: inside it where it is installed, beside it in a checkout."""
+    """Return the table of published results: inside the package where it is installed, beside it in a checkout."""
     package = Path(llpbench.__file__).resolve().parent
     for folder in (package, package.parent):
-        if (path := folder / "leaderboards" / FILE).is_file():
+        if (path := folder / "leaderboards" / TABLE).is_file():
             return path
-    raise LLPBenchError("this installation has no published journal. Reinstall llpbench.")
+    raise LLPBenchError("this installation has no published results. Reinstall llpbench.")
+
+
+def read_published() -> Contents:
+    """Return the published results, without what `published.OMITTED` names. Raises `LLPBenchError`."""
+    return read_table(published())
 
 
 Preference = Literal["newest", "first"]
@@ -87,7 +101,11 @@ def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Merged:
 
     Raises `LLPBenchError` as `journal.read` does.
     """
-    return join(map(read, journals), prefer)
+    return join(map(_read, journals), prefer)
+
+
+def _read(path: Path) -> Contents:
+    return read_table(path) if path.suffix == ".parquet" else read(path)
 
 
 def join(journals: Iterable[Contents], prefer: Preference | None = None) -> Merged:
@@ -119,20 +137,27 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
     """Merge journals into that of `folder`, written as a whole and sorted by what its runs are of.
 
     A journal that is there already is replaced only if it is one of those merged; nobody else can write to it
-    meanwhile. Raises `LLPBenchError` otherwise, and if it cannot be written.
+    meanwhile. A folder with shards gets shards and the published table. Raises `LLPBenchError` otherwise, and if it
+    cannot be written.
     """
+    parts = shards(folder)
     path = folder / FILE
-    if path.exists() and not any(path.samefile(journal) for journal in journals):
-        raise LLPBenchError(
-            f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
-        )
+    for file in (*parts, path):
+        if file.exists() and not any(file.samefile(journal) for journal in journals):
+            raise LLPBenchError(
+                f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
+            )
     merge(journals)  # what cannot be read is to leave nothing behind
-    with Journal(folder):
+    with contextlib.nullcontext() if parts else Journal(folder):
         merged = merge(journals, prefer)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
         tunings = [merged.tunings[name] for name in sorted(merged.tunings)]
         try:
-            replace_file(path, b"".join([*map(to_line, records), *map(to_line, tunings)]))
+            if parts:
+                write_published(folder, records, tunings)
+                path.unlink(missing_ok=True)
+            else:
+                replace_file(path, b"".join([*map(to_line, records), *map(to_line, tunings)]))
         except OSError as error:
             raise LLPBenchError(
                 f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, from_json, to_json
 
 from llpbench.core.fields import CriterionValue
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.text import one_line
 from llpbench.core.tunings import Tuning
+from llpbench.results.packing import UNPACKED, PackingError, unpacked
 
 LONGEST_LINE = 2**23
 """bytes; of those ever written the longest has a hundredth of it"""
@@ -52,8 +53,8 @@ class NotJSONError(DamagedError):
 def decode(line: bytes) -> dict[str, Any]:
     """The object that a line of a journal holds, of whatever schema, not yet validated.
 
-    What is no number in JSON (NaN, 1e999) is null. Raises `NotJSONError`, and `DamagedError` for what no version of
-    llpbench has written.
+    Lines of schema 2 are given as schema 3, lines of another schema as they are. What is no number in JSON (NaN, 1e999)
+    is null. Raises `NotJSONError`, and `DamagedError` for what no version of llpbench has written.
     """
     if len(line) > LONGEST_LINE:
         raise DamagedError(f"it is longer than {LONGEST_LINE:,} bytes")
@@ -71,7 +72,14 @@ def decode(line: bytes) -> dict[str, Any]:
     schema = value.get("schema")
     if type(schema) is not int or not 0 < schema <= _LATEST_SCHEMA:
         raise DamagedError(f"schema is {_shown(schema)}, not the number of one")
-    return cast(dict[str, Any], value)
+    if schema == UNPACKED:
+        return {**value, "schema": SCHEMA}
+    if schema != SCHEMA:
+        return cast(dict[str, Any], value)
+    try:
+        return unpacked(value)
+    except PackingError as error:
+        raise DamagedError(str(error)) from None
 
 
 def as_run(value: dict[str, Any]) -> Record:

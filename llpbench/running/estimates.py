@@ -24,8 +24,7 @@ from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
 from llpbench.core.tunings import Tuning
-from llpbench.results.journal import read
-from llpbench.results.merging import published
+from llpbench.results.merging import read_published
 from llpbench.running.calibration import BAG_SIZE, DATASET, ENCODER, METHOD, TRAINED, Calibration
 from llpbench.running.schedule import Job
 from llpbench.running.timings import (
@@ -264,7 +263,7 @@ def make_estimator(
 @cache
 def published_timings() -> Timings:
     """The published timings of CPUs, read once by a process."""
-    return timings_of(read(published()).records.values())
+    return timings_of(read_published().records.values())
 
 
 def timings_of(records: Iterable[Record]) -> Timings:

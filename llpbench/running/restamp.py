@@ -39,8 +39,9 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.core.source import cell_sources
 from llpbench.core.text import plural
-from llpbench.results.journal import Journal, read, record_in, to_line, tuning_in
-from llpbench.results.merging import journal_path
+from llpbench.results.journal import Journal, record_in, to_line, tuning_in
+from llpbench.results.merging import journal_files, merge
+from llpbench.results.schema import decode
 from llpbench.results.staleness import cell_spec, changed_parts, comparison
 from llpbench.running.display import Display
 from llpbench.running.estimates import make_estimator
@@ -81,7 +82,7 @@ def restamp(
     seed: int = 0,
     data_dir: str | None = None,
     plugins: Sequence[str] = (),
-    reference: Path | None = None,
+    reference: Sequence[Path] = (),
 ) -> Restamped:
     """Make a sample of the stale runs of `out` again, and stamp all that it speaks for if nothing differs.
 
@@ -90,7 +91,7 @@ def restamp(
     The journal is replaced as a whole at the end, or not at all. Raises `LLPBenchError` if there is no journal, if
     nothing in it is stale, and if not a single stale run can be made again here.
     """
-    journal_path(str(out))
+    journal_files(str(out))
     for plugin in plugins:
         load_plugin(plugin)
     known = _reference(reference) if reference else {}
@@ -125,13 +126,13 @@ def restamp(
         return Restamped(len(chosen), runs, len(renewed), left=(*left, *more), searches=len(searches))
 
 
-def _reference(path: Path) -> dict[str, Record]:
+def _reference(paths: Sequence[Path]) -> dict[str, Record]:
     """The runs of a reference. Raises `LLPBenchError` if today's code has made any: they would agree with anything."""
-    known, why = read(path).records, comparison()
+    known, why = merge(paths).records, comparison()
     for record in known.values():
         if record["spec"]["method"] in METHODS.names() and not why(record):  # of others nobody can tell
             raise LLPBenchError(
-                f"run {record['run']} of the reference {str(path)!r} was made by today's code, and says nothing of the "
+                f"run {record['run']} of the reference was made by today's code, and says nothing of the "
                 "code before. Let a checkout of that make the reference."
             )
     return known
@@ -255,7 +256,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def record_of(record: Record) -> dict[str, Any]:
     """A record as it is read from a journal."""
-    return json.loads(to_line(record))  # type: ignore[no-any-return]
+    return decode(to_line(record))
 
 
 def _figures(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -16,6 +16,7 @@ from factory import make_cell_of, make_record
 
 from llpbench import __version__
 from llpbench.cli.main import main
+from llpbench.core.record import SCHEMA
 from llpbench.results.journal import FILE, Journal, read, to_line
 from llpbench.running.settings import OPTIONS
 
@@ -350,4 +351,4 @@ def test_a_reader_that_stops_reading_sees_no_traceback(tmp_path: Path) -> None:
 def test_the_journal_is_json_lines(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     llpbench(*arguments(plugin, tmp_path))
     lines = (tmp_path / FILE).read_text().splitlines()
-    assert [json.loads(line)["schema"] for line in lines] == [2] * 8
+    assert [json.loads(line)["schema"] for line in lines] == [SCHEMA] * 8

@@ -10,7 +10,7 @@ from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import published
+from llpbench.results.merging import read_published
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -111,7 +111,7 @@ def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench:
 
 
 def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
-    there = next(run for run in read(published()).records.values() if run["spec"]["method"] == "dllp")
+    there = next(run for run in read_published().records.values() if run["spec"]["method"] == "dllp")
     spec = there["spec"]
     mine = record(
         "mine",

@@ -13,8 +13,10 @@ import pytest
 from factory import make_cell_of, record, searched
 
 from llpbench.core.criteria import CRITERIA, METRICS
+from llpbench.core.record import SCHEMA
 from llpbench.results.journal import FILE, Contents, Journal, read, record_in, to_line
 from llpbench.results.merging import merge_into
+from llpbench.results.packing import UNPACKED
 from llpbench.results.schema import LONGEST_LINE
 
 CELL = make_cell_of()
@@ -109,7 +111,7 @@ LINES: list[tuple[bytes, str]] = [
     (b'{"a":' * 200_000, "it is not JSON (recursion limit exceeded"),
     (b"[1]", "it is neither a run nor a search"),
     (b"{}", "it is neither a run nor a search"),
-    (b'{"schema":2,"run":"x"}', "cell is missing"),
+    (b'{"schema":3,"run":"x"}', "cell is missing"),
     (to_line(RUN)[:200], "it is not JSON (EOF"),
     (to_line(RUN) + to_line(RUN), "it is not JSON (trailing characters"),
     (to_line(RUN).replace(b'"seed":0', b'"seed":' + b"9" * 5000), "it is not JSON (number out of range"),
@@ -156,8 +158,9 @@ def everything(contents: Contents) -> dict[str, Any]:
     return {**contents.records, **contents.tunings}
 
 
-def encoded(value: object) -> bytes:
-    return json.dumps(value).encode()
+def encoded(value: dict[str, Any]) -> bytes:
+    """A record as a line of schema 2, in which each criterion has its judgement."""
+    return json.dumps(value | {"schema": UNPACKED} if value.get("schema") == SCHEMA else value).encode()
 
 
 @pytest.mark.parametrize(("path", "value", "said"), FIELDS)
@@ -228,7 +231,7 @@ def test_what_is_no_number_in_json_is_unknown_where_that_may_be(tmp_path: Path) 
 
 
 def test_spaces_in_a_line_are_no_damage(tmp_path: Path) -> None:
-    spaced = json.dumps(RUN, separators=(" , ", " : ")).encode()
+    spaced = json.dumps(json.loads(to_line(RUN)), separators=(" , ", " : ")).encode()
     assert read_with(tmp_path, spaced).records[RUN["run"]] == RUN
 
 
@@ -276,7 +279,7 @@ def test_no_damage_by_chance_costs_another_run(tmp_path: Path, seed: int) -> Non
             del inner[key]
         else:
             inner[key] = rng.choice(STRANGE)
-        line = bytearray(json.dumps(damaged).encode())
+        line = bytearray(json.dumps(damaged | {"schema": UNPACKED}).encode())
         if rng.random() < 0.2:
             line[rng.randrange(1, len(line))] = rng.randrange(256)
         lines += bytes(line).splitlines()

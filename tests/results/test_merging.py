@@ -12,7 +12,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import journal_path, merge, merge_into, published
+from llpbench.results.merging import journal_files, merge, merge_into, published, read_published
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -201,21 +201,21 @@ def test_damaged_lines_are_told(tmp_path: Path) -> None:
 
 def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
-    path.write_bytes(path.read_bytes().replace(b'"schema":2', b'"schema":3'))
+    path.write_bytes(path.read_bytes().replace(b'"schema":3', b'"schema":4'))
     with pytest.raises(LLPBenchError, match="written by a newer llpbench"):
         merge([path])
 
 
 def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
-    assert journal_path(str(tmp_path)) == journal_path(str(path)) == path
-    assert journal_path("published") == published()
+    assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]
+    assert journal_files("published") == [published()]
     with pytest.raises(LLPBenchError, match=r"there is no journal '.*nowhere'\. Give the --out of a run"):
-        journal_path(str(tmp_path / "nowhere"))
+        journal_files(str(tmp_path / "nowhere"))
 
 
 def test_what_is_published_can_be_read_and_is_undisputed() -> None:
-    contents = read(published())
+    contents = read_published()
     assert len(contents.records) > 200
     assert (contents.disputed, contents.warnings) == ({}, ())
 

@@ -16,8 +16,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source import entry_hash
-from llpbench.results.journal import read
-from llpbench.results.merging import published
+from llpbench.results.merging import read_published
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator, published_timings, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
@@ -148,7 +147,7 @@ def test_own_runs_tell_the_speed_of_this_machine_without_measuring() -> None:
 
 def test_published_runs_are_as_long_as_those_of_other_datasets_let_expect() -> None:
     """The factor that estimates state is what it claims to be: four of five lie within."""
-    known = read(published()).records.values()
+    known = read_published().records.values()
     misses = []
     for dataset in ("adult", "california", "credit", "electricity"):
         estimator = of_others(*(record for record in known if record["spec"]["dataset"] != dataset))
@@ -197,7 +196,7 @@ def test_there_is_an_estimate_for_what_nobody_has_timed() -> None:
 
 
 def test_an_encoder_without_timings_is_as_dear_as_it_is_measured_to_be() -> None:
-    known = [each for each in read(published()).records.values() if each["spec"]["encoder"] in (None, "mlp")]
+    known = [each for each in read_published().records.values() if each["spec"]["encoder"] in (None, "mlp")]
     rates = {"mlp": 5e-7, "saint": 300e-7, "saint-row": None}
     estimator = Estimator((), lambda: timings_of(known), rates.__getitem__, table_sizes(None))
     ratio = {method: seconds_of(estimator, a_cell(method, encoder="saint")) for method in ("dllp", "tabllp-bdc")}

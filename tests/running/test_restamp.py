@@ -16,7 +16,7 @@ from test_runner import Silent
 from llpbench.core.cell import Cell, Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import Record
+from llpbench.core.record import SCHEMA, Record
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import restamp as module
@@ -117,7 +117,7 @@ def test_a_reference_of_the_code_before_speaks_where_the_journal_is_of_another_m
                 result["test"]["auc"] += 1e-6  # type: ignore[operator]
             journal.append(record)
     assert "results.auc.test.auc was" in restamp(out, Silent(), sample=2).difference
-    verdict = restamp(out, Silent(), sample=2, reference=reference / FILE)
+    verdict = restamp(out, Silent(), sample=2, reference=[reference / FILE])
     assert (verdict.renewed, verdict.difference) == (8, "")
     stamps = [record["restamped"] for record in read(out / FILE).records.values() if "restamped" in record]
     assert {stamp["reference"]["runs"] for stamp in stamps} == {4}
@@ -130,7 +130,7 @@ def test_a_reference_of_todays_code_is_refused(out: Path, tmp_path_factory: pyte
         for record in read(out / FILE).records.values():
             journal.append({**record, "numerics": NUMERICS})
     with pytest.raises(LLPBenchError, match="made by today's code"):
-        restamp(out, Silent(), reference=reference / FILE)
+        restamp(out, Silent(), reference=[reference / FILE])
 
 
 def test_of_a_method_that_is_not_loaded_nobody_says_that_todays_code_has_made_it(
@@ -140,7 +140,7 @@ def test_of_a_method_that_is_not_loaded_nobody_says_that_todays_code_has_made_it
     with Journal(reference) as journal:
         for record in read(out / FILE).records.values():
             journal.append({**record, "spec": {**record["spec"], "method": "of a plugin"}, "numerics": NUMERICS})
-    assert len(_reference(reference / FILE)) > 0
+    assert len(_reference([reference / FILE])) > 0
 
 
 def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_what_is_restamped_is_newer_than_its_copy(out: Path) -> None:
         merged = merge(order)
         assert timeless(list(merged.records.values())) == timeless(list(read(out / FILE).records.values()))
         assert merged.disputed == []
-    assert json.loads((out / FILE).read_text().splitlines()[0])["schema"] == 2
+    assert json.loads((out / FILE).read_text().splitlines()[0])["schema"] == SCHEMA
     assert states(out)
 
 

@@ -1,0 +1,198 @@
+"""What is published: the journal in shards of one dataset each, and one table of its runs that ships with the package.
+
+`leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and searches, as a journal has them. New
+results of one dataset rewrite its shard alone. `leaderboards/published.parquet` is made from the shards, and is what
+`compare`, `plan` and `load_results("published")` read: one row a run and board criterion. It leaves out what
+`OMITTED` names.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from llpbench.core.criteria import BOARD_CRITERIA, METRICS
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, agree, to_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+TABLE = "published.parquet"
+"""Name of the table beside that folder."""
+
+OMITTED = (
+    "learning curves, diagnostics, reliability bins, proportion histograms and criteria without a board; "
+    "the shards in leaderboards/journal/ of the repository have them"
+)
+"""What the table leaves out, in words for a reader."""
+
+_SHARED = ("spec", "method", "dataset", "bags", "data", "sources", "restamped", "code", "libraries", "hardware")
+"""Fields that many runs have in common; each is one column of JSON."""
+_PLAIN = ("status", "reason", "finished")
+_COUNTS = ("seed", "epochs", "parameters", "members", "numerics")
+_COMPRESSION_LEVEL = 19
+
+
+def write_published(folder: Path, records: Sequence[Record], tunings: Sequence[TuningRecord]) -> None:
+    """Write the shards of these records, and the table of those that count. Shards that would be the same stay.
+
+    `records` may hold several of one run, the newest last; it is in the table if they agree. Raises `OSError`.
+    """
+    lines: dict[str, list[bytes]] = defaultdict(list)
+    for record in records:
+        lines[record["spec"]["dataset"]].append(to_line(record))
+    for tuning in tunings:
+        lines[tuning["spec"]["cell"]["dataset"]].append(to_line(tuning))
+    for name in lines:
+        if not _FILE_NAME.fullmatch(name):
+            raise LLPBenchError(f"a published dataset must have a name such as bank_marketing, got {name!r}.")
+    (folder / SHARDS).mkdir(parents=True, exist_ok=True)
+    for dataset, content in lines.items():
+        path = folder / SHARDS / f"{dataset}{SHARD_SUFFIX}"
+        new = b"".join(content)
+        if not path.exists() or lzma.decompress(path.read_bytes()) != new:
+            replace_file(path, lzma.compress(new, preset=9))
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        runs[record["run"]].append(record)
+    _write_table([found[-1] for found in runs.values() if agree(found)], tunings, folder / TABLE)
+
+
+def read_table(path: Path) -> Contents:
+    """Return the runs and searches of a published table, without what is `OMITTED`.
+
+    Raises `LLPBenchError` if the file cannot be read.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise LLPBenchError(f"published results {str(path)!r} cannot be read: {error}. Reinstall llpbench.") from error
+    records: dict[str, Record] = {}
+    tunings: dict[str, TuningRecord] = {}
+    for row in _rows_of(table):
+        if row["tuning"] is not None:
+            tuning = cast(TuningRecord, row["tuning"])
+            tunings[tuning["tuning"]] = tuning
+            continue
+        run = f"{row['cell']}-{row['seed']}"
+        record = records.get(run)
+        if record is None:
+            record = records[run] = _record(row, run)
+        if row["criterion"] is not None:
+            record["results"][row["criterion"]] = {
+                "epoch": row["epoch"],
+                "validation": _known(row["validation"]),
+                "diagnostics": {},
+                "test": {name: _known(row[name]) for name in METRICS if row.get(name) is not None},
+            }
+    return Contents(records, tunings)
+
+
+def _known(value: float | None) -> float | None:
+    """Return None for NaN, by which the table says that a metric was asked for and is not defined."""
+    return None if value is None or value != value else value
+
+
+def _record(row: Mapping[str, Any], run: str) -> Record:
+    times = {name.removeprefix("seconds "): row[name] for name in row if name.startswith("seconds ")}
+    record = {
+        "schema": SCHEMA,
+        "run": run,
+        "cell": row["cell"],
+        **{name: row[name] for name in (*_COUNTS, *_PLAIN)},
+        **{name: row[name] for name in _SHARED if row[name] is not None},
+        "results": {},
+        "curves": {},
+        "times": {name: value for name, value in times.items() if value is not None},
+        "memory_mb": row["memory_mb"],
+    }
+    return cast(Record, record)
+
+
+def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table; JSON that many of them share is decoded once, and so is one object for all."""
+    columns: dict[str, list[Any]] = {}
+    for name in table.column_names:
+        column = table.column(name)
+        if name in (*_SHARED, "tuning"):
+            encoded = column.combine_chunks().dictionary_encode()
+            values = [json.loads(text) for text in encoded.dictionary.to_pylist()]
+            columns[name] = [None if place is None else values[place] for place in encoded.indices.to_pylist()]
+        else:
+            columns[name] = column.to_pylist()
+    for row in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, row, strict=True))
+
+
+def _write_table(records: Iterable[Record], tunings: Iterable[TuningRecord], path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [row for record in records for row in _rows(record)]
+    rows += [{"tuning": to_line(tuning).decode().strip()} for tuning in tunings]
+    times = sorted({name for row in rows for name in row if name.startswith("seconds ")})
+    kinds: dict[str, pa.DataType] = {
+        "cell": pa.string(),
+        **dict.fromkeys(_COUNTS, pa.int64()),
+        **dict.fromkeys(_PLAIN, pa.string()),
+        **dict.fromkeys(_SHARED, pa.string()),
+        "memory_mb": pa.float32(),
+        **dict.fromkeys(times, pa.float32()),
+        "criterion": pa.string(),
+        "epoch": pa.int32(),
+        "validation": pa.float32(),
+        **dict.fromkeys(METRICS, pa.float32()),
+        "tuning": pa.string(),
+    }
+    schema = pa.schema(list(kinds.items()))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(
+        pa.Table.from_pylist(rows, schema=schema),
+        sink,
+        compression="zstd",
+        compression_level=_COMPRESSION_LEVEL,
+        use_dictionary=True,
+        row_group_size=1 << 20,
+    )
+    replace_file(path, sink.getvalue().to_pybytes())
+
+
+def _rows(record: Record) -> Iterator[dict[str, Any]]:
+    bags = {name: value for name, value in record["bags"].items() if name != "histograms"}
+    if bags:
+        bags["histograms"] = []
+    shared = {name: _text(bags if name == "bags" else record.get(name)) for name in _SHARED}
+    run = {
+        "cell": record["cell"],
+        **{name: record.get(name) for name in (*_COUNTS, *_PLAIN)},
+        **shared,
+        "memory_mb": record["memory_mb"],
+        **{f"seconds {name}": value for name, value in record["times"].items()},
+    }
+    chosen = [name for name in BOARD_CRITERIA if name in record["results"]]
+    if not chosen:
+        yield run
+    for name in chosen:
+        result = record["results"][name]
+        test = {key: float("nan") if value is None else value for key, value in result["test"].items()}
+        yield {**run, "criterion": name, "epoch": result["epoch"], "validation": _nan(result["validation"]), **test}
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,120 @@
+"""Published results: shards of one dataset each, and the table that ships with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from factory import failed, make_cell_of, make_record, record, searched
+
+from llpbench.core.criteria import BOARD_CRITERIA
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Journal, contains, read, shards
+from llpbench.results.merging import journal_files, merge, merge_into, read_published
+from llpbench.results.published import TABLE, read_table, write_published
+
+LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A published folder with two datasets."""
+    write_published(tmp_path, [record("a"), record("b"), record("a", dataset="credit")], [])
+    return tmp_path
+
+
+def own(folder: Path, *records: Record) -> list[Path]:
+    with Journal(folder) as opened:
+        for each in records:
+            opened.append(each)
+    return [folder / FILE]
+
+
+def test_each_dataset_is_a_shard_and_all_are_read_as_one(folder: Path) -> None:
+    assert [path.name for path in shards(folder)] == [f"adult{SHARD_SUFFIX}", f"credit{SHARD_SUFFIX}"]
+    merged = merge(journal_files(str(folder)))
+    assert {(run["spec"]["method"], run["spec"]["dataset"]) for run in merged.records.values()} == {
+        ("a", "adult"),
+        ("b", "adult"),
+        ("a", "credit"),
+    }
+    assert [*merged.records.values()] == [each for path in shards(folder) for each in read(path).records.values()], (
+        "a shard is a journal"
+    )
+
+
+def test_merging_into_it_rewrites_only_the_shards_that_change(folder: Path, tmp_path: Path) -> None:
+    before = {path.name: path.stat().st_ino for path in shards(folder)}
+    mine = own(tmp_path / "mine", record("c", dataset="credit"))
+    merge_into(folder, [*journal_files(str(folder)), *mine])
+    after = {path.name: path.stat().st_ino for path in shards(folder)}
+    assert after.keys() == before.keys()
+    assert {name for name in after if after[name] != before[name]} == {f"credit{SHARD_SUFFIX}"}
+    assert len(merge(journal_files(str(folder))).records) == len(read_table(folder / TABLE).records) == 4
+
+
+def test_it_is_not_replaced_unless_it_is_merged_nor_appended_to(folder: Path, tmp_path: Path) -> None:
+    mine = own(tmp_path / "mine", record("c"))
+    with pytest.raises(LLPBenchError):
+        merge_into(folder, mine)
+    with pytest.raises(LLPBenchError):
+        Journal(folder)
+    assert len(merge(journal_files(str(folder))).records) == 3
+
+
+def test_a_damaged_shard_or_table_is_one_clear_error(folder: Path) -> None:
+    path = folder / SHARDS / f"adult{SHARD_SUFFIX}"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(LLPBenchError, match="adult"):
+        read(path)
+    (folder / TABLE).write_bytes(b"PAR1")
+    with pytest.raises(LLPBenchError, match=TABLE):
+        read_table(folder / TABLE)
+
+
+def test_a_dataset_whose_name_is_no_file_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LLPBenchError, match=r"'\.\./x'"):
+        write_published(tmp_path, [record("a", dataset="../x")], [])
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_table_says_what_boards_are_made_of(tmp_path: Path) -> None:
+    run, worst, search = (
+        make_record(make_cell_of()),
+        failed("b"),
+        searched(make_cell_of("c"), "coarse", {"mpiou": (make_cell_of("c"), 0.5, 0.4)}),
+    )
+    run["results"]["mpiou"]["test"]["accuracy"] = None
+    run["results"]["auc"]["validation"] = None
+    write_published(tmp_path, [run, worst], [search])
+    table = read_table(tmp_path / TABLE)
+    assert table.tunings == {search["tuning"]: search}
+    assert table.records[worst["run"]]["status"] == worst["status"] != "ok"
+    found = table.records[run["run"]]
+    assert contains(found["results"], {name: {**run["results"][name], "diagnostics": {}} for name in BOARD_CRITERIA})
+    for name in ("spec", "method", "dataset", "data", "sources", "numerics", "hardware", "epochs", "finished"):
+        assert found[name] == run[name]  # type: ignore[literal-required]
+    assert found["times"] == pytest.approx(run["times"])
+    assert found["curves"] == {}
+
+
+def test_runs_with_different_results_are_not_in_the_table(tmp_path: Path) -> None:
+    write_published(tmp_path, [record("a", 0.8), record("a", 0.7), record("b")], [])
+    assert {run["spec"]["method"] for run in read_table(tmp_path / TABLE).records.values()} == {"b"}
+    assert len(merge(journal_files(str(tmp_path))).disputed) == 1
+
+
+@pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the table alone")
+def test_the_published_table_is_that_of_the_published_shards() -> None:
+    whole, table = merge(journal_files(str(LEADERBOARDS))), read_published()
+    assert table.records.keys() == whole.records.keys()
+    assert table.tunings == whole.tunings
+    for run, told in table.records.items():
+        full = whole.records[run]
+        assert contains(full["results"], {name: {**each, "diagnostics": {}} for name, each in told["results"].items()})
+        assert (full["spec"], full["sources"], full["bags"].get("sizes")) == (
+            told["spec"],
+            told["sources"],
+            told["bags"].get("sizes"),
+        )
