@@ -64,6 +64,8 @@ class Results:
     """what is wrong with the journals"""
     folders: tuple[Path, ...] = ()
     """where they stand"""
+    omitted: str = ""
+    """what these results lack that a journal has; "" if nothing"""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -143,6 +145,7 @@ class Results:
             asked = ", ".join(f"{name}={value!r}" for name, value in asked_for.items() if value is not None)
             raise LLPBenchError(f"plot {kind!r} is not drawn for {asked}. There is: {'; '.join(seen[kind])}.")
         there_are = f"There are: {', '.join(seen)}." if seen else "There is too little to draw."
+        there_are += f" The table of published results leaves out {self.omitted}." if self.omitted else ""
         raise LLPBenchError(f"these results have no plot {kind!r}. {hint(kind, seen)}{there_are}")
 
     def predictions(self, run: str) -> DataFrame:
@@ -227,12 +230,16 @@ def _as_html(table: ReportTable, order: Iterable[int]) -> str:
 
 
 def load_results(*sources: Source | Iterable[Source]) -> Results:
-    """The results of journals: `"published"` (that of the package), the `--out` of runs, or journal files.
+    """Return the results of journals: `"published"`, the `--out` of runs, or journal files.
+
+    `"published"` is the table that ships with the package. It has no learning curves, diagnostics, reliability bins or
+    histograms; `"leaderboards"` of a checkout has them.
 
     Several are read as one, as `llpbench report --journal A --journal B` does; without any, that in `results/`. Raises
     `LLPBenchError` for what is no journal.
     """
     from llpbench.results.merging import journal_files, merge
+    from llpbench.results.published import OMITTED, TABLE
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running.settings import default
 
@@ -253,4 +260,5 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
         stale_runs(records) | stale_searches(tunings),
         (*merged.warnings, *merged.disputed),
         tuple(path.parent for path in paths),
+        OMITTED if any(path.name == TABLE for path in paths) else "",
     )

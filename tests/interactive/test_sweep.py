@@ -270,3 +270,8 @@ def test_failed_runs_are_rows_without_a_criterion(plugin: Path, tmp_path: Path) 
 def test_what_is_no_journal_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match="there is no journal"):
         load_results(tmp_path)
+
+
+def test_what_the_published_table_leaves_out_is_said_where_it_is_asked_for(published: llpbench.Results) -> None:
+    with pytest.raises(LLPBenchError, match="learning curves"):
+        published.plot("learning-curves")
