@@ -13,6 +13,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+NUMBERS = ("z", "scores", "robust")
+"""What methods are given for a number: z-scores (the paper's), normal scores or robust scores (`data/numbers.py`)."""
+
 GIVEN = "given"
 """the bagging of datasets that have counts of their own bags and no labels"""
 
@@ -53,18 +56,25 @@ class Cell:
     """members that are trained for each seed, from other random numbers, and whose predictions are averaged"""
     precision: str = "float32"
     """of the networks: `float32`, or `bfloat16` for autocast; direct methods have but float32"""
+    numbers: str = "z"
+    """what the method is given for a number (`NUMBERS`)"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """The canonical specification, of JSON types only; without precision where that is float32, without
-        `max_bags` where all bags are trained on, and without `ensemble` where there is one member."""
+        """The canonical specification, of JSON types only.
+
+        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: they came later, and no id was
+        to change.
+        """
         spec = asdict(self)
-        if self.precision == "float32":  # results of other precisions came later, and no id was to change
+        if self.precision == "float32":
             del spec["precision"]
         if self.max_bags is None:
             del spec["max_bags"]
         if self.ensemble == 1:
             del spec["ensemble"]
+        if self.numbers == "z":
+            del spec["numbers"]
         return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
 
     @staticmethod
@@ -88,6 +98,7 @@ class Cell:
         encoder += f" {self.pretraining}" if self.pretraining != "none" else ""
         encoder += f" x {self.ensemble}" if self.ensemble > 1 else ""
         encoder += f" {self.precision}" if self.precision != "float32" else ""
+        encoder += f" numbers={self.numbers}" if self.numbers != "z" else ""
         size = f" {self.bag_size}" if self.bag_size else ""
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
 

@@ -166,13 +166,12 @@ def _number_text(value: float) -> str:
     return f"{whole}.{part}" if part else whole
 
 
-def numeric_as(effect: FeatureEffect, name: str, mean: float, std: float) -> FeatureEffect:
-    """The effect of a number by its name, its edges in the units of which `mean` and `std` made z-scores.
+def numeric_as(effect: FeatureEffect, name: str, edges: FloatArray, std: float) -> FeatureEffect:
+    """Return the effect of a number by its name, with `edges` in the units of its column.
 
-    They are rounded to 1e-5 of `std`, as z-scores are float32: 0 is not to become 0.00005.
+    Edges are rounded to 1e-5 of the column's standard deviation `std`, since rows hold float32.
     """
-    assert effect.edges is not None
-    edges = np.round(effect.edges * std + mean, int(5 - np.floor(np.log10(std))))
+    edges = np.round(edges, int(5 - np.floor(np.log10(std))))
     return replace(effect, name=name, edges=edges + 0.0)  # no -0
 
 

@@ -58,6 +58,7 @@ class CellFacts(TypedDict):
     max_bags: NotRequired[Positive]
     ensemble: NotRequired[Positive]
     precision: NotRequired[Name]
+    numbers: NotRequired[Name]
 
 
 class SearchFacts(TypedDict):
@@ -188,7 +189,7 @@ class Record(TypedDict):
     seed: Count
     spec: Annotated[dict[str, Any], Shaped(CellFacts)]
     """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol and,
-    where they are not all bags, one member and float32, max_bags, ensemble and precision"""
+    where they are not all bags, one member, float32 and z-scores, max_bags, ensemble, precision and numbers"""
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
     """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference; `changed`:
     the hyperparameters that differ from their defaults (`training.specification.changed`)"""

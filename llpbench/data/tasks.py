@@ -11,6 +11,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import Assignment, Table
+from llpbench.data.numbers import TRANSFORMS, Transform
 
 
 def build_task(
@@ -19,17 +20,19 @@ def build_task(
     *,
     supervision: Supervision = "bags",
     bags_per_step: int = Protocol.bags_per_step,
+    numbers: str = "z",
 ) -> Task:
     """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
 
     With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
     as every other. This function is the only place where labels meet training rows. Where nobody knows labels, bags
-    have the counts that were published of them; raises `LLPBenchError` if they are needed nevertheless.
+    have the counts that were published of them; raises `LLPBenchError` if they are needed nevertheless. `numbers`: what
+    methods are given for numbers (`cell.NUMBERS`).
     """
     if supervision not in ("bags", "instances"):
         raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
-    scaler = Scaler(table.numeric[train_rows], table.categorical[train_rows], table.categories)
+    scaler = Scaler(table.numeric[train_rows], table.categorical[train_rows], table.categories, numbers)
     rows = scaler(table.numeric[train_rows], table.categorical[train_rows])
 
     noise = 0.0 if table.published is None else table.published.noise
@@ -58,18 +61,23 @@ def build_task(
     )
 
 
-def name_effects(effects: Iterable[FeatureEffect], table: Table, assignment: Assignment) -> list[FeatureEffect]:
+def name_effects(
+    effects: Iterable[FeatureEffect], table: Table, assignment: Assignment, numbers: str = "z"
+) -> list[FeatureEffect]:
     """Effects of features by their names, in the units and categories of the table that a task was built from."""
     rows = assignment.train[assignment.train >= 0]
-    scaler = Scaler(table.numeric[rows], table.categorical[rows], table.categories)
+    scaler = Scaler(table.numeric[rows], table.categorical[rows], table.categories, numbers)
     return scaler.named(effects, table.numeric_names, table.categorical_names)
 
 
 class Scaler:
-    """z-scores and category vocabularies, from the training rows alone."""
+    """z-scores or other scores of numbers, and category vocabularies, from the training rows alone."""
 
-    def __init__(self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]], numbers: str = "z"
+    ) -> None:
         """Numbers [training rows, features], NaN where missing; codes likewise, -1 where missing; names of codes."""
+        self.transform: Transform | None = TRANSFORMS[numbers](numeric) if numbers != "z" else None
         present = ~np.isnan(numeric)
         number = np.maximum(present.sum(axis=0), 1)
         self.mean = np.where(present, numeric, 0.0).sum(axis=0) / number
@@ -84,7 +92,7 @@ class Scaler:
 
     def __call__(self, numeric: FloatArray, categorical: IntArray) -> Rows:
         """Any rows, as they are given to `__init__`."""
-        numeric = (numeric - self.mean) / self.std
+        numeric = (numeric - self.mean) / self.std if self.transform is None else self.transform(numeric)
         missing = np.isnan(numeric)
         codes = np.zeros(categorical.shape, dtype=np.int64)
         for column, seen in enumerate(self.seen):
@@ -101,11 +109,18 @@ class Scaler:
         for effect in effects:
             place = effect.feature
             if place < len(numeric):
-                found.append(numeric_as(effect, numeric[place], float(self.mean[place]), float(self.std[place])))
+                found.append(numeric_as(effect, numeric[place], self._units(place, effect), float(self.std[place])))
             else:
                 place -= len(numeric)
                 found.append(categorical_as(effect, categorical[place], self.categories[place]))
         return found
+
+    def _units(self, column: int, effect: FeatureEffect) -> FloatArray:
+        """The edges of an effect's bins in the units of its column."""
+        assert effect.edges is not None
+        if self.transform is not None:
+            return self.transform.inverse(column, effect.edges)
+        return np.asarray(effect.edges * self.std[column] + self.mean[column])
 
 
 def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Holdout:

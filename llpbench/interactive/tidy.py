@@ -62,6 +62,7 @@ VARIABLES: dict[str, Variable] = {
     **_of_spec("pretraining", "what the encoder started from"),
     **_of_spec("ensemble", "networks trained for the seed and averaged", 1),
     **_of_spec("precision", "of the networks", "float32"),
+    **_of_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
     "changed": Variable(
         'hyperparameters that differ from their defaults, by name, values as in JSON: `hidden=64, objective="cosine"`; '
         "empty where none does",

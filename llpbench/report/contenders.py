@@ -141,8 +141,8 @@ def _configuration(spec: Mapping[str, Any]) -> set[str]:
 
 
 def _engine(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Ensembles, and results of another precision than float32, have rows of their own; only they are specified."""
-    return {name: spec[name] for name in ("ensemble", "precision") if name in spec}
+    """Ensembles, another precision than float32 and other numbers than z-scores have rows of their own."""
+    return {name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec}
 
 
 def _items(configuration: Mapping[str, Any]) -> set[str]:

@@ -77,7 +77,7 @@ def command(record: Record) -> str | None:
         flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
     if protocol is not None:
         flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
-    flags |= {name: spec[name] for name in ("ensemble", "precision") if name in spec}
+    flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec}
     settings = [
         (
             name if name.startswith("pretraining.") else f"{spec['method']}.{name}",

@@ -159,7 +159,7 @@ def matches(line: Line, record: Record) -> bool:
         return False
     if spec["pretraining"] not in line.pretrainings and spec["encoder"] is not None:
         return False
-    if spec.get("max_bags") != fixed.get("max_bags"):
+    if spec.get("max_bags") != fixed.get("max_bags") or "numbers" in spec:
         return False
     if any(part in fixed and spec[part] != fixed[part] for part in OPEN):
         return False

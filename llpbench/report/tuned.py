@@ -68,6 +68,7 @@ def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> s
         "pretraining": cell["pretraining"],
         **{name: (cell["protocol"] or {}).get(name) for name in ("epochs", "patience")},
         "precision": cell.get("precision"),
+        "numbers": cell.get("numbers"),
     }
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None]
     if cell["pretraining_params"]:

@@ -325,5 +325,11 @@ def _shared(spec: Mapping[str, Any], numerics: int, encoder_source: str | None) 
         "max_bags",
     )
     parts = [spec.get(name) for name in names]
-    more = ((spec["protocol"] or {}).get("bags_per_step"), spec.get("precision"), numerics, encoder_source)
+    more = (
+        (spec["protocol"] or {}).get("bags_per_step"),
+        spec.get("precision"),
+        spec.get("numbers"),
+        numerics,
+        encoder_source,
+    )
     return json.dumps([*parts, *more], sort_keys=True)

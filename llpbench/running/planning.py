@@ -315,11 +315,13 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
             pretraining=pretraining,
             pretraining_params=pretraining_params,
             max_bags=settings.max_bags,
+            numbers=numbers,
         )
         for dataset in DATASETS.select(settings.datasets)
         for bagging in _baggings(settings.baggings)
         for bag_size in settings.bag_sizes
         for encoder in ENCODERS.select(settings.encoders)
+        for numbers in settings.numbers or (None,)
         for pretraining in settings.pretraining
         for method in methods
         for own in grid(params.get(method, {}))

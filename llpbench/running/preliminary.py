@@ -195,5 +195,6 @@ def _name(spec: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     details = [spec["encoder"], spec["pretraining"] if spec["pretraining"] != "none" else None, *changed]
     details.append(f"x {spec['ensemble']}" if "ensemble" in spec else None)
     details.append(spec.get("precision"))
+    details.append(f"numbers={spec['numbers']}" if "numbers" in spec else None)
     role = f" ({facts['role']})" if facts.get("role") else ""
     return " ".join([spec["method"], *(detail for detail in details if detail)]) + role

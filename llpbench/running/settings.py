@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from llpbench.core.cell import NUMBERS
 from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
@@ -99,6 +100,8 @@ class Settings:
     threads: int = 1
     compile: bool | None = None
     precision: str = "float32"
+    numbers: tuple[str, ...] | None = None
+    """what methods are given for numbers (`core.cell.NUMBERS`); None: what their encoder declares, else z-scores"""
     ensemble: int = 1
     """members of neural methods that are trained for each seed and averaged"""
     executor: Literal["auto", "inline", "ray", "debug"] = "auto"
@@ -183,6 +186,12 @@ OPTIONS: dict[str, Option] = {
         _names("datasets", help="Datasets: all, comma lists and globs."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
         _names("encoders", help="Encoders of the neural methods."),
+        Option(
+            "numbers",
+            reading.some_of(*NUMBERS),
+            "How numbers are scaled: z (z-scores), scores (normal scores), robust.",
+            metavar="NAMES",
+        ),
         Option("pretraining", reading.some_of(*PRETRAININGS), "What encoders start from.", metavar="NAMES"),
         Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
         Option("max-bags", reading.count, "Train on so many bags, drawn by the seed; default: on all.", metavar="N"),
@@ -273,6 +282,8 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         raise LLPBenchError(f"--{idle[0]} is of a search, and none is asked for. Add --tune N, or leave it out.")
     if settings.tune and settings.study:
         raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
+    if settings.numbers and settings.study:
+        raise LLPBenchError("--numbers and --study do not go together: a study fixes how numbers are scaled.")
     if settings.max_bags and settings.study:
         raise LLPBenchError("--max-bags and --study do not go together: a study fixes its bags. Leave one out.")
     if settings.tune and settings.ensemble > 1:

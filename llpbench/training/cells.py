@@ -166,7 +166,9 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     table = load_table(cell.dataset, data_dir)
     assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
     protocol = cell.protocol or Protocol()
-    return build_task(table, assignment, supervision=supervision, bags_per_step=protocol.bags_per_step)
+    return build_task(
+        table, assignment, supervision=supervision, bags_per_step=protocol.bags_per_step, numbers=cell.numbers
+    )
 
 
 def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:

@@ -149,6 +149,8 @@ def key(cell: Cell, seed: int, task: Task) -> str:
     }
     if cell.precision != "float32":
         content["precision"] = cell.precision
+    if cell.numbers != "z":
+        content["numbers"] = cell.numbers
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -27,12 +27,15 @@ def make_cell(
     pretraining: str = "none",
     pretraining_params: Mapping[str, Any] | None = None,
     max_bags: int | None = None,
+    numbers: str | None = None,
 ) -> Cell:
     """A cell with every hyperparameter filled in from the method's and the encoder's declarations.
 
     `params`: hyperparameters that differ from the defaults, as values or texts; raises `LLPBenchError` on unknown names
     and impossible values; `pretraining_params` likewise. Direct methods ignore `protocol`, and they and methods that
     bring their own network ignore `encoder` and pretraining; a bagging with sizes of its own ignores `bag_size`.
+    `numbers` (`cell.NUMBERS`): None for what the encoder declares, else z-scores; a method with its own network always
+    has z-scores.
     """
     if not is_sized(parse_bagging(bagging)[0]):
         bag_size = UNSIZED
@@ -41,7 +44,10 @@ def make_cell(
     values = hyperparameters(read_params(declared.Params, params or {}, owner=entry.name))
     direct = issubclass(declared, DirectMethod)
     if direct:
-        return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=None, max_bags=max_bags)
+        own_numbers = numbers or "z"
+        return Cell(
+            entry.name, dataset, bagging, bag_size, None, values, protocol=None, max_bags=max_bags, numbers=own_numbers
+        )
     if not declared.takes_encoder:
         protocol = protocol or Protocol()
         return Cell(entry.name, dataset, bagging, bag_size, None, values, protocol=protocol, max_bags=max_bags)
@@ -67,6 +73,7 @@ def make_cell(
         else _pretraining_params(pretraining_params or {}, network.facts),
         protocol=protocol or Protocol(),
         max_bags=max_bags,
+        numbers=numbers or network.facts.get("numbers", "z"),
     )
 
 

@@ -175,7 +175,7 @@ def test_a_saved_process_has_them_too() -> None:
 def test_names_and_units() -> None:
     number, _, category = LOGITS.effects()
     assert number.edges is not None
-    named = numeric_as(number, "age", 40.0, 10.0)
+    named = numeric_as(number, "age", 40 + 10 * number.edges, 10.0)
     assert named.name == "age"
     assert named.edges is not None
     assert_allclose(named.edges, 40 + 10 * number.edges)

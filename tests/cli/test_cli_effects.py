@@ -88,5 +88,6 @@ def test_kinds_of_features() -> None:
     ):
         money = some_effect(1, "money", edges=np.array(edges), weights=thirds)
         assert [bin_text(money, i) for i in range(3)] == texts
-    wide = numeric_as(some_effect(1, "x", edges=np.array([-0.5, 0.3], np.float32), weights=thirds), "x", 1e6, 2e6)
+    far = np.array([-0.5, 0.3], np.float32) * 2e6 + 1e6
+    wide = numeric_as(some_effect(1, "x", edges=far, weights=thirds), "x", far, 2e6)
     assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]

@@ -99,6 +99,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         tune-regimes = ["coarse"]
         tune-sampler = "random"
         tune-seed = 77
+        numbers = ["scores", "robust"]
         shard = "2/3"
         set.dllp.learning_rate = 0.001
         space.dllp.dropout = [0.0, 0.1]
@@ -134,6 +135,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "tune-regimes": "coarse",
         "tune-sampler": "random",
         "tune-seed": "77",
+        "numbers": "scores,robust",
         "shard": "2/3",
         "set": ("dllp.learning_rate=0.001",),
     }

@@ -7,6 +7,7 @@ import pytest
 from numpy.random import Generator
 
 from llpbench.core.bags import IntArray
+from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging, register_encoder
 from llpbench.core.tables import Table
@@ -56,3 +57,14 @@ def test_an_option_at_its_default_is_as_if_it_were_not_given() -> None:
 
     assert parse_bagging("parts:clusters=4") == parse_bagging("parts") == ("parts", {})
     assert parse_bagging("parts:clusters=5") == ("parts", {"clusters": 5})
+
+
+def test_numbers_are_part_of_a_specification_where_they_are_no_z_scores() -> None:
+    usual = make_cell("dllp", "adult", bag_size=64, encoder="mlp")
+    scores = make_cell("dllp", "adult", bag_size=64, encoder="mlp", numbers="scores")
+    assert "numbers" not in usual.spec
+    assert scores.spec == {**usual.spec, "numbers": "scores"}
+    assert scores.id != usual.id
+    assert Cell.of(scores.spec) == scores
+    assert make_cell("bag-mean-linear", "adult", bag_size=64, numbers="robust").numbers == "robust"
+    assert make_cell("llp-gan", "adult", bag_size=64, numbers="scores").numbers == "z", "it brings its own network"
