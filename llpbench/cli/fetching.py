@@ -60,7 +60,7 @@ def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
 
 
 def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.core.registry import DATASETS
+    from llpbench.data.suites import select_datasets
 
     load_plugins(plugin)
-    return DATASETS.select(pattern)
+    return select_datasets(pattern)
