@@ -33,7 +33,18 @@ _FACTS = {
 """what each kind's decorator states, besides summary and reference"""
 
 _SENTENCES = (
-    *("question", "summary", "missing here", "reference", "licence", "source", "problem", "check", "detail"),
+    *(
+        "question",
+        "summary",
+        "missing here",
+        "natural keys",
+        "reference",
+        "licence",
+        "source",
+        "problem",
+        "check",
+        "detail",
+    ),
     *("meaning", "changed", "only where"),
 )
 """columns that may be broken into lines; names stay in one piece"""
