@@ -1,7 +1,7 @@
 """Suites: named lists of datasets, which `--datasets` takes as `suite:NAME`.
 
 A suite is a function under `@register_suite(name)` that returns names of datasets; its docstring says in a line what
-they have in common. The package's own stand in `datasets/built_in_suites.py`, and a plugin declares one in the same way.
+they have in common. The package's own stand in `datasets/built_in_suites.py`. A plugin declares one in the same way.
 """
 
 from __future__ import annotations
