@@ -1,4 +1,7 @@
-"""AD: Adult (census income)."""
+"""AD: Adult (census income).
+
+In `core`: it may be passed on and has 48,842 rows.
+"""
 
 from __future__ import annotations
 

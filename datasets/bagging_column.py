@@ -13,7 +13,7 @@ from llpbench.data.baggings import column_keys, grouped
 
 @register_bagging("column", keyed=True)
 def column(table: Table, rows: IntArray, rng: Generator, *, by: tuple[str, ...]) -> IntArray:
-    """A bag for each value of the key `by`, whose columns stay features: `column:by=native-country+education`."""
+    """A bag for each value of the key `by`: `column:by=native-country+education`. Features of a key stay features."""
     del rng
     keys = [column_keys(table, rows, name) for name in by]
     each = [np.unique(key, return_inverse=True)[1] for key in keys]  # whole numbers: missing ones are one value

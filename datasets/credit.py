@@ -1,4 +1,7 @@
-"""CR: Give Me Some Credit, balanced (Grinsztajn et al. 2022)."""
+"""CR: Give Me Some Credit, balanced (Grinsztajn et al. 2022).
+
+Not in `core`: the rules of the competition forbid passing it on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""EL: Electricity (Elec2), balanced (Grinsztajn et al. 2022)."""
+"""EL: Electricity (Elec2), balanced (Grinsztajn et al. 2022).
+
+Not in `core`: its licence is not known, so the package may not ship it.
+"""
 
 from __future__ import annotations
 

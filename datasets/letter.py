@@ -1,4 +1,7 @@
-"""LE: capital letters, of which of 26 a distorted image is."""
+"""LE: capital letters, of which of 26 a distorted image is.
+
+In `core`: it may be passed on and has 20,000 rows.
+"""
 
 from __future__ import annotations
 

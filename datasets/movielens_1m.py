@@ -1,4 +1,7 @@
-"""ML: MovieLens-1M, ratings joined with users and movies."""
+"""ML: MovieLens-1M, ratings joined with users and movies.
+
+Not in `core`: its terms forbid passing it on.
+"""
 
 from __future__ import annotations
 

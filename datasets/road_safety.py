@@ -1,4 +1,7 @@
-"""RO: Road safety, balanced (Grinsztajn et al. 2022)."""
+"""RO: Road safety, balanced (Grinsztajn et al. 2022).
+
+Not in `core`: the package has no copy of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Writes the reference pages that are made from the code: `methods.md` and `columns.md`. A test demands that they fit.
+"""Writes the reference pages that are made from the code: `methods.md`, `datasets.md` and `columns.md`.
+
+A test demands that they fit.
 
 python docs/generate.py
 """
@@ -13,7 +15,10 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.entries import Entry
 from llpbench.core.ranges import declarations, ranges
-from llpbench.core.registry import METHODS
+from llpbench.core.registry import METHODS, SUITES
+from llpbench.data.loading import EMBEDDED
+from llpbench.data.specs import DatasetSpec, dataset_specs
+from llpbench.data.suites import suite_datasets
 from llpbench.interactive.tidy import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 
@@ -97,6 +102,45 @@ def _method(entry: Entry) -> str:
     return "\n".join(lines)
 
 
+DATASETS_INTRODUCTION = """# Datasets
+
+Every dataset with labels that llpbench declares. Written by `python docs/generate.py` from the files in `datasets/`.
+
+*Where* says where a dataset is found: embedded in the package, or downloaded from OpenML or GroupLens. Datasets in the
+*data directory* cannot be downloaded: put `NAME.parquet` into the folder that `--data-dir` or `LLPBENCH_DATA` names.
+The docstring of the dataset's file names the source and what was changed. A key in *italics* makes bags and is no
+feature.
+"""
+
+
+def datasets() -> str:
+    """The page of datasets and suites."""
+    suites = {entry.name: suite_datasets(entry.name) for entry in SUITES.entries()}
+    specs = [spec for spec in dataset_specs() if spec.bags is None]
+    parts = [
+        DATASETS_INTRODUCTION,
+        "## Suites\n\n`--datasets suite:NAME` takes all datasets of a suite. `llpbench list suites` shows which of "
+        "them are missing\non this machine.\n\n| suite | datasets | summary |\n| --- | ---: | --- |",
+        *(f"| `{e.name}` | {len(suites[e.name])} | {_cell(e.summary)} |" for e in SUITES.entries()),
+        "\n## All datasets\n\n| dataset | code | rows | numeric + categorical | classes | positive | natural keys "
+        "| suites | licence | where |\n| --- | --- | ---: | ---: | ---: | ---: | --- | --- | --- | --- |",
+        *(_dataset(spec, [name for name, members in suites.items() if spec.name in members]) for spec in specs),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
+    share = "" if spec.positive is None else f"{spec.balance[spec.positive] / sum(spec.balance.values()):.1%}"
+    keys = (f"*{key}*" if key in spec.key_only else key for key in spec.natural_keys)
+    embedded = (EMBEDDED / f"{spec.name}.parquet").exists()
+    source = "embedded" if embedded else spec.source.describe() if spec.source else "data directory"
+    facts = (
+        *(f"`{spec.name}`", spec.code, f"{spec.rows:,}", f"{spec.numeric} + {spec.categorical}", spec.classes, share),
+        *(", ".join(keys), ", ".join(suites), spec.licence, source),
+    )
+    return f"| {' | '.join(map(str, facts))} |"
+
+
 def columns() -> str:
     """The page of names: columns of results, options, criteria and metrics."""
     parts = [
@@ -137,7 +181,7 @@ def _cell(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("|", "\\|")
 
 
-PAGES = {"methods.md": methods, "columns.md": columns}
+PAGES = {"methods.md": methods, "datasets.md": datasets, "columns.md": columns}
 
 
 def main() -> None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.core.registry import register_dataset as register_dataset
     from llpbench.core.registry import register_encoder as register_encoder
     from llpbench.core.registry import register_method as register_method
+    from llpbench.core.registry import register_suite as register_suite
     from llpbench.core.tables import Table as Table
     from llpbench.data.baggings import grouped as grouped
     from llpbench.data.baggings import shuffled as shuffled
@@ -72,7 +73,9 @@ _PLACES: dict[str, tuple[str, ...]] = {
     ),
     "core.model": ("MLP", "Encoder", "Encoding", "Model", "Network", "Random"),
     "core.ranges": ("AtLeast", "Choice", "LogUniform", "Uniform", "When"),
-    "core.registry": ("register_bagging", "register_dataset", "register_encoder", "register_method"),
+    "core.registry": (
+        *("register_bagging", "register_dataset", "register_encoder", "register_method", "register_suite"),
+    ),
     "core.tables": ("Table",),
     "data.baggings": ("grouped", "shuffled"),
     "data.frames": ("as_text",),

@@ -191,7 +191,7 @@ class TestTree:
         assert 2 < len(inside) <= 16, sorted(inside)
 
     def test_contributed_folders_hold_contributions_only(self) -> None:
-        for name, kinds in (("methods", {"method"}), ("datasets", {"dataset", "bagging"})):
+        for name, kinds in (("methods", {"method"}), ("datasets", {"dataset", "suite", "bagging"})):
             top = folder(f"llpbench.{name}")
             inside = {file.relative_to(top).parts[0] for file in committed() if file.is_relative_to(top)}
             files = {entry for entry in inside if entry.endswith(".py")}

@@ -93,8 +93,8 @@ def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
     from llpbench.data.specs import dataset_specs
 
     data = {file.stem for file in committed() if file.suffix in {".parquet", ".arff", ".zip"}}
-    assert data == {"adult", "diamonds", "flights_2013", "letter"}
-    assert not data & {spec.name for spec in dataset_specs() if not spec.redistributable}
+    assert "adult" in data
+    assert data <= {spec.name for spec in dataset_specs() if spec.redistributable}
 
 
 def pins() -> dict[str, Requirement]:

@@ -19,7 +19,6 @@ import pytest
 from bench import LLPBench
 
 from llpbench.core.registry import REGISTRIES, load_plugin
-from llpbench.data.catalogue import catalogue
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -143,18 +142,6 @@ def test_every_kind_of_block_is_known() -> None:
     """A misspelt language would leave a block untested; blocks without one are output."""
     assert {block.language for block in BLOCKS} <= {"bash", "python", "toml", "text"}
     assert any(block.file for block in BLOCKS)
-
-
-@pytest.mark.usefixtures("empty_cache")
-def test_the_table_of_datasets_says_what_is_declared() -> None:
-    declared = [
-        f"| {entry.name} | {entry.code} | {entry.rows:,} | {entry.numeric} + {entry.categorical} | {entry.classes} "
-        f"| {entry.licence} | {'embedded' if entry.found == 'embedded' else entry.source} |"
-        for entry in catalogue()
-        if entry.code
-    ]
-    table = README[README.index("| dataset | code |") :].partition("\n\n")[0]
-    assert table.splitlines()[2:] == declared
 
 
 def steps(environment: str, *, lines: list[str]) -> list[list[str]]:

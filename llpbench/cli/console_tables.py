@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from llpbench.core.record import TuningRecord
     from llpbench.core.studies import Study
     from llpbench.data.catalogue import CatalogueEntry, Findings
+    from llpbench.data.suites import SuiteEntry
     from llpbench.running.planning import Plan
 
 _FACTS = {
@@ -32,7 +33,18 @@ _FACTS = {
 """what each kind's decorator states, besides summary and reference"""
 
 _SENTENCES = (
-    *("question", "summary", "reference", "licence", "source", "problem", "check", "detail"),
+    *(
+        "question",
+        "summary",
+        "missing here",
+        "natural keys",
+        "reference",
+        "licence",
+        "source",
+        "problem",
+        "check",
+        "detail",
+    ),
     *("meaning", "changed", "only where"),
 )
 """columns that may be broken into lines; names stay in one piece"""
@@ -70,6 +82,12 @@ def registry_table(registry: Registry) -> Table:
 def studies_table(studies: Iterable[Study]) -> Table:
     """Every study."""
     return _table(["study", "title", "question"], [[study.name, study.title, study.question] for study in studies])
+
+
+def suites_table(suites: Iterable[SuiteEntry]) -> Table:
+    """Every suite: how many datasets it has, and which of them are not on this machine."""
+    rows = [[suite.name, str(len(suite.datasets)), ", ".join(suite.missing), suite.summary] for suite in suites]
+    return _table(["suite", "datasets", "missing here", "summary"], rows)
 
 
 def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:

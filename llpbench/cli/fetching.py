@@ -32,11 +32,17 @@ def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
 @data_dir_option
 @plugin_option
 def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine."""
+    """Download DATASETS that are not on this machine; of all, those that have a source."""
     from llpbench.data.catalogue import fetch
+    from llpbench.data.loading import locate
+    from llpbench.data.specs import dataset_spec
 
     failed = 0
-    for name in _select_datasets(datasets, plugin):
+    names = _select_datasets(datasets, plugin)
+    specs = map(dataset_spec, names if datasets == "all" else ())
+    if without := [spec.name for spec in specs if spec.source is None and locate(spec, data_dir) is None]:
+        click.echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
+    for name in (name for name in names if name not in without):
         try:
             click.echo(f"{name}: {fetch(name, data_dir)}")
         except LLPBenchError as error:  # one source that is down must not keep the others away
@@ -60,7 +66,7 @@ def data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
 
 
 def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.core.registry import DATASETS
+    from llpbench.data.suites import select_datasets
 
     load_plugins(plugin)
-    return DATASETS.select(pattern)
+    return select_datasets(pattern)

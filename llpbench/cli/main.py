@@ -137,7 +137,7 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
     return _show_plan(_settings(preset, config, flags))
 
 
-LISTED = ("methods", "datasets", "baggings", "encoders", "studies", "params")
+LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
 """what `llpbench list` shows; the last of a method"""
 
 
@@ -146,12 +146,12 @@ LISTED = ("methods", "datasets", "baggings", "encoders", "studies", "params")
 @click.argument("method", required=False)
 @plugin_option
 def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
-    """Show what there is: methods, datasets, baggings, encoders, studies, or params METHOD.
+    """Show what there is: methods, datasets, suites of datasets, baggings, encoders, studies, or params METHOD.
 
     The latter are its hyperparameters, with their defaults and search ranges. Without an argument: how many there are
     of each.
     """
-    from llpbench.cli.console_tables import params_table, registry_table, show, studies_table
+    from llpbench.cli.console_tables import params_table, registry_table, show, studies_table, suites_table
     from llpbench.core.registry import REGISTRIES
 
     if what is None:
@@ -168,6 +168,11 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
         raise LLPBenchError("list params needs the name of a method, and nothing else takes one: list params dllp.")
     if what == "studies":
         show(studies_table(_select_studies("all")))
+        return 0
+    if what == "suites":
+        from llpbench.data.suites import list_suites
+
+        show(suites_table(list_suites()))
         return 0
     if method is not None:
         show(params_table(method))

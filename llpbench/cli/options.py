@@ -25,6 +25,7 @@ def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
 
         before, comma, last = written.rpartition(",")
         names = [name for kind in kinds for name in REGISTRIES[kind].names()]
+        names += [f"suite:{name}" for name in REGISTRIES["suite"].names()] if kinds == ("dataset",) else []
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
     return complete

@@ -1,4 +1,4 @@
-"""The registries: methods, datasets, baggings and encoders by name.
+"""The registries: methods, datasets, suites of datasets, baggings and encoders by name.
 
 Adding to the benchmark is a decorator on a class or function::
 
@@ -199,13 +199,15 @@ BAGGINGS = Registry(
     # keyed: the bag of a row depends on that row alone, so that a row to come has a bag, too
     defaults={"keyed": False},
 )
+SUITES = Registry("suite", "llpbench.datasets", lazy=False)
 
-REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, BAGGINGS, ENCODERS)}
+REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, SUITES, BAGGINGS, ENCODERS)}
 
 register_method = METHODS.register
 register_encoder = ENCODERS.register
 register_dataset = DATASETS.register
 register_bagging = BAGGINGS.register
+register_suite = SUITES.register
 
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
 """by path: the modules that came with a plugin from its own folder, with their files and what these held"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,8 @@ class Table:
     classes: tuple[str, ...]
     published: PublishedBags | None = None
     """where there are no labels"""
+    keys: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """columns that make bags and are no features, by name: [rows] numbers in the order of the values, missing last"""
 
     def __len__(self) -> int:
         return len(self.numeric)
@@ -64,7 +66,8 @@ class Table:
         """SHA-256 of names, categories and all values: two tables that agree on it are the same data."""
         names = repr((self.numeric_names, self.categorical_names, self.categories, self.classes))
         if self.published is None:
-            return digest([self.numeric, self.categorical, self.row_labels], names)
+            keys = [repr(tuple(self.keys))] if self.keys else []
+            return digest([self.numeric, self.categorical, self.row_labels, *self.keys.values()], names, *keys)
         known = self.published
         return digest([self.numeric, self.categorical, known.of_row, known.counts], names, repr(known.noise))
 

@@ -59,7 +59,9 @@ def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
 
 
 def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
-    """`[rows]` numbers that sort as a feature column does: numbers ascend, categories by their string, missing last.
+    """`[rows]` numbers that sort as a column does: numbers ascend, categories by their string, missing last.
+
+    The column is a feature or a key (`Table.keys`).
 
     Raises `UnknownColumnError` if the table has no such column.
     """
@@ -69,7 +71,9 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
         column = table.categorical_names.index(name)
         codes = table.categorical[rows, column]
         return np.asarray(np.where(codes < 0, len(table.categories[column]), codes))
-    names = (*table.categorical_names, *table.numeric_names)
+    if name in table.keys:
+        return np.asarray(table.keys[name][rows])
+    names = (*table.keys, *table.categorical_names, *table.numeric_names)
     raise UnknownColumnError(
         f"dataset {table.name!r} has no column {name!r}. {hint(name, names)}It has: {', '.join(names)}."
     )

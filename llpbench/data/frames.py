@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
@@ -26,8 +27,12 @@ TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
 """what an object column may hold, to be read as text"""
 
 
-def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str | None = None) -> Table:
+def table_from_frame(
+    frame: DataFrame, *, name: str, target: str, positive: str | None = None, key_only: Sequence[str] = ()
+) -> Table:
     """The table of a frame: `target` holds the labels, every other column is a feature, in the frame's order.
+
+    Columns `key_only` make bags (`Table.keys`) and are no features.
 
     String, object, category and bool columns are categorical, numbers (decimal ones included) are numeric, nulls are
     missing. Whole numbers read as categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive`
@@ -44,12 +49,17 @@ def table_from_frame(frame: DataFrame, *, name: str, target: str, positive: str 
         raise DataError(f"dataset {name!r} has no target column {target!r}. Its columns are: {', '.join(columns)}.")
     if len(frame) == 0:
         raise DataError(f"dataset {name!r} has no rows. Give a file with data.")
-    if len(columns) == 1:
+    if absent := [column for column in key_only if column not in columns]:
+        raise DataError(f"dataset {name!r} has no key column {absent[0]!r}. Its columns are: {', '.join(columns)}.")
+    kept = [position for position, column in enumerate(columns) if column not in (target, *key_only)]
+    if not kept:
         raise DataError(f"dataset {name!r} has no features, only its target {target!r}. Add feature columns.")
     labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
-    kept = [position for position, column in enumerate(columns) if column != target]
     numeric, categorical = read_features(frame.iloc[:, kept], f"dataset {name!r}")
-    return Table(**_features(numeric, categorical, len(frame)), name=name, labels=_frozen(labels), classes=classes)
+    keys = {column: _frozen(_key(frame.iloc[:, columns.index(column)], name)) for column in key_only}
+    return Table(
+        **_features(numeric, categorical, len(frame)), name=name, labels=_frozen(labels), classes=classes, keys=keys
+    )
 
 
 def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequence[str], noise: float) -> Table:
@@ -170,6 +180,15 @@ def as_text(series: Series) -> Series:
     codes, names = _factorize(series)
     texts = np.array([*names, None], dtype=object)
     return pd.Series(texts[codes], index=series.index, name=series.name, dtype=object)
+
+
+def _key(series: Series, name: str) -> NDArray[Any]:
+    """`[rows]` numbers that sort as the values do, missing last: numbers themselves, or the place of a text."""
+    owner = f"dataset {name!r}"
+    if is_numeric(series, owner):
+        return read_numbers(series, owner)
+    codes, texts = _encode(series, owner)
+    return np.where(codes < 0, len(texts), codes)
 
 
 def _labels(series: Series, name: str, target: str, positive: str | None) -> tuple[IntArray, tuple[str, ...]]:

@@ -60,10 +60,12 @@ class DatasetSpec:
     """number of categorical features"""
     columns: tuple[str, ...] = ()
     """names of the features in dataset order, which decides ordered bags; a file may hold them in any order"""
+    key_only: tuple[str, ...] = ()
+    """columns beside `columns` that make bags and never reach a method: a date names a day and describes no row"""
     balance: Mapping[str, int] = field(default_factory=dict)
     """number of rows of each class"""
     natural_keys: tuple[str, ...] = ()
-    """features that make bags of the dataset's own, as `column:by=` takes them: `date`, `carrier+dest`"""
+    """columns that make bags of the dataset's own, as `column:by=` takes them: `date`, `carrier+dest`"""
     licence: str = "not stated"
     redistributable: bool = False
     """whether the package may ship the data"""
@@ -95,7 +97,7 @@ class DatasetSpec:
         if not self.columns:
             return frame
         found = [str(column) for column in frame.columns]
-        wanted = (*self.columns, *([self.target] if self.target else self.by))
+        wanted = (*self.columns, *self.key_only, *([self.target] if self.target else self.by))
         missing = [column for column in wanted if column not in found]
         foreign = [column for column in found if column not in wanted]
         if missing or foreign:
@@ -108,7 +110,9 @@ class DatasetSpec:
         if self.bags is not None:
             table = table_from_bags(frame, self._bag_table(), name=self.name, by=self.by, noise=self.noise)
         else:
-            table = table_from_frame(frame, name=self.name, target=self.target, positive=self.positive)
+            table = table_from_frame(
+                frame, name=self.name, target=self.target, positive=self.positive, key_only=self.key_only
+            )
         facts = (
             ("rows", self.rows, len(table)),
             ("numeric features", self.numeric, len(table.numeric_names)),
@@ -120,10 +124,10 @@ class DatasetSpec:
         if self.balance and table.labels is not None and dict(self.balance) != (balance := balance_of(table)):
             self._refuse(origin, "rows of each class", _counts(self.balance), _counts(balance))
         for key in self.natural_keys:
-            absent = set(key.split("+")) - {*table.numeric_names, *table.categorical_names}
+            absent = set(key.split("+")) - {*table.keys, *table.numeric_names, *table.categorical_names}
             if absent:
                 raise DataError(
-                    f"dataset {self.name!r} declares the natural key {key!r}, but has no feature {min(absent)!r}. "
+                    f"dataset {self.name!r} declares the natural key {key!r}, but has no column {min(absent)!r}. "
                     "Mend its declaration."
                 )
         return table
@@ -176,6 +180,10 @@ def _spec(entry: Entry) -> DatasetSpec:
     if given.get("target") and given.get("bags"):
         raise LLPBenchError(
             f"dataset {entry.name!r} ({entry.where}) declares a 'target' and 'bags': leave out one of them."
+        )
+    if given.get("key_only") and given.get("bags"):
+        raise LLPBenchError(
+            f"dataset {entry.name!r} ({entry.where}) declares 'bags' and 'key_only'. Name its keys in 'by' alone."
         )
     return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
 

@@ -121,11 +121,12 @@ def _plain(value: Any) -> Any:
 def _known_here_alone(settings: Settings) -> str:
     """One of what is to run that no other process could import; "" if there is none."""
     from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
+    from llpbench.data.suites import select_datasets
 
     for plugin in settings.plugin:
         load_plugin(plugin, edited=True)
     wanted: list[tuple[Registry, list[str]]] = [(METHODS, METHODS.select(settings.methods))]
-    wanted += [(DATASETS, DATASETS.select(settings.datasets)), (ENCODERS, ENCODERS.select(settings.encoders))]
+    wanted += [(DATASETS, select_datasets(settings.datasets)), (ENCODERS, ENCODERS.select(settings.encoders))]
     wanted += [(BAGGINGS, [text.partition(":")[0].strip() for text in settings.baggings.split(",")])]
     for registry, names in wanted:
         for entry in (each for each in registry.entries() if each.name in names):

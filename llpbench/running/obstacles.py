@@ -114,7 +114,7 @@ class _Size(NamedTuple):
     classes: int | None
     """None if a declaration does not say"""
     columns: tuple[str, ...]
-    """names of the features; empty if a declaration does not say"""
+    """names of keys and features; empty if a declaration does not say"""
     labelled: bool
     """whether anybody knows labels of rows"""
 
@@ -122,9 +122,10 @@ class _Size(NamedTuple):
 def _size(dataset: str, data_dir: str | None, *, load: bool) -> _Size:
     spec = dataset_spec(dataset)
     if spec.rows is not None and not load and (can_download(spec) or locate(spec, data_dir) is not None):
-        return _Size(spec.rows, spec.classes, spec.columns, spec.bags is None)
+        columns = (*spec.key_only, *spec.columns) if spec.columns else ()
+        return _Size(spec.rows, spec.classes, columns, spec.bags is None)
     table = load_table(dataset, data_dir, download=load)
-    columns = (*table.categorical_names, *table.numeric_names)
+    columns = (*table.keys, *table.categorical_names, *table.numeric_names)
     return _Size(len(table), len(table.classes), columns, table.labels is not None)
 
 

@@ -14,10 +14,11 @@ from llpbench.core.declaration import faults
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
+from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural
 from llpbench.core.tunings import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
+from llpbench.data.suites import select_datasets
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle
 from llpbench.running.schedule import Job
@@ -317,7 +318,7 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
             max_bags=settings.max_bags,
             numbers=numbers,
         )
-        for dataset in DATASETS.select(settings.datasets)
+        for dataset in select_datasets(settings.datasets)
         for bagging in _baggings(settings.baggings)
         for bag_size in settings.bag_sizes
         for encoder in ENCODERS.select(settings.encoders)
@@ -348,7 +349,7 @@ def study_cells(settings: Settings) -> list[Cell]:
     for study in studies.select(settings.study or ""):
         found = {
             cell.id: cell
-            for dataset in DATASETS.select(settings.datasets)
+            for dataset in select_datasets(settings.datasets)
             for line in study.lines
             for cell in _line_cells(line, dataset, settings)
         }

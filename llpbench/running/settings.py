@@ -183,7 +183,7 @@ OPTIONS: dict[str, Option] = {
             "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
         ),
         _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
-        _names("datasets", help="Datasets: all, comma lists and globs."),
+        _names("datasets", help="Datasets: all, comma lists, globs and suite:NAME."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
         _names("encoders", help="Encoders of the neural methods."),
         Option(

@@ -41,7 +41,7 @@ def one_line(result: Result) -> str:
         ["--help"],
         ["run", "--help"],
         ["--version"],
-        *(["list", kind] for kind in ("methods", "datasets", "baggings", "encoders", "studies")),
+        *(["list", kind] for kind in ("methods", "datasets", "suites", "baggings", "encoders", "studies")),
     ],
 )
 def test_lists_and_help_import_nothing_heavy(words: list[str]) -> None:
@@ -100,7 +100,7 @@ def test_version(llpbench: LLPBench) -> None:
 def test_list_alone_tells_what_can_be_listed(llpbench: LLPBench, plugin: Path) -> None:
     """One line of each kind, with their number."""
     told = [llpbench("list", *more).out.splitlines() for more in ((), ("--plugin", str(plugin)))]
-    kinds = ["methods", "datasets", "baggings", "encoders", "studies", "params"]
+    kinds = ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params"]
     assert [[line.split()[2] for line in lines] for lines in told] == [kinds, kinds]
     assert int(told[0][0].split()[3]) < int(told[1][0].split()[3])
 

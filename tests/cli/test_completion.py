@@ -22,6 +22,7 @@ def offered(words: str, incomplete: str) -> list[str]:
         ("run --methods", "dl", ["dllp"]),
         ("run --methods", "dllp,bag-gp-", ["dllp,bag-gp-gbdt"]),
         ("run --datasets", "adu", ["adult"]),
+        ("run --datasets", "adult,suite:ra", ["adult,suite:rare"]),
         ("check", "ml", ["mlp"]),
         ("list", "enc", ["encoders"]),
     ],

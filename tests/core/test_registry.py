@@ -14,7 +14,7 @@ import pytest
 
 from llpbench.core import registry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, Registry, load_plugin
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, REGISTRIES, SUITES, Registry, load_plugin
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
@@ -33,7 +33,9 @@ def test_everything_is_registered() -> None:
     made = {"dirichlet", "kmeans", "ordered", "principal-component", "random"}
     assert set(BAGGINGS.names()) == {*made, "column", "given"}
     codes = [code for entry in DATASETS.entries() if (code := entry.facts.get("code"))]
-    assert codes == ["AD", "BA", "CA", "CR", "DI", "EL", "FL", "LE", "ML", "RO"]
+    assert {"AD", "BA", "CA", "CR", "DI", "EL", "FL", "LE", "ML", "RO"} <= set(codes)
+    assert len(set(map(str.lower, codes))) == len(codes)
+    assert set(SUITES.names()) == {"paper", "core", "natural", "rare", "multiclass"}
 
 
 @pytest.mark.parametrize("kind", list(REGISTRIES))

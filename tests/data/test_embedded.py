@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 
 import numpy as np
 import pytest
@@ -10,20 +10,17 @@ import pytest
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, grouped
+from llpbench.data.catalogue import verify
 from llpbench.data.frames import read_parquet
-from llpbench.data.loading import EMBEDDED, load_table, locate
+from llpbench.data.loading import EMBEDDED, load_table
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import PARTS, assign_bags
 from llpbench.data.tasks import build_task
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
-SHA256 = {
-    "adult": "bc8ff7d0d9719de52b664ccf202dd2937fe290fea85f51a113a35932a1001ee4",
-    "diamonds": "1a7e2e2fb163e334003f63f5b8a7624aa159510576345f8594dc9f319f7f0718",
-    "flights_2013": "795d99ec170356521d631108004c9d647f9757adea1095f199613e6be14c19dd",
-    "letter": "c8c4cacf8f738c2bdea0f87a30fb4ece333ada1a4813f69358e6295b77ac3f8d",
-}
+SHIPPED = sorted(path.stem for path in EMBEDDED.glob("*.parquet"))
+ATTRIBUTION = (EMBEDDED / "ATTRIBUTION.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -40,25 +37,32 @@ def missing(table: Table) -> dict[str, int]:
     return {name: int(count) for name, count in zip(names, [*numeric, *categorical], strict=True) if count}
 
 
-def test_four_datasets_are_shipped() -> None:
-    found = sorted(path.name for path in EMBEDDED.iterdir())
-    assert found == ["ATTRIBUTION.md", *(f"{name}.parquet" for name in SHA256)]
+def test_what_is_shipped_is_small_and_nothing_else() -> None:
+    files = list(EMBEDDED.iterdir())
+    assert {path.name for path in files if path.suffix != ".parquet"} == {"ATTRIBUTION.md"}
+    assert sum(path.stat().st_size for path in files) < 14_000_000
+    assert len(SHIPPED) == 31
 
 
-@pytest.mark.parametrize("name", SHA256)
-def test_what_is_shipped_may_be_passed_on_and_says_whose_it_is(name: str) -> None:
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_is_shipped_is_what_it_declares_and_may_be_passed_on(name: str) -> None:
     spec = dataset_spec(name)
+    findings = verify(name)
+    assert findings.problem == ""  # rows, features and rows of each class are as declared
+    assert findings.found == "embedded"
+    assert None not in (spec.rows, spec.numeric, spec.categorical)
+    assert spec.columns
+    assert spec.balance
     assert spec.redistributable
-    place = locate(spec)
-    assert place is not None
-    assert place.kind == "embedded"
-    assert hashlib.sha256(place.path.read_bytes()).hexdigest() == SHA256[name]
-    attribution = (EMBEDDED / "ATTRIBUTION.md").read_text(encoding="utf-8")
-    _, _, own = attribution.partition(f"\n# {name}.parquet\n")
+    _, _, own = ATTRIBUTION.partition(f"\n# {name}.parquet\n")
     own = own.partition("\n# ")[0]
     assert f"({spec.licence})" in own
-    assert SHA256[name] in own
+    assert f"SHA-256: `{findings.sha256}`" in own
     assert spec.licence != "MIT" or "The above copyright notice and this permission notice shall be included" in own
+
+
+def test_every_attribution_has_its_file() -> None:
+    assert sorted(re.findall(r"^# (\w+)\.parquet$", ATTRIBUTION, flags=re.MULTILINE)) == SHIPPED
 
 
 def test_adult() -> None:
@@ -153,5 +157,5 @@ def test_days_of_flights_differ_in_their_share_of_late_ones(flights: Table) -> N
 def test_a_natural_key_that_is_no_feature_is_refused() -> None:
     spec = dataset_spec("diamonds")
     wrong = DatasetSpec(**{**vars(spec), "natural_keys": ("color+day",)})
-    with pytest.raises(DataError, match=r"'diamonds' declares the natural key 'color.day', but has no feature 'day'"):
+    with pytest.raises(DataError, match=r"'diamonds' declares the natural key 'color.day', but has no column 'day'"):
         wrong.table(read_parquet(EMBEDDED / "diamonds.parquet"), "here")

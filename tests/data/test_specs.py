@@ -11,7 +11,7 @@ import pytest
 from llpbench.core.errors import DataError
 from llpbench.data.catalogue import catalogue, fetch, verify
 from llpbench.data.frames import read_parquet
-from llpbench.data.loading import find_local, load_table
+from llpbench.data.loading import EMBEDDED, find_local, load_table, locate
 from llpbench.data.sources import OpenML
 from llpbench.data.specs import dataset_spec, dataset_specs
 
@@ -26,13 +26,16 @@ PAPER = {
     "road_safety": "RO",
     "movielens_1m": "ML",
 }
-CODES = {**PAPER, "diamonds": "DI", "flights_2013": "FL", "letter": "LE"}
-EMBEDDED = {"adult", "diamonds", "flights_2013", "letter"}
-LOCAL = sorted(set(CODES) - {"road_safety", "letter"})
+LABELLED = [spec.name for spec in dataset_specs() if spec.bags is None]
+SHIPPED = {path.stem for path in EMBEDDED.glob("*.parquet")}
+LOCAL = [name for name in LABELLED if name not in {*SHIPPED - {"adult"}, "flights_2013_sample", "road_safety"}]
+"""what stands beside the repository and not in it, and one that stands in both"""
+CHANGED = ["adult", "diabetes130", "fars", "flights_2013_sample", "nursery", "optdigits"]
+"""embedded, and all but the first lose rows or columns"""
 
 
-def test_the_paper_s_seven_datasets_are_there_and_three_more() -> None:
-    assert {spec.name: spec.code for spec in dataset_specs() if spec.bags is None} == CODES
+def test_the_paper_s_seven_datasets_are_there() -> None:
+    assert {spec.name: spec.code for spec in dataset_specs() if spec.name in PAPER} == PAPER
     features = {spec.code: (spec.numeric, spec.categorical) for spec in dataset_specs() if spec.name in PAPER}
     # the paper's own counts of categorical features include the target
     assert features == {
@@ -46,13 +49,17 @@ def test_the_paper_s_seven_datasets_are_there_and_three_more() -> None:
     }
 
 
-@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("name", LABELLED)
 def test_a_declaration_agrees_with_itself(name: str) -> None:
     spec = dataset_spec(name)
     assert spec.rows == sum(spec.balance.values())
-    assert len(spec.columns) == (spec.numeric or 0) + (spec.categorical or 0)
-    assert spec.classes == {"diamonds": 5, "letter": 26}.get(name, 2)
-    assert spec.positive in spec.balance or (spec.positive is None and spec.classes != 2)
+    assert len(set(spec.columns)) == len(spec.columns) == (spec.numeric or 0) + (spec.categorical or 0)
+    assert not {*spec.columns} & {*spec.key_only, spec.target}
+    keys = {column for key in spec.natural_keys for column in key.split("+")}
+    assert keys <= {*spec.columns, *spec.key_only}
+    assert spec.positive in spec.balance if spec.classes == 2 else spec.positive is None
+    assert min(spec.balance.values()) >= 10  # else a class is missing from a part of a split
+    assert spec.code
     assert spec.summary.endswith("?")
     assert spec.reference
     assert spec.licence != "not stated"
@@ -76,6 +83,22 @@ def test_preparing_twice_changes_nothing(shared: Path, name: str) -> None:
     spec = dataset_spec(name)
     once = spec.frame(read_parquet(shared / f"{name}.parquet"), "here")
     pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_preparing_what_is_shipped_twice_changes_nothing(name: str) -> None:
+    spec = dataset_spec(name)
+    place = locate(spec)
+    assert place is not None
+    once = spec.frame(read_parquet(place.path), "here")
+    pd.testing.assert_frame_equal(spec.frame(once, "here"), once)
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED - {"letter"}))
+def test_what_is_shipped_has_the_values_of_the_real_data(shared: Path, name: str) -> None:
+    spec = dataset_spec(name)
+    shipped = spec.table(read_parquet(EMBEDDED / f"{name}.parquet"), "here")
+    assert shipped.fingerprint == spec.table(read_parquet(shared / f"{name}.parquet"), "there").fingerprint
 
 
 def test_movielens_uses_estimated_times_only_where_real_ones_are_lost(shared: Path) -> None:
@@ -116,10 +139,20 @@ def test_electricity_counts_days_from_one(days: list[object]) -> None:
     assert spec.frame(frame.assign(day=days), "here")["day"].tolist() == ["1", "7"]
 
 
+@pytest.mark.parametrize("labels", [["-1", "1"], [-1, 1], ["0", "1"], [0.0, 1.0]])
+def test_mammography_s_negative_class_is_0(labels: list[object]) -> None:
+    spec = dataset_spec("mammography")
+    frame = pd.DataFrame({column: [0.5, 0.5] for column in spec.columns}).assign(**{"class": labels})
+    assert spec.frame(frame, "here")["class"].tolist() == ["0", "1"]
+
+
 def test_catalogue_says_where_each_dataset_is(tmp_path: Path) -> None:
     found = {entry.name: entry.found for entry in catalogue()}
     made = dict.fromkeys(("synthetic_a", "synthetic_b"), "generated")
-    assert found == {name: "embedded" if name in EMBEDDED else "to download" for name in CODES} | made
+    assert found.items() >= made.items()
+    assert {name for name in found if found[name] == "embedded"} == SHIPPED
+    assert {name for name in found if found[name] == "file"} == {"flights_2013_sample"}
+    assert (found["credit"], found["kin8nm"], found["cces_2016"]) == ("to download", "to download", "missing")
     (tmp_path / "credit.parquet").touch()
     entries = {entry.name: entry for entry in catalogue(tmp_path)}
     assert (entries["credit"].found, entries["credit"].path) == ("data-dir", tmp_path / "credit.parquet")
@@ -153,4 +186,4 @@ def test_verify_reports_what_is_wrong(tmp_path: Path) -> None:
 def test_openml_numbers_are_the_paper_s() -> None:
     sources = {spec.code: spec.source for spec in dataset_specs() if isinstance(spec.source, OpenML)}
     numbers = {"AD": 1590, "BA": 1461, "CA": 44090, "CR": 44089, "EL": 44156, "RO": 44161}
-    assert sources == {code: OpenML(number) for code, number in numbers.items()}
+    assert {code: sources[code] for code in numbers} == {code: OpenML(number) for code, number in numbers.items()}

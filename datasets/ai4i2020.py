@@ -1,0 +1,42 @@
+"""AI: milling machines, simulated.
+
+In `core`: it may be passed on and has 10,000 rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "ai4i2020",
+    code="AI",
+    target="Machine_failure",
+    positive="1",
+    rows=10_000,
+    numeric=5,
+    categorical=1,
+    columns=(
+        "Type",
+        "Air temperature [K]",
+        "Process temperature [K]",
+        "Rotational speed [rpm]",
+        "Torque [Nm]",
+        "Tool wear [min]",
+    ),
+    balance={"0": 9_661, "1": 339},
+    licence="CC BY 4.0",
+    redistributable=True,
+    reference="Matzka 2020, UCI Machine Learning Repository; OpenML 42890",
+)
+def ai4i2020(frame: DataFrame) -> DataFrame:
+    """Machines: does one fail?
+
+    Simulated by its authors. Row numbers and the five kinds of failure, which tell the target, were left out.
+    """
+    return frame

@@ -1,0 +1,43 @@
+"""CH: A-level examinations in chemistry, England, 1997.
+
+Not in `core`: its licence is not known, so the package may not ship it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "chem97",
+    code="CH",
+    target="grade_A_or_B",
+    positive="1",
+    rows=31_022,
+    numeric=2,
+    categorical=3,
+    columns=(
+        "lea",
+        "school",
+        "gender",
+        "age",
+        "gcsescore",
+    ),
+    balance={"0": 17_673, "1": 13_349},
+    natural_keys=("school", "lea"),
+    licence="none stated",
+    redistributable=False,
+    reference="Fielding, Yang & Goldstein 2003",
+)
+def chem97(frame: DataFrame) -> DataFrame:
+    """Pupils: grade A or B in A-level chemistry?
+
+    `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. The target is a score of 8 or
+    10. School and local authority are categories. Read from `chem97.parquet` in the data directory.
+    """
+    return frame

@@ -1,0 +1,46 @@
+"""ELR: Electricity (Elec2), all rows.
+
+Not in `core`: its licence is not known, so the package may not ship it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import OpenML
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "electricity_raw",
+    code="ELR",
+    source=OpenML(151),
+    target="class",
+    positive="UP",
+    rows=45_312,
+    numeric=7,
+    categorical=1,
+    columns=(
+        "date",
+        "day",
+        "period",
+        "nswprice",
+        "nswdemand",
+        "vicprice",
+        "vicdemand",
+        "transfer",
+    ),
+    balance={"DOWN": 26_075, "UP": 19_237},
+    licence="none stated",
+    redistributable=False,
+    reference="Harries 1999; Gama et al. 2004",
+)
+def electricity_raw(frame: DataFrame) -> DataFrame:
+    """Half-hours of the New South Wales market, unbalanced: does the price rise above the last day's average?
+
+    `electricity` is a balanced part of it. Read from `electricity_raw.parquet` in the data directory, or downloaded.
+    """
+    return frame

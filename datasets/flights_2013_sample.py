@@ -1,0 +1,65 @@
+"""FLS: a sample of the flights from New York in 2013.
+
+In `core`: `flights_2013` may be passed on, and its 327,346 rows are more than the 150,000 of a dataset of `core`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import Parquet
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ROWS = 150_000
+SEED = 0
+
+
+@register_dataset(
+    "flights_2013_sample",
+    code="FLS",
+    source=Parquet("embedded/flights_2013.parquet"),
+    target="late",
+    positive="late",
+    rows=ROWS,
+    numeric=13,
+    categorical=5,
+    columns=(
+        "date",
+        "month",
+        "weekday",
+        "carrier",
+        "origin",
+        "dest",
+        "sched_dep_time",
+        "sched_arr_time",
+        "distance",
+        "temp",
+        "dewp",
+        "humid",
+        "wind_dir",
+        "wind_speed",
+        "wind_gust",
+        "precip",
+        "pressure",
+        "visib",
+    ),
+    balance={"late": 35_611, "on time": 114_389},
+    licence="CC0",
+    redistributable=True,
+    reference="nycflights13, from the US Bureau of Transportation Statistics",
+)
+def flights_2013_sample(frame: DataFrame) -> DataFrame:
+    """Flights from New York, a sample: does one arrive more than 15 minutes late?
+
+    The rows of `flights_2013` that have the 150,000 smallest numbers of PCG64 with seed 0, in their order. For bags by
+    day or route take `flights_2013`: a sample has fewer rows of each.
+    """
+    if len(frame) == ROWS:
+        return frame
+    drawn = np.random.PCG64(SEED).random_raw(len(frame))
+    return frame.iloc[np.sort(np.argsort(drawn, kind="stable")[:ROWS])].reset_index(drop=True)

@@ -1,0 +1,60 @@
+"""HE: applications for home equity credit lines.
+
+Not in `core`: the terms of the challenge forbid passing it on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "heloc",
+    code="HE",
+    target="RiskPerformance",
+    positive="Bad",
+    rows=9_871,
+    numeric=23,
+    categorical=0,
+    columns=(
+        "ExternalRiskEstimate",
+        "MSinceOldestTradeOpen",
+        "MSinceMostRecentTradeOpen",
+        "AverageMInFile",
+        "NumSatisfactoryTrades",
+        "NumTrades60Ever2DerogPubRec",
+        "NumTrades90Ever2DerogPubRec",
+        "PercentTradesNeverDelq",
+        "MSinceMostRecentDelq",
+        "MaxDelq2PublicRecLast12M",
+        "MaxDelqEver",
+        "NumTotalTrades",
+        "NumTradesOpeninLast12M",
+        "PercentInstallTrades",
+        "MSinceMostRecentInqexcl7days",
+        "NumInqLast6M",
+        "NumInqLast6Mexcl7days",
+        "NetFractionRevolvingBurden",
+        "NetFractionInstallBurden",
+        "NumRevolvingTradesWBalance",
+        "NumInstallTradesWBalance",
+        "NumBank2NatlTradesWHighUtilization",
+        "PercentTradesWBalance",
+    ),
+    balance={"Bad": 5_136, "Good": 4_735},
+    licence="FICO challenge terms",
+    redistributable=False,
+    reference="FICO 2018; OpenML 45553 is a cleaned version",
+)
+def heloc(frame: DataFrame) -> DataFrame:
+    """Credit lines: is the risk performance bad?
+
+    The file of the FICO challenge on explainable machine learning, without applications of which no bureau has a
+    record; -8 and single -9 are nulls, -7 stays a number. Read from `heloc.parquet` in the data directory.
+    """
+    return frame

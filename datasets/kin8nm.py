@@ -1,0 +1,37 @@
+"""KI: a robot arm of eight links, simulated, binarised.
+
+Not in `core`: its licence is not known, so the package may not ship it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import OpenML
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "kin8nm",
+    code="KI",
+    source=OpenML(807),
+    target="binaryClass",
+    positive="P",
+    rows=8_192,
+    numeric=8,
+    categorical=0,
+    columns=tuple(f"theta{number}" for number in range(1, 9)),
+    balance={"N": 4_024, "P": 4_168},
+    licence="none stated",
+    redistributable=False,
+    reference="Ghahramani 1996, DELVE",
+)
+def kin8nm(frame: DataFrame) -> DataFrame:
+    """Robot arm: is the distance to the target at or below its mean?
+
+    P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
+    """
+    return frame

@@ -1,0 +1,46 @@
+"""MG: showers of particles, simulated for a gamma-ray telescope.
+
+In `core`: it may be passed on and has 19,020 rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "magic",
+    code="MG",
+    target="class",
+    positive="g",
+    rows=19_020,
+    numeric=10,
+    categorical=0,
+    columns=(
+        "fLength",
+        "fWidth",
+        "fSize",
+        "fConc",
+        "fConc1",
+        "fAsym",
+        "fM3Long",
+        "fM3Trans",
+        "fAlpha",
+        "fDist",
+    ),
+    balance={"g": 12_332, "h": 6_688},
+    licence="CC BY 4.0",
+    redistributable=True,
+    reference="Bock et al. 2004, UCI Machine Learning Repository; OpenML 1120",
+)
+def magic(frame: DataFrame) -> DataFrame:
+    """Telescope images: a gamma ray rather than a hadron?
+
+    Parameters of an ellipse fitted to the image of a shower (class g is a gamma ray).
+    """
+    return frame

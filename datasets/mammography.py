@@ -1,0 +1,47 @@
+"""MA: candidates for microcalcifications in mammograms.
+
+Not in `core`: its licence is not known, so the package may not ship it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+from llpbench.data.frames import as_text
+from llpbench.data.sources import OpenML
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "mammography",
+    code="MA",
+    source=OpenML(310),
+    target="class",
+    positive="1",
+    rows=11_183,
+    numeric=6,
+    categorical=0,
+    columns=(
+        "attr1",
+        "attr2",
+        "attr3",
+        "attr4",
+        "attr5",
+        "attr6",
+    ),
+    balance={"0": 10_923, "1": 260},
+    licence="none stated",
+    redistributable=False,
+    reference="Woods et al. 1993",
+)
+def mammography(frame: DataFrame) -> DataFrame:
+    """Mammograms: is the candidate a microcalcification?
+
+    Six features of an image region, without names. Read from `mammography.parquet` in the data directory, or
+    downloaded.
+    """
+    label = as_text(frame["class"])
+    return frame.assign(**{"class": label.mask(label == "-1", "0")})  # OpenML calls the classes -1 and 1

@@ -1,0 +1,50 @@
+"""NC: occupants of front seats in US car crashes, 1997 to 2002.
+
+In `core`: it may be passed on and has 26,217 rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "nass_cds",
+    code="NC",
+    target="dead",
+    positive="dead",
+    rows=26_217,
+    numeric=4,
+    categorical=8,
+    columns=(
+        "psu",
+        "dvcat",
+        "airbag",
+        "seatbelt",
+        "frontal",
+        "sex",
+        "ageOFocc",
+        "yearacc",
+        "yearVeh",
+        "abcat",
+        "occRole",
+        "deploy",
+    ),
+    balance={"alive": 25_037, "dead": 1_180},
+    natural_keys=("psu", "psu+yearacc"),
+    licence="public domain",
+    redistributable=True,
+    reference="US National Highway Traffic Safety Administration, NASS CDS; Maindonald & Braun, DAAG",
+)
+def nass_cds(frame: DataFrame) -> DataFrame:
+    """Car crashes: does the occupant die?
+
+    Severity of the injury and sampling weights, which depend on it, were left out. `psu`, the sampling unit, is a
+    county or a group of counties.
+    """
+    return frame

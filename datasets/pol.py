@@ -1,0 +1,41 @@
+"""PO: a telecommunication problem, binarised.
+
+Not in `core`: its licence is not known, so the package may not ship it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import OpenML
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
+"""the others are constant"""
+
+
+@register_dataset(
+    "pol",
+    code="PO",
+    source=OpenML(722),
+    target="binaryClass",
+    positive="P",
+    rows=15_000,
+    numeric=26,
+    categorical=0,
+    columns=VARYING,
+    balance={"N": 5_041, "P": 9_959},
+    licence="none stated",
+    redistributable=False,
+    reference="Weiss & Indurkhya 1995",
+)
+def pol(frame: DataFrame) -> DataFrame:
+    """Telecommunication: is the target at or below its mean?
+
+    P is a target at or below the mean. The 22 constant columns were left out. Read from `pol.parquet` in the data
+    directory, or downloaded.
+    """
+    return frame[[*VARYING, "binaryClass"]]

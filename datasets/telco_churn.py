@@ -1,0 +1,55 @@
+"""TC: customers of a telephone company, simulated.
+
+In `core`: it may be passed on and has 7,043 rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llpbench.core.registry import register_dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@register_dataset(
+    "telco_churn",
+    code="TC",
+    target="Churn",
+    positive="Yes",
+    rows=7_043,
+    numeric=4,
+    categorical=15,
+    columns=(
+        "gender",
+        "SeniorCitizen",
+        "Partner",
+        "Dependents",
+        "tenure",
+        "PhoneService",
+        "MultipleLines",
+        "InternetService",
+        "OnlineSecurity",
+        "OnlineBackup",
+        "DeviceProtection",
+        "TechSupport",
+        "StreamingTV",
+        "StreamingMovies",
+        "Contract",
+        "PaperlessBilling",
+        "PaymentMethod",
+        "MonthlyCharges",
+        "TotalCharges",
+    ),
+    balance={"No": 5_174, "Yes": 1_869},
+    licence="MIT",
+    redistributable=True,
+    reference="IBM sample data; Kuhn, R package modeldata; OpenML 42178",
+)
+def telco_churn(frame: DataFrame) -> DataFrame:
+    """Telephone customers: does one leave?
+
+    Simulated by IBM. Customer numbers are not in the file.
+    """
+    return frame

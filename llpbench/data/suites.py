@@ -1,0 +1,71 @@
+"""Suites: named lists of datasets, which `--datasets` takes as `suite:NAME`.
+
+A suite is a function under `@register_suite(name)` that returns names of datasets; its docstring says in a line what
+they have in common. The package's own stand in `datasets/built_in_suites.py`. A plugin declares one in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import DATASETS, SUITES
+from llpbench.data.loading import locate
+from llpbench.data.specs import dataset_spec
+
+PREFIX = "suite:"
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """One suite as a line of a list."""
+
+    name: str
+    summary: str
+    datasets: tuple[str, ...]
+    missing: tuple[str, ...]
+    """datasets that are not on this machine"""
+
+
+def suite_datasets(name: str) -> tuple[str, ...]:
+    """Names of the datasets of a suite, in its order.
+
+    Raises `LLPBenchError` for an unknown suite (with the nearest names), an empty one, and one that names an unknown
+    dataset.
+    """
+    entry = SUITES.entry(name)
+    named = entry.load()()
+    if isinstance(named, str) or not named:
+        raise LLPBenchError(
+            f"suite {entry.name!r} ({entry.where}) must return names of datasets, got {named!r}. Return a tuple."
+        )
+    try:
+        return tuple(dict.fromkeys(DATASETS.entry(each).name for each in named))
+    except LLPBenchError as error:
+        raise LLPBenchError(f"suite {entry.name!r} ({entry.where}): {error}") from error
+
+
+def select_datasets(pattern: str) -> list[str]:
+    """Names chosen by `all`, comma lists, globs and `suite:NAME`, each once, in the order given."""
+    return DATASETS.select(_expanded(pattern))
+
+
+def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
+    """Every suite, and what of it is missing. Reads no data."""
+    suites = []
+    for entry in SUITES.entries():
+        datasets = suite_datasets(entry.name)
+        missing = tuple(name for name in datasets if locate(dataset_spec(name), data_dir) is None)
+        suites.append(SuiteEntry(entry.name, entry.summary, datasets, missing))
+    return suites
+
+
+def _expanded(pattern: str) -> Iterator[str]:
+    """The parts of a comma list, suites replaced by their datasets."""
+    for part in map(str.strip, pattern.split(",")):
+        if part.startswith(PREFIX):
+            yield from suite_datasets(part.removeprefix(PREFIX).strip())
+        else:
+            yield part

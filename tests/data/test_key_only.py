@@ -1,0 +1,91 @@
+"""Columns that are keys only: they make bags, and no method ever sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.registry import register_dataset
+from llpbench.core.tables import Table
+from llpbench.data.baggings import column_keys
+from llpbench.data.frames import read_parquet, table_from_frame
+from llpbench.data.loading import EMBEDDED
+from llpbench.data.specs import dataset_spec, dataset_specs
+from llpbench.data.splits import assign_bags
+from llpbench.data.tasks import build_task
+
+ROWS = 400
+DAYS = ["mon", "tue", "wed"]
+
+
+def rows() -> DataFrame:
+    """Two features, a key of text and one of numbers, each with a gap."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.normal(size=ROWS), "sex": rng.choice(["f", "m"], ROWS)})
+    frame["day"] = [None, *rng.choice(DAYS, ROWS - 1)]
+    frame["shop"] = [np.nan, *rng.integers(0, 4, ROWS - 1)]
+    return frame.assign(bought=rng.integers(0, 2, ROWS))
+
+
+def table(frame: DataFrame, *key_only: str) -> Table:
+    return table_from_frame(frame, name="shop", target="bought", key_only=key_only)
+
+
+def test_a_key_is_no_feature_and_makes_bags() -> None:
+    frame = rows()
+    made = table(frame, "day", "shop")
+    assert (made.numeric_names, made.categorical_names) == (("age",), ("sex",))
+    everything = np.arange(ROWS)
+    assert column_keys(made, everything, "day").tolist() == [3, *map(DAYS.index, frame["day"][1:])]
+    np.testing.assert_array_equal(column_keys(made, everything, "shop"), frame["shop"])
+    assignment = assign_bags(made, "column:by=day+shop", 0, seed=0)
+    for bag in assignment.train:
+        inside = frame.iloc[bag[bag >= 0]]
+        assert len(inside[["day", "shop"]].drop_duplicates()) == 1
+
+
+def test_a_task_is_the_same_whatever_a_key_says() -> None:
+    frame = rows()
+    shuffled = frame.assign(day=frame["day"].sample(frac=1, random_state=1).to_numpy())
+    tasks = []
+    for each in (frame, shuffled):
+        made = table(each, "day", "shop")
+        tasks.append(build_task(made, assign_bags(made, "ordered", 16, seed=0)))
+    first, second = tasks
+    assert (first.schema.numeric, len(first.schema.cardinalities)) == (1, 1)
+    assert first.manifest == second.manifest
+    np.testing.assert_array_equal(first.train.rows.numeric, second.train.rows.numeric)
+    np.testing.assert_array_equal(first.train.rows.categorical, second.train.rows.categorical)
+    assert first.fingerprint != second.fingerprint  # bags by day differ, so these are not the same data
+
+
+def test_what_is_no_key() -> None:
+    with pytest.raises(DataError, match="no key column 'week'"):
+        table(rows(), "week")
+    with pytest.raises(DataError, match="no features, only its target"):
+        table(rows()[["day", "bought"]], "day")
+    with pytest.raises(LLPBenchError, match=r"no column 'week'.*It has: day, sex, age"):
+        column_keys(table(rows().drop(columns="shop"), "day"), np.arange(3), "week")
+
+    @register_dataset("both", bags=object(), by=("day",), key_only=("day",))
+    def both(frame: DataFrame) -> DataFrame:
+        """Both."""
+        return frame
+
+    with pytest.raises(LLPBenchError, match="declares 'bags' and 'key_only'"):
+        dataset_spec("both")
+
+
+def test_no_declared_key_is_a_feature() -> None:
+    declared = {spec.name: spec.key_only for spec in dataset_specs() if spec.key_only}
+    assert declared["bike_sharing"] == ("date",)
+    assert len(declared) == 9
+    made = dataset_spec("bike_sharing").table(read_parquet(EMBEDDED / "bike_sharing.parquet"), "here")
+    assert list(made.keys) == ["date"]
+    assert "date" not in {*made.numeric_names, *made.categorical_names}
+    whole = assign_bags(made, "column:by=date:split=bags", 0, seed=0)
+    days = [set(made.keys["date"][getattr(whole.split, part)]) for part in ("train", "validation", "test")]
+    assert len(set.union(*days)) == sum(map(len, days)) == 731

@@ -1,0 +1,91 @@
+"""Suites of datasets: what they hold, how a pattern takes them, and how a plugin adds one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bench import LLPBench
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import load_plugin, register_suite
+from llpbench.data.loading import EMBEDDED, locate
+from llpbench.data.specs import DatasetSpec, dataset_specs
+from llpbench.data.suites import list_suites, select_datasets, suite_datasets
+from llpbench.running.planning import expand
+from llpbench.running.settings import resolve
+
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
+LABELLED = [spec for spec in dataset_specs() if spec.bags is None]
+
+
+def share(spec: DatasetSpec) -> float:
+    """Share of positive rows; 0 of more than two classes."""
+    return 0.0 if spec.positive is None else spec.balance[spec.positive] / sum(spec.balance.values())
+
+
+def test_core_is_every_embedded_dataset_of_its_size() -> None:
+    embedded = set()
+    for spec in LABELLED:
+        place = locate(spec)
+        if place is not None and place.path.parent == EMBEDDED and 5_000 <= (spec.rows or 0) <= 150_000:
+            embedded.add(spec.name)
+    assert set(suite_datasets("core")) == embedded
+    assert len(embedded) >= 30
+
+
+def test_the_other_suites_follow_from_the_declarations() -> None:
+    assert set(suite_datasets("natural")) == {spec.name for spec in LABELLED if spec.natural_keys}
+    assert set(suite_datasets("rare")) == {spec.name for spec in LABELLED if 0.01 <= share(spec) <= 0.08}
+    assert set(suite_datasets("multiclass")) == {spec.name for spec in LABELLED if (spec.classes or 0) > 2}
+
+
+def test_a_pattern_takes_suites_names_and_globs_each_once() -> None:
+    rare = suite_datasets("rare")
+    assert select_datasets("suite:rare") == [*rare]
+    assert select_datasets("adult, suite:rare,ai4i2020,AD,letter") == ["adult", *rare, "letter"]
+    assert select_datasets("suite:rare,syn*") == [*rare, "synthetic_a", "synthetic_b"]
+    assert set(suite_datasets("core")) < set(select_datasets("all"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("suite:cor", "unknown suite 'cor'. Did you mean core"),
+        ("adult,suite:", "unknown suite ''"),
+        ("suites:core", "unknown dataset 'suites:core'"),
+        ("suite:odd", "suite 'odd' .* unknown dataset 'adlut'. Did you mean adult"),
+        ("suite:empty", "suite 'empty' .* must return names of datasets"),
+        ("suite:text", "suite 'text' .* must return names of datasets"),
+    ],
+)
+def test_what_a_pattern_cannot_take(pattern: str, message: str) -> None:
+    register_suite("odd")(lambda: ("adult", "adlut"))
+    register_suite("empty")(lambda: ())
+    register_suite("text")(lambda: "adult")
+    with pytest.raises(LLPBenchError, match=message):
+        select_datasets(pattern)
+
+
+def test_a_plugin_declares_a_suite(tmp_path: Path, llpbench: LLPBench) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from llpbench import register_suite\n"
+        "@register_suite('mine')\n"
+        "def mine():\n"
+        '    """My two."""\n'
+        "    return 'letter', 'cces_2016', 'letter'\n"
+    )
+    load_plugin(plugin)
+    assert select_datasets("suite:mine") == ["letter", "cces_2016"]
+    (mine,) = [entry for entry in list_suites() if entry.name == "mine"]
+    assert (mine.summary, mine.missing) == ("My two.", ("cces_2016",))
+    listed = llpbench("list", "suites")
+    (line,) = [line for line in listed.out.splitlines() if line.startswith("mine")]
+    assert line.split() == ["mine", "2", "cces_2016", "My", "two."]
+
+
+def test_a_plan_expands_a_suite() -> None:
+    settings = resolve({"datasets": "suite:multiclass,letter", "methods": "bag-mean-linear", "seeds": "1"})
+    assert [cell.dataset for cell in expand(settings)] == [*suite_datasets("multiclass")]
