@@ -151,10 +151,11 @@ def absence(spec: DatasetSpec) -> str:
     if isinstance(spec.source, Parquet):
         path = spec.source.within(spec.folder)
         return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Mend the path in its declaration."
+    in_checkout = ", or to datasets/embedded of a checkout of llpbench" if spec.redistributable else ""
     else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
     return (
         f"dataset {spec.name!r} is not on this machine. "
-        f"Point --data-dir or LLPBENCH_DATA to a folder with {spec.name}.parquet{else_download}."
+        f"Point --data-dir or LLPBENCH_DATA to a folder with {spec.name}.parquet{in_checkout}{else_download}."
     )
 
 
