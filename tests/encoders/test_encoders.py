@@ -11,7 +11,11 @@ from llpbench.blocks.attention import Block
 from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder, Random
 from llpbench.core.registry import ENCODERS
+from llpbench.encoders.ft_transformer import FTTransformer
+from llpbench.encoders.realmlp import RealMLP, ScaledLayer
+from llpbench.encoders.resnet import ResNet
 from llpbench.encoders.saint import Saint, SaintParams
+from llpbench.training.specification import make_cell
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 SCHEMAS = [
@@ -124,3 +128,64 @@ def test_the_layout_for_compilers_gives_the_same(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     for found, expected in zip(encoder(data, mask, None), reference, strict=True):
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def parameters(*modules: torch.nn.Module) -> int:
+    return sum(parameter.numel() for module in modules for parameter in module.parameters())
+
+
+WIDE = Schema(numeric=6, cardinalities=(10,) * 8, classes=2, prior=(0.5, 0.5), rows_per_step=10)
+
+
+@pytest.mark.parametrize(
+    ("name", "whole", "blocks"),
+    [("ft-transformer", 910_464, [296_768, 297_152, 297_152]), ("ft-transformer-small", 84_352, [74_656])],
+)
+def test_ft_transformers_have_the_published_sizes(name: str, whole: int, blocks: list[int]) -> None:
+    """But for the learned vectors of missing numbers, and the norm that the authors count as part of the head."""
+    encoder = build(name, WIDE)
+    assert isinstance(encoder, FTTransformer)
+    assert [parameters(block) for block in encoder.blocks] == blocks
+    assert encoder.features.missing is not None
+    assert parameters(encoder) - encoder.features.missing.numel() - parameters(encoder.norm) == whole
+    assert isinstance(encoder.blocks[0].norm_attention, torch.nn.Identity), "none before the first attention"
+
+
+def test_resnet_has_the_published_size() -> None:
+    encoder = build("resnet", Schema(numeric=86, cardinalities=(), classes=2, prior=(0.5, 0.5), rows_per_step=10))
+    assert isinstance(encoder, ResNet)
+    assert encoder.missing is not None
+    assert parameters(encoder) - encoder.missing.numel() - parameters(encoder.norm) == 313_536
+
+
+def test_realmlp_starts_as_published() -> None:
+    encoder = build("realmlp", Schema(2, (4, 30), 2, (0.5, 0.5), 10))
+    assert isinstance(encoder, RealMLP)
+    assert len(encoder.inputs) == 3 + 8 + 2 * 4, "one-hot up to nine levels, then embeddings of eight"
+    data = Rows(torch.tensor([[[0.5, -2.0]]]), torch.tensor([[[2, 7]]]), torch.zeros(1, 1, 2, dtype=torch.bool))
+    embedded = encoder.embed(data)[0, 0]
+    assert embedded[0].tolist() == [0, 1] + [0] * 7
+    assert embedded[2:, 0].tolist() == [0.5, -2.0], "a number stands first in its embedding"
+    assert encoder.numbers is not None
+    frequency, phase = (0.1 * each for each in (encoder.numbers.frequency, encoder.numbers.phase))
+    waves = (2 * torch.pi * torch.tensor([[0.5], [-2.0]]) * frequency + phase).cos()
+    expected = torch.einsum("fk,fkd->fd", waves, 0.1 * encoder.numbers.weight) + 0.1 * encoder.numbers.bias
+    torch.testing.assert_close(embedded[2:, 1:4], expected)
+    x = torch.randn(5, 8)
+    layer = ScaledLayer(8, 4)
+    torch.testing.assert_close(layer(x), torch.nn.functional.selu(x @ layer.weight / 8**0.5))
+
+
+def test_todays_encoders_take_scores_of_numbers() -> None:
+    declared = {entry.name: entry.facts.get("numbers", "z") for entry in ENCODERS.entries()}
+    assert {name: kind for name, kind in declared.items() if kind != "z"} == {
+        "ft-transformer": "scores",
+        "ft-transformer-small": "scores",
+        "realmlp": "robust",
+        "resnet": "scores",
+    }
+    cell = make_cell("dllp", "adult", bag_size=64, encoder="realmlp")
+    assert (cell.numbers, make_cell("dllp", "adult", bag_size=64, encoder="realmlp", numbers="z").numbers) == (
+        "robust",
+        "z",
+    )

@@ -1,0 +1,147 @@
+"""FT-Transformer: linear feature tokens and a [CLS] token under a pre-norm transformer (Gorishniy et al. 2021).
+
+As in the authors' code there is no normalisation before the first attention, which they call crucial. Where it differs:
+the rate of dropout in the feed-forward part is the method's, weight decay also covers tokens, norms and biases, and the
+head is the method's instead of a linear layer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from llpbench.core.bags import Rows, Schema
+from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.registry import register_encoder
+
+
+@dataclass(frozen=True)
+class FTTransformerParams:
+    """The published sizes of three blocks."""
+
+    dim: int = 192
+    """width of a token"""
+    depth: int = 3
+    """blocks"""
+    heads: int = 8
+    attention_dropout: float = 0.2
+    """of attention weights"""
+
+
+@dataclass(frozen=True)
+class FTTransformerSmallParams(FTTransformerParams):
+    """The published sizes of one block."""
+
+    dim: int = 96
+    depth: int = 1
+    attention_dropout: float = 0.1
+
+
+class LinearTokens(nn.Module):
+    """A linear token for each feature: x w + b of a number, its embedding + b of a category.
+
+    Categorical columns come first, and a number that is missing has a learned vector, as in `blocks.tokens`.
+    """
+
+    offsets: Tensor
+
+    def __init__(self, schema: Schema, dim: int) -> None:
+        super().__init__()
+
+        def uniform(*shape: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(*shape).uniform_(-(dim**-0.5), dim**-0.5))
+
+        ends = torch.tensor((0, *schema.cardinalities)).cumsum(0)
+        self.register_buffer("offsets", ends[:-1])
+        self.categories = uniform(int(ends[-1]), dim) if schema.cardinalities else None
+        self.weight = uniform(schema.numeric, dim) if schema.numeric else None
+        self.missing = uniform(schema.numeric, dim) if schema.numeric else None
+        self.bias = uniform(len(schema.cardinalities) + schema.numeric, dim)
+
+    def forward(self, rows: Rows) -> Tensor:
+        """Return tokens [..., features, dim]."""
+        kinds = []
+        if self.categories is not None:
+            kinds.append(self.categories[rows.categorical + self.offsets])
+        if self.weight is not None and self.missing is not None:
+            numbers = rows.numeric.unsqueeze(-1) * self.weight
+            kinds.append(torch.where(rows.missing.unsqueeze(-1), self.missing, numbers))
+        return torch.cat(kinds, dim=-2) + self.bias
+
+
+class FTBlock(nn.Module):
+    """Pre-norm attention and feed-forward with ReGLU."""
+
+    def __init__(self, params: FTTransformerParams, dropout: float, *, first: bool) -> None:
+        super().__init__()
+        dim, hidden = params.dim, 4 * params.dim // 3
+        self.heads, self.attention_dropout, self.dropout = params.heads, params.attention_dropout, dropout
+        self.norm_attention = nn.Identity() if first else nn.LayerNorm(dim)
+        self.query, self.key, self.value, self.out = (nn.Linear(dim, dim) for _ in range(4))
+        self.norm_feed_forward = nn.LayerNorm(dim)
+        self.widen = nn.Linear(dim, 2 * hidden)
+        self.narrow = nn.Linear(hidden, dim)
+        for layer in (self.query, self.key, self.value, self.out):
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor, random: Random | None) -> Tensor:
+        """Map [..., tokens, dim] to the same shape."""
+        x = x + self._attention(self.norm_attention(x), random)
+        value, gate = self.widen(self.norm_feed_forward(x)).chunk(2, dim=-1)
+        hidden = value * gate.relu()
+        if random is not None:
+            hidden = random.dropout(hidden, self.dropout)
+        out: Tensor = x + self.narrow(hidden)
+        return out
+
+    def _attention(self, x: Tensor, random: Random | None) -> Tensor:
+        """Attend, with the softmax written out: a fused kernel's backward cannot be differentiated again."""
+        q, k, v = (
+            layer(x).unflatten(-1, (self.heads, -1)).transpose(-3, -2) for layer in (self.query, self.key, self.value)
+        )
+        weights = ((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)).softmax(dim=-1)
+        if random is not None:
+            weights = random.dropout(weights, self.attention_dropout)
+        mixed: Tensor = self.out((weights @ v).transpose(-3, -2).flatten(-2))
+        return mixed
+
+
+@register_encoder("ft-transformer", learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021")
+class FTTransformer(Encoder):
+    """FT-Transformer with three blocks, on normal scores of numbers."""
+
+    Params = FTTransformerParams
+    compiles = True
+
+    def __init__(self, schema: Schema, params: FTTransformerParams, dropout: float) -> None:
+        super().__init__()
+        self.dim = self.token_dim = params.dim
+        self.features = LinearTokens(schema, params.dim)
+        self.cls = nn.Parameter(torch.empty(params.dim).uniform_(-(params.dim**-0.5), params.dim**-0.5))
+        self.blocks = nn.ModuleList(FTBlock(params, dropout, first=place == 0) for place in range(params.depth))
+        self.norm = nn.LayerNorm(params.dim)
+
+    def embed(self, rows: Rows) -> Tensor:
+        embedded: Tensor = self.features(rows)
+        return embedded
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        del mask  # a row never looks at another
+        x = torch.cat([self.cls.expand(*embeddings.shape[:-2], 1, self.dim), embeddings], dim=-2)
+        for block in self.blocks:
+            x = block(x, random)
+        x = self.norm(x)
+        return Encoding(x[..., 0, :].relu(), x[..., 1:, :])
+
+
+@register_encoder(
+    "ft-transformer-small", learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
+)
+class FTTransformerSmall(FTTransformer):
+    """FT-Transformer with one narrow block, for CPUs; normal scores of numbers."""
+
+    Params = FTTransformerSmallParams
+    compiles = False

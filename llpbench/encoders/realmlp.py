@@ -1,0 +1,129 @@
+"""RealMLP: an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024), its architecture.
+
+Its schedules, label smoothing and initial biases are left out: the engine has one constant rate of AdamW, and bag
+losses have no labels. A parameter that the authors train at a multiple of the rate is held as that factor times a
+stored value, which amounts to the same under Adam.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llpbench.blocks.tokens import CategoricalTokens
+from llpbench.core.bags import Rows, Schema
+from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.registry import register_encoder
+
+SCALE_RATE, SLOW_RATE = 6.0, 0.1
+"""Multiples of the learning rate: of the factor of each input, and of biases, embeddings of numbers and activations."""
+
+
+@dataclass(frozen=True)
+class RealMLPParams:
+    """The published sizes."""
+
+    dim: int = 256
+    """width of each layer and of the row vector"""
+    depth: int = 3
+    """layers"""
+    frequencies: int = 16
+    """cosines that embed a number"""
+    number_dim: int = 4
+    """width of a number's embedding, the number itself included"""
+    category_dim: int = 8
+    """width of a category's embedding"""
+    most_one_hot: int = 9
+    """levels up to which a category is given one-hot"""
+
+
+class PeriodicEmbedding(nn.Module):
+    """PBLD: a number x as [x, W cos(2 pi w x + b) + c], with parameters of its own for each column."""
+
+    def __init__(self, columns: int, params: RealMLPParams) -> None:
+        super().__init__()
+        width, bound = params.number_dim - 1, params.frequencies**-0.5
+        shape = (columns, params.frequencies)
+        self.frequency = nn.Parameter(0.1 * torch.randn(*shape) / SLOW_RATE)
+        self.phase = nn.Parameter(torch.empty(*shape).uniform_(-math.pi, math.pi) / SLOW_RATE)
+        self.weight = nn.Parameter(torch.empty(*shape, width).uniform_(-bound, bound) / SLOW_RATE)
+        self.bias = nn.Parameter(torch.empty(columns, width).uniform_(-bound, bound) / SLOW_RATE)
+        self.missing = nn.Parameter(torch.randn(columns, params.number_dim))
+
+    def forward(self, rows: Rows) -> Tensor:
+        """Return embeddings [..., numeric features, width]."""
+        x = rows.numeric.unsqueeze(-1)
+        waves = (SLOW_RATE * (2.0 * math.pi * x * self.frequency + self.phase)).cos()
+        found = SLOW_RATE * (torch.einsum("...fk,fkd->...fd", waves, self.weight) + self.bias)
+        return torch.where(rows.missing.unsqueeze(-1), self.missing, torch.cat([x, found], dim=-1))
+
+
+class ScaledLayer(nn.Module):
+    """A linear layer with weights of variance 1 over the root of their number, and a learned blend of SELU."""
+
+    def __init__(self, fan_in: int, fan_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(fan_in, fan_out))
+        self.bias = nn.Parameter(torch.zeros(fan_out))
+        self.blend = nn.Parameter(torch.ones(fan_out) / SLOW_RATE)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [..., fan_in] to [..., fan_out]."""
+        x = x @ self.weight / math.sqrt(len(self.weight)) + SLOW_RATE * self.bias
+        return x + SLOW_RATE * self.blend * (F.selu(x) - x)
+
+
+@register_encoder(
+    "realmlp", learning_rate=1e-2, hidden=64, numbers="robust", reference="Holzmüller, Grinsztajn & Steinwart 2024"
+)
+class RealMLP(Encoder):
+    """MLP with periodic embeddings, on robust scores of numbers."""
+
+    Params = RealMLPParams
+    contextual = False
+    inputs: Tensor
+    one_hot: Tensor
+
+    def __init__(self, schema: Schema, params: RealMLPParams, dropout: float) -> None:
+        super().__init__()
+        self.dim, self.dropout = params.dim, dropout
+        self.token_dim = max(params.category_dim, params.number_dim, params.most_one_hot)
+        self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
+        self.numbers = PeriodicEmbedding(schema.numeric, params) if schema.numeric else None
+        # code 0, which is missing or unseen, is no level of its own: it is all zeros where a category is one-hot
+        levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities])
+        self.register_buffer("one_hot", levels <= params.most_one_hot)
+        widths = torch.where(levels <= params.most_one_hot, levels, params.category_dim).tolist()
+        widths += [params.number_dim] * schema.numeric
+        places = [place * self.token_dim + torch.arange(width) for place, width in enumerate(widths)]
+        self.register_buffer("inputs", torch.cat(places))
+        self.scale = nn.Parameter(torch.ones(len(self.inputs)) / SCALE_RATE)
+        sizes = [len(self.inputs), *[params.dim] * params.depth]
+        self.layers = nn.ModuleList(ScaledLayer(*pair) for pair in pairwise(sizes))
+
+    def embed(self, rows: Rows) -> Tensor:
+        kinds = []
+        if self.categories is not None:
+            codes = rows.categorical.unsqueeze(-1)
+            one_hot = (codes == 1 + torch.arange(self.token_dim, device=codes.device)).float()
+            kinds.append(torch.where(self.one_hot.unsqueeze(-1), one_hot, self._padded(self.categories(rows))))
+        if self.numbers is not None:
+            kinds.append(self._padded(self.numbers(rows)))
+        return torch.cat(kinds, dim=-2)
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        del mask  # a row never looks at another
+        x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)
+        for layer in self.layers:
+            x = layer(x)
+            if random is not None:
+                x = random.dropout(x, self.dropout)
+        return Encoding(x, embeddings)
+
+    def _padded(self, embedded: Tensor) -> Tensor:
+        return F.pad(embedded, (0, self.token_dim - embedded.shape[-1]))
