@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.fields import MOST
+from llpbench.core.files import MODE
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
 
@@ -171,7 +172,7 @@ class Journal:
     def _open(self) -> int:
         """The file, its end mended."""
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
         except OSError as error:
             raise _unwritable(self.path.parent, error) from error
         try:
