@@ -12,7 +12,6 @@ from pathlib import Path
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import one_line
 
-
 MODE = 0o666
 """permissions of a new file, before the umask takes some away"""
 

@@ -54,7 +54,6 @@ from llpbench.running.worker import Worker
 
 _ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_AUTH_MODE": "disabled",  # else it writes a token into the home folder
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # after which it gives up a head that died, instead of 60
