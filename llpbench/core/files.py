@@ -7,6 +7,7 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from llpbench.core.errors import LLPBenchError
@@ -44,6 +45,29 @@ def _open_beside(path: Path) -> tuple[int, Path]:
     handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # never wider than the file, not even for a moment
     os.chmod(temporary, mode)  # the umask does not apply to what the owner has chosen
     return handle, temporary
+
+
+def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
+    """Write a file without replacing any: where there is one, the name gets a number. Raises `OSError`.
+
+    `mode`: its permissions, before the umask takes some away.
+    """
+    for number in count(1):
+        place = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            handle = os.open(place, _NEW, mode)
+        except FileExistsError:
+            continue
+        try:
+            with open(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            place.unlink()
+            raise
+        return place
+    raise AssertionError
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

@@ -16,7 +16,7 @@ from typing import Literal
 
 import llpbench
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import at_home, replace_file
+from llpbench.core.files import at_home
 from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import (
     FILE,
@@ -127,16 +127,11 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
             f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
         )
     merge(journals)  # what cannot be read is to leave nothing behind
-    with Journal(folder):
+    with Journal(folder) as journal:
         merged = merge(journals, prefer)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
         tunings = [merged.tunings[name] for name in sorted(merged.tunings)]
-        try:
-            replace_file(path, b"".join([*map(to_line, records), *map(to_line, tunings)]))
-        except OSError as error:
-            raise LLPBenchError(
-                f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
-            ) from error
+        journal.replace(b"".join([*map(to_line, records), *map(to_line, tunings)]))
     return merged
 
 

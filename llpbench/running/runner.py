@@ -226,8 +226,8 @@ class _Work:
         crowded = self._slots > 1 and not job.alone
         again = tuple(record["seed"] for record in records if crowded and record["status"] == "out-of-memory")
         ended = [record for record in records if record["seed"] not in again]  # the others are still to run
+        self._journal.append(*ended)
         for record in ended:
-            self._journal.append(record)
             self._estimator.learn(record)
         if again:
             self._schedule.put(Job(job.cell, again, alone=True))
