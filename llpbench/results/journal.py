@@ -290,16 +290,17 @@ class Journal:
 
 
 def settle(records: Sequence[Record]) -> list[Record]:
-    """What is kept of one run's records, given as they came: that which counts last.
+    """What is kept of one run's records, given in the order of the journal: that which counts last.
 
-    Records of other code than the newest are superseded (`core/source.py`), whatever became of them. A failure gives
+    The code of the last record is the newest, unless an earlier one has higher `numerics`; clocks do not count, which
+    may be wrong. Records of other code are superseded (`core/source.py`), whatever became of them. A failure gives
     way to whatever comes after it, and never takes the place of a success; of successes whose results say the same the
     one that says more is kept (earlier ones had fewer metrics and criteria), the last where they say as much; with
     different results all of them are kept.
     """
     if len(records) == 1:
         return [*records]
-    code = _code(max(reversed(records), key=age))  # of records as old as one another, the last
+    code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # of equals the last
     kept: list[Record] = []
     for record in records:
         if _code(record) != code:
@@ -360,7 +361,10 @@ def widest(records: Sequence[Record]) -> Disagreement:
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:
-    """What orders the records of a run, or of a tuning, by the code that they stand for, the newest last."""
+    """What orders records of several journals, of a run or a tuning, by the code that they stand for, the newest last.
+
+    Within a journal its order counts (`settle`, `newer`).
+    """
     return record["numerics"], max(record["finished"], str(record.get("restamped", {}).get("when", "")))
 
 
@@ -456,7 +460,8 @@ def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
 
 
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
-    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure.
+    """Which of two records of a tuning counts, `one` before `other` in the journal: that of newer code, as in `settle`;
+    of one code a success before a failure.
 
     It remembers what the other has chosen (`former`), whose runs may stand in the journal.
     """
@@ -464,7 +469,7 @@ def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
         counts = one if one["status"] == "ok" else other
     else:
-        counts = one if age(one) > age(other) else other
+        counts = one if one["numerics"] > other["numerics"] else other
     gone = other if counts is one else one
     before = {*counts.get("former", ()), *gone.get("former", ()), *_chosen(gone)} - _chosen(counts)
     return {**counts, "former": sorted(before)} if before else counts

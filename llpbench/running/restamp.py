@@ -303,17 +303,29 @@ def _sources(record: Record | TuningRecord) -> dict[str, str | None]:
 def _renew(
     journal: Journal, runs: Mapping[str, Record], searches: Mapping[str, TuningRecord], stamp: Mapping[str, Any]
 ) -> None:
-    """Rewrite the lines of some records with today's code and a new stamp; every other line stays as it is."""
-    lines, path = [], journal.path
+    """Rewrite the lines of some records with today's code and a new stamp; every other line stays as it is.
+
+    A stamped line moves behind later lines of the same run or search, since these would count as newer code.
+    """
+    path = journal.path
+    lines: list[bytes] = []
+    last: dict[str, int] = {}
+    stamped: dict[str, bytes] = {}
     for line in path.read_bytes().split(b"\n")[:-1]:
         run = record_in(line, path)
         search = tuning_in(line, path) if run is None else None
-        if run is not None and run == runs.get(run["run"]):
-            lines.append(to_line(_stamped(run, stamp)))
-        elif search is not None and _is_of(search, searches.get(search["tuning"])):
-            lines.append(to_line(_stamped(search, stamp)))
+        name = run["run"] if run is not None else search["tuning"] if search is not None else ""
+        last[name] = len(lines)
+        if run is not None and run == runs.get(name):
+            stamped[name] = to_line(_stamped(run, stamp))
+        elif search is not None and _is_of(search, searches.get(name)):
+            stamped[name] = to_line(_stamped(search, stamp))
         else:
             lines.append(line + b"\n")
+            continue
+        lines.append(b"")
+    for name, line in stamped.items():
+        lines[last[name]] += line
     journal.replace(b"".join(lines))
 
 
