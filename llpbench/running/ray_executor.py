@@ -18,7 +18,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, plural
 from llpbench.running.channel import Child, Died
 from llpbench.running.cluster import Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
-from llpbench.running.executors import Listener, RunCell, tell
+from llpbench.running.executors import Listener, RunCell, Warned, tell
 from llpbench.running.resources import Resources, gpu_share
 from llpbench.running.schedule import Ended, Job, Schedule
 
@@ -71,6 +71,7 @@ class RayExecutor:
         self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
         self._host: Child | None = None
         self._nodes = Nodes(())
+        self._heard: set[str] = set()
         self._lived = False
         """whether Ray has been up in this run"""
         if address is not None:
@@ -154,6 +155,10 @@ class RayExecutor:
                 case Started(trial):
                     running[trial].started = True
                     listener.started(running[trial].job)
+                case Warned(text):
+                    if text not in self._heard:  # several processes may say the same
+                        listener.warned(text)
+                    self._heard.add(text)
                 case Progressed(trial, epoch):
                     listener.progressed(running[trial].job, epoch)
                 case Finished(_, Ended("unfit", reason)) | Broken(reason):
