@@ -246,7 +246,6 @@ def contained(who: str, module: str | None = None) -> Iterator[None]:
     finally:
         if module is not None:
             by_import[module] = changed
-        text = f"{who} changed {', '.join(changed)}, which was reset for what runs next"
-        if changed and text not in _told:
-            _told.add(text)
-            LOG.warning(text)
+        if changed and who not in _told:
+            _told.add(who)
+            LOG.warning(f"{who} changed {', '.join(changed)}, which was reset for what runs next")
