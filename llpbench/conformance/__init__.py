@@ -16,6 +16,7 @@ from llpbench.conformance.of_encoders import ENCODER_CHECKS, EncoderSubject
 from llpbench.conformance.subject import Subject
 from llpbench.core.entries import Entry
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.global_state import restored
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural
 
@@ -60,7 +61,9 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
     torch.set_num_threads(1)  # toy tensors gain nothing from more
     try:
         for check in checks:
-            yield check(subject)
+            with restored():  # what one check finds must not depend on what another has left
+                verdict = check(subject)
+            yield verdict
     finally:
         torch.set_num_threads(before)
 

@@ -27,6 +27,7 @@ from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.declaration import complaints, course_faults
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.global_state import by_import, restored
 from llpbench.core.method import Method, Now
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, Random
@@ -249,6 +250,19 @@ def together(subject: Subject) -> str:
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
 
 
+def global_state(subject: Subject) -> str:
+    """It leaves the global state of its process as it is."""
+    advice = "results of what runs next in the process depend on it: keep to rng and to `with` blocks"
+    imported = by_import.get(subject.entry.module, [])
+    demand(not imported, f"importing its file changes {', '.join(imported)}; {advice}")
+    with restored():
+        assert subject.learned  # so that nothing is imported any more
+    with restored() as changed:
+        subject.learn(subject.toy())
+    demand(not changed, f"learning and predicting change {', '.join(changed)}; {advice}")
+    return "nothing was changed"
+
+
 def rows_alone(subject: Subject) -> str:
     """It scores each row by itself."""
     rows, learned = subject.toy().test.rows, subject.learned
@@ -367,6 +381,7 @@ CHECKS = checks_of(
     missing_values,
     not_a_number,
     together,
+    global_state,
     rows_alone,
     saved,
     storable,

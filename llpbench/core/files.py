@@ -3,28 +3,74 @@
 from __future__ import annotations
 
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import one_line
 
+MODE = 0o666
+"""permissions of a new file, before the umask takes some away"""
+
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace the file at `path`; on any failure the old one stays as it was. Raises `OSError`."""
+    """Replace the file at `path`; on any failure the old one stays as it was. Raises `OSError`.
+
+    An existing file keeps its permissions. A new one has those that the umask leaves.
+    """
     data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    handle, temporary = _open_beside(path)
     try:
         with open(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's own mode shuts other readers out
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _open_beside(path: Path) -> tuple[int, Path]:
+    """Open a new file in the folder of `path`, with the permissions of the file that it shall replace."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return os.open(temporary, _NEW, MODE), temporary
+    handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # never wider than the file, not even for a moment
+    os.chmod(temporary, mode)  # the umask does not apply to what the owner has chosen
+    return handle, temporary
+
+
+def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
+    """Write a file without replacing any: where there is one, the name gets a number. Raises `OSError`.
+
+    `mode`: its permissions, before the umask takes some away.
+    """
+    for number in count(1):
+        place = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            handle = os.open(place, _NEW, mode)
+        except FileExistsError:
+            continue
+        try:
+            with open(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            place.unlink()
+            raise
+        return place
+    raise AssertionError
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def at_home(path: str | Path) -> Path:

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 from llpbench.core.entries import Entry, first_line, kind_of, modules_of, place_of, read_entries
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.global_state import contained
 from llpbench.core.text import hint, one_line
 
 T = TypeVar("T")
@@ -243,7 +244,8 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     _loading.append(name)
     before = set(sys.modules) - {name}
     try:
-        spec.loader.exec_module(module)
+        with contained(f"plugin {path.name}", name):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         _forget(_brought(path, before))  # a mended file registers them again
         if isinstance(error, LLPBenchError):
@@ -284,7 +286,8 @@ def load_entry_points() -> None:
         _loaded_plugins[point.value] = {}
         _loading.append(point.value)
         try:
-            importlib.import_module(point.module)
+            with contained(f"plugin {point.value}", point.module):
+                importlib.import_module(point.module)
         except LLPBenchError:
             raise
         except (Exception, SystemExit) as error:

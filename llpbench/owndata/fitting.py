@@ -14,6 +14,7 @@ from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Ro
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.model import Model, Network
 from llpbench.core.ranges import read_params
@@ -97,11 +98,13 @@ def fit_members(
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
     _demand_names(training)
     if not issubclass(declared, DirectMethod):
-        return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
+        with contained(f"method {method}"):
+            return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
     own = read_params(declared.Params, params, owner=method)
     schema = _schema(train, cardinalities, 1)
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    members = [declared(own).fit(train, schema, rng) for rng in streams]
+    with contained(f"method {method}"):
+        members = [declared(own).fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
 
 

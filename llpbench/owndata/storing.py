@@ -1,7 +1,9 @@
 """A fitted model in a folder, without pickle: what is read back runs no code that a file brings.
 
 `model.json` is the tree of everything, `arrays.npz` its arrays, boosters in XGBoost's own format (UBJ) among them;
-`manifest.json` says what wrote both, with their SHA-256. Objects are stored by their class's name and their fields, and
+`manifest.json` says what wrote both, with their SHA-256. A newer model goes into files beside those of the older one
+(`model-2.json`, `arrays-2.npz`, and back), and takes effect when the manifest is replaced: whatever ends a save, the
+folder holds one of the two, whole. Objects are stored by their class's name and their fields, and
 only classes of the rooms in `_ROOMS` and of the file that registers the method are made again, without calling anything
 of theirs; the code is that of what is installed or was loaded as a plugin, and the manifest has the method's hash. A
 function that a method's `fit` returned cannot be stored. Rows and bags of the training set are in no such room: a model
@@ -10,11 +12,14 @@ that holds them cannot be saved.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import io
 import json
+import os
 import zipfile
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,10 @@ from llpbench.core.text import one_line
 FORMAT = 2
 """raised when what was written before can no longer be read"""
 MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
+_SLOTS = ((TREE, ARRAYS), ("model-2.json", "arrays-2.npz"))
+"""names of the files of a model: those that the manifest does not name are free for the next one"""
+_BEGINNING = b'{\n "dict": {\n'
+"""of a tree"""
 _KIND = "llpbench model"
 _ROOMS = ("llpbench.blocks.", f"{METHODS.package}.", "llpbench.owndata.", "llpbench.data.tasks")
 """whose classes may be stored"""
@@ -50,8 +59,11 @@ _WHAT_TO_DO = {
 
 
 def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
-    """Write a model; an earlier one there is replaced. Raises `LLPBenchError` for what cannot be stored, for a folder
-    of something else and for a disk that does not let it."""
+    """Write a model; an earlier one there is replaced at once, when the new one is whole.
+
+    Raises `LLPBenchError` for what cannot be stored, for a folder of something else and for a disk that does not let
+    it; then an earlier model stays.
+    """
     writer = _Writer(METHODS.get(method).__module__)
     told_of = {}
     for name, value in content.items():
@@ -63,7 +75,9 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
     tree = json.dumps({"dict": told_of}, indent=1)
     buffer = io.BytesIO()
     np.savez(buffer, **{str(number): array for number, array in enumerate(writer.arrays)})  # type: ignore[arg-type]
-    parts = {TREE: tree.encode(), ARRAYS: buffer.getvalue()}
+    demand_free(folder)
+    old, new = _SLOTS if _slot(folder) == _SLOTS[0] else reversed(_SLOTS)
+    parts = dict(zip(new, (tree.encode(), buffer.getvalue()), strict=True))
     told = {
         "kind": _KIND,
         "format": FORMAT,
@@ -73,19 +87,36 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()},
     }
     manifest = {**told, "digest": _digest(told)}
-    demand_free(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in {**parts, MANIFEST: json.dumps(manifest, indent=1).encode()}.items():
             replace_file(folder / name, data)
     except OSError as error:
+        _remove(folder, new)
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
+    _remove(folder, [*old, *filter(_is_half_written, os.listdir(folder))])
+
+
+def _slot(folder: Path) -> tuple[str, ...] | None:
+    """The names of the files of the model in a folder; None where there is no model, or a damaged one."""
+    try:
+        named = tuple(json.loads((folder / MANIFEST).read_bytes())["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return named if named in _SLOTS else None
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    """Remove files that no manifest names."""
+    for name in names:
+        with contextlib.suppress(OSError):  # the next model replaces them
+            (folder / name).unlink(missing_ok=True)
 
 
 def demand_free(folder: Path) -> None:
     """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read or made."""
     try:
-        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MANIFEST).is_file())):
+        if folder.exists() and not (folder.is_dir() and ((folder / MANIFEST).is_file() or _is_beginning(folder))):
             raise LLPBenchError(f"{str(folder)!r} is there already and holds no model. Choose another folder.")
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
@@ -93,19 +124,42 @@ def demand_free(folder: Path) -> None:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {told}. Choose another folder.")
 
 
+def _is_beginning(folder: Path) -> bool:
+    """Whether a folder is empty, or holds no more than what a save leaves that was killed before its end."""
+    left = {name for name in os.listdir(folder) if not _is_half_written(name)}
+    if TREE in left:  # other programs have files of this name, too
+        with open(folder / TREE, "rb") as file:
+            left -= {TREE, ARRAYS} if file.read(len(_BEGINNING)) == _BEGINNING else set()
+    return not left
+
+
+def _is_half_written(name: str) -> bool:
+    """Whether a file is what `replace_file` leaves of a part of a model when it is killed."""
+    return name.startswith((".model", ".arrays", f".{MANIFEST}")) and name.endswith(".tmp")
+
+
 def read_model(folder: Path) -> dict[str, Any]:
     """What `write_model` was given. Raises `LLPBenchError` for what is no model, damaged, changed, or of other code."""
     manifest = _manifest(folder)
+    try:
+        return _read(folder, manifest)
+    except LLPBenchError:
+        if _manifest(folder) == manifest:
+            raise
+    return read_model(folder)  # it was replaced meanwhile
+
+
+def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     method = manifest["method"]
     if method not in METHODS.names():
         raise LLPBenchError(
             f"the model in {str(folder)!r} needs the method {method!r} of a plugin, which is not loaded. Name its "
             "file: --plugin FILE.py (in Python: import it first)."
         )
-    parts: dict[str, bytes] = {}
-    for name in (TREE, ARRAYS):
-        parts[name] = _bytes(folder / name)
-        if hashlib.sha256(parts[name]).hexdigest() != manifest["sha256"][name]:
+    parts: list[bytes] = []
+    for name, digest in manifest["sha256"].items():
+        parts.append(_bytes(folder / name))
+        if hashlib.sha256(parts[-1]).hexdigest() != digest:
             raise LLPBenchError(f"file {str(folder / name)!r} is not the one that was saved. Save the model again.")
     declared = METHODS.get(method)
     if source_hash(declared) != manifest["source"]:
@@ -113,10 +167,11 @@ def read_model(folder: Path) -> dict[str, Any]:
             f"the model in {str(folder)!r} was fitted by llpbench {manifest['llpbench']} with other code of {method!r} "
             f"than this one's ({__version__}). Fit it again."
         )
+    tree, packed = parts
     try:
-        with np.load(io.BytesIO(parts[ARRAYS]), allow_pickle=False) as archive:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
             arrays = [archive[str(number)] for number in range(len(archive.files))]
-        found = _value(json.loads(parts[TREE]), arrays, declared.__module__)
+        found = _value(json.loads(tree), arrays, declared.__module__)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, zipfile.BadZipFile) as error:
         raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
     assert isinstance(found, dict)
@@ -140,6 +195,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"the model in {str(folder)!r} is of format {manifest['format']} (llpbench {manifest['llpbench']}), this "
             f"llpbench ({__version__}) reads {FORMAT}. Fit it again."
         )
+    if not isinstance(manifest["sha256"], dict) or tuple(manifest["sha256"]) not in _SLOTS:
+        raise LLPBenchError(f"file {str(file)!r} names other files than those of a model. Save the model again.")
     return dict(manifest)
 
 

@@ -1,7 +1,9 @@
 """The journal: an append-only file of results, one JSON object a line.
 
 Only the driver writes it, one `write` and one `fsync` a record, and meanwhile it holds a lock: on a file beside it,
-which stays behind but is locked only as long as a process lives. What a kill or a full disk can leave is therefore a
+which stays behind but is locked only as long as a process lives. Before each write the open file is compared with its
+path: if it was replaced, removed, moved or changed meanwhile, all results go to a file of their own, and the run stops.
+What a kill or a full disk can leave is therefore a
 torn last line at most; it is dropped, and its run repeated. Of several records of a run `settle` says what counts,
 mostly the last, so a retry simply appends, and the concatenation of two machines' journals is their merge.
 """
@@ -15,17 +17,21 @@ import lzma
 import math
 import os
 import re
+import shlex
 import stat
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.fields import MOST
+from llpbench.core.files import MODE, replace_file, write_new
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.results.packing import packed
 from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tuning, decode
@@ -36,6 +42,8 @@ SHARDS, SHARD_SUFFIX = "journal", ".jsonl.xz"
 """Folder and suffix of a published journal: one compressed file a dataset, never appended to."""
 LOCK = ".journal.lock"
 """name of the file beside it that its writer locks"""
+SAVED = "journal.saved.jsonl"
+"""name of the file for the results of a run whose journal was taken away"""
 
 SAME = 1e-6
 """Largest relative difference between numbers that count as the same."""
@@ -122,6 +130,7 @@ class Journal:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
+            self._locked = os.stat(self._lock.lock_file)
         except Timeout as error:
             raise LLPBenchError(
                 f"another llpbench is writing to {str(self.path)!r}. Wait until it ends, or choose another --out."
@@ -134,6 +143,10 @@ class Journal:
         except BaseException:
             self._lock.release()
             raise
+        self._size = os.fstat(self._file).st_size
+        """of the file, unless somebody else writes to it"""
+        self._appended = False
+        """whether results were written here that must be in the file when it is closed"""
 
     def __enter__(self) -> Journal:
         return self
@@ -141,12 +154,13 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        empty = os.fstat(self._file).st_size == 0
-        os.close(self._file)
         try:
-            if error is not None and empty and self._made:
+            if self._appended:
+                self._require_unchanged()
+            if error is not None and self._made and self._size == 0 and not self._change():
                 self._leave_nothing()
         finally:
+            os.close(self._file)
             self._lock.release()
 
     def _leave_nothing(self) -> None:
@@ -157,9 +171,37 @@ class Journal:
             for folder in self._made:
                 folder.rmdir()
 
-    def append(self, record: Record) -> None:
-        """Write one record so that it survives a crash of the machine. Raises `LLPBenchError` if the disk is full."""
+    def append(self, *records: Record) -> None:
+        """Write records, one after the other, so that they survive a crash of the machine.
+
+        Raises `LLPBenchError` if the disk is full. Raises it, too, if the file is no longer the one that was opened;
+        then all results, these ones included, have been saved beside it.
+        """
+        for number, record in enumerate(records):
+            self._require_unchanged(records[number:])
+            self._write(to_line(record))
+            self._learn(record)
+
+    def append_tuning(self, record: TuningRecord) -> None:
+        """Write the record of a search; otherwise as `append`."""
+        self._require_unchanged([record])
         self._write(to_line(record))
+        self._learn_tuning(record)
+
+    def replace(self, content: bytes) -> None:
+        """Replace all that the journal holds. Raises `LLPBenchError` if it cannot be written."""
+        self._require_unchanged()
+        try:
+            replace_file(self.path, content)
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise LLPBenchError(
+                f"journal {str(self.path)!r} cannot be written: {_reason(error)}. Make room."
+            ) from error
+        os.close(self._file)
+        self._file, self._size = file, os.fstat(file).st_size
+
+    def _learn(self, record: Record) -> None:
         run, known = record["run"], self.contents
         earlier = known.disputed.get(run) or ((known.records[run],) if run in known.records else ())
         kept = settle([*earlier, record])
@@ -168,21 +210,83 @@ class Journal:
         if len(kept) > 1:
             known.disputed[run] = tuple(kept)
 
-    def append_tuning(self, record: TuningRecord) -> None:
-        """The same for what a tuning has found."""
-        self._write(to_line(record))
+    def _learn_tuning(self, record: TuningRecord) -> None:
         earlier = self.contents.tunings.get(record["tuning"])
         self.contents.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
 
+    def _require_unchanged(self, pending: Sequence[Record | TuningRecord] = ()) -> None:
+        """Raise `LLPBenchError` if the file is no longer the one that was opened, after saving what the run has made.
+
+        `pending`: records that are not written yet.
+        """
+        change = self._change()
+        if not change:
+            return
+        told = f"journal {str(self.path)!r} was {change} during this command."
+        if not (pending or self._appended):
+            raise LLPBenchError(f"{told} Nothing was written to it. Run the same command again.")
+        self._appended = False  # they are saved once
+        for record in pending:
+            if "run" in record:
+                self._learn(cast(Record, record))
+            else:
+                self._learn_tuning(record)
+        saved = self._save(told)
+        joined = [str(each) for each in (self.path, saved) if each.exists()]
+        raise LLPBenchError(
+            f"{told} All results are in {str(saved)!r}. Join them: llpbench merge {shlex.join(joined)} "
+            f"--out {shlex.quote(str(self.path.parent))}; then run the same command again."
+        )
+
+    def _change(self) -> str:
+        """What happened to the file since it was last written, "" if nothing."""
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            return "removed or moved"
+        here = os.fstat(self._file)
+        if not os.path.samestat(there, here):
+            return "replaced"
+        if here.st_size != self._size:
+            return "truncated" if here.st_size < self._size else "written to by another program"
+        return "" if self._keeps_lock() else "opened by another llpbench"
+
+    def _keeps_lock(self) -> bool:
+        """Whether the lock is still this one's; a lock file that was removed is locked again."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(self._lock.lock_file), self._locked):
+                return True
+        try:
+            self._lock.release()  # of a file that nobody else can find
+            self._lock.acquire()
+            self._locked = os.stat(self._lock.lock_file)
+        except (Timeout, OSError):
+            return False
+        return True
+
+    def _save(self, told: str) -> Path:
+        """Write all that is known to a new file: beside the journal, or else in the folder for temporary files."""
+        known = self.contents
+        runs = chain.from_iterable(known.disputed.get(run, (record,)) for run, record in known.records.items())
+        content = b"".join([*map(to_line, runs), *map(to_line, known.tunings.values())])
+        mode = stat.S_IMODE(os.fstat(self._file).st_mode)
+        for folder in (self.path.parent, Path(tempfile.gettempdir())):
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                return write_new(folder / SAVED, content, mode)
+        raise LLPBenchError(f"{told} Its results can be saved neither beside it nor in {tempfile.gettempdir()!r}.")
+
     def _write(self, line: bytes) -> None:
-        size = os.fstat(self._file).st_size
+        size, whole = self._size, self._size + len(line)
         try:
             while line:  # one write; a disk that is nearly full takes a part, and says why at the next one
                 line = line[os.write(self._file, line) :]
             os.fsync(self._file)
+            self._size, self._appended = whole, True
         except OSError as error:
             with contextlib.suppress(OSError):  # else the next run mends it
                 os.ftruncate(self._file, size)
+            self._size = os.fstat(self._file).st_size
             raise LLPBenchError(
                 f"journal {str(self.path)!r} cannot be written: {_reason(error)}. What is in it is safe: "
                 "make room and run the same command again."
@@ -191,7 +295,7 @@ class Journal:
     def _open(self) -> int:
         """The file, its end mended."""
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
         except OSError as error:
             raise _unwritable(self.path.parent, error) from error
         try:
@@ -206,16 +310,17 @@ class Journal:
 
 
 def settle(records: Sequence[Record]) -> list[Record]:
-    """What is kept of one run's records, given as they came: that which counts last.
+    """What is kept of one run's records, given in the order of the journal: that which counts last.
 
-    Records of other code than the newest are superseded (`core/source.py`), whatever became of them. A failure gives
+    The code of the last record is the newest, unless an earlier one has higher `numerics`; clocks do not count, which
+    may be wrong. Records of other code are superseded (`core/source.py`), whatever became of them. A failure gives
     way to whatever comes after it, and never takes the place of a success; of successes whose results say the same the
     one that says more is kept (earlier ones had fewer metrics and criteria), the last where they say as much; with
     different results all of them are kept.
     """
     if len(records) == 1:
         return [*records]
-    code = _code(max(reversed(records), key=age))  # of records as old as one another, the last
+    code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # of equals the last
     kept: list[Record] = []
     for record in records:
         if _code(record) != code:
@@ -278,7 +383,10 @@ def widest(records: Sequence[Record]) -> Disagreement:
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:
-    """What orders the records of a run, or of a tuning, by the code that they stand for, the newest last."""
+    """What orders records of several journals, of a run or a tuning, by the code that they stand for, the newest last.
+
+    Within a journal its order counts (`settle`, `newer`).
+    """
     return record["numerics"], max(record["finished"], str(record.get("restamped", {}).get("when", "")))
 
 
@@ -374,7 +482,8 @@ def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
 
 
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
-    """Which of two records of a tuning counts: that of newer code; of one code a success before a failure.
+    """Which of two records of a tuning counts, `one` before `other` in the journal: that of newer code, as in `settle`;
+    of one code a success before a failure.
 
     It remembers what the other has chosen (`former`), whose runs may stand in the journal.
     """
@@ -382,7 +491,7 @@ def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
         counts = one if one["status"] == "ok" else other
     else:
-        counts = one if age(one) > age(other) else other
+        counts = one if one["numerics"] > other["numerics"] else other
     gone = other if counts is one else one
     before = {*counts.get("former", ()), *gone.get("former", ()), *_chosen(gone)} - _chosen(counts)
     return {**counts, "former": sorted(before)} if before else counts

@@ -1,5 +1,8 @@
 """Several journals as one: the work of several machines, or one's own beside what is published.
 
+Each journal keeps its order, in which later records are newer. Between records of several journals only their time
+stamps say which is newer (`in_order`).
+
 A run that is in several journals with the same results is kept once. With different results of the same code all of its
 records are kept, and reports flag it: the newest counts if they agree (`journal.agree`), else none does, until somebody
 prefers one. Of different code the newest counts. A failure gives way to a success.
@@ -7,7 +10,6 @@ prefers one. Of different code the newest counts. A failure gives way to a succe
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from typing import Literal
 
 import llpbench
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import at_home, replace_file
+from llpbench.core.files import at_home
 from llpbench.core.record import Record, TuningRecord
 from llpbench.results.journal import (
     FILE,
@@ -93,7 +95,7 @@ def read_published() -> Contents:
 
 
 Preference = Literal["newest", "first"]
-"""which of several different results of one run somebody has decided for, by when they were finished"""
+"""which of several different results of one run somebody has decided for, by their order (`in_order`)"""
 
 
 def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Merged:
@@ -110,18 +112,38 @@ def _read(path: Path) -> Contents:
 
 def join(journals: Iterable[Contents], prefer: Preference | None = None) -> Merged:
     """The same of journals that have been read."""
-    found: dict[str, list[Record]] = {}
+    found: dict[str, list[Sequence[Record]]] = {}
     tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
     for contents in journals:
         warnings += contents.warnings
         tunings = join_tunings(tunings, contents.tunings)
         for run, last in contents.records.items():
-            found.setdefault(run, []).extend(contents.disputed.get(run, (last,)))
-    kept = {run: settle(sorted(records, key=age)) for run, records in found.items()}
+            found.setdefault(run, []).append(contents.disputed.get(run, (last,)))
+    kept = {run: settle(in_order(journals)) for run, journals in found.items()}
     if prefer is not None:
         kept = {run: [records[0] if prefer == "first" else records[-1]] for run, records in kept.items()}
     return Merged(kept, tuple(warnings), tunings)
+
+
+def in_order(journals: Sequence[Sequence[Record]]) -> list[Record]:
+    """Order the records of a run from several journals, the newest last; equal records are one.
+
+    A record comes after those that any journal has before it. Where no journal decides, `numerics` do, then the time at
+    which records were finished or restamped, then the order of the journals. So a wrong clock cannot reorder a journal,
+    but where two machines have each made a run, the one whose clock is ahead counts as later. What a journal has
+    superseded (`journal.settle`) is no longer known here, so merging in several steps gives the same as at once where
+    clocks are right.
+    """
+    ordered: list[Record] = []
+    waiting = [[*records] for records in journals]
+    while waiting := [records for records in waiting if records]:
+        first = [records[0] for records in waiting]
+        free = [record for record in first if not any(record in records[1:] for records in waiting)]
+        oldest = min(free or first, key=age)
+        ordered.append(oldest)
+        waiting = [[record for record in records if record != oldest] for records in waiting]
+    return ordered
 
 
 def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecord]:
@@ -129,7 +151,7 @@ def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecor
     found: dict[str, TuningRecord] = {}
     for tunings in journals:
         for name, tuning in tunings.items():
-            found[name] = newer(found[name], tuning) if name in found else tuning
+            found[name] = newer(*sorted((found[name], tuning), key=age)) if name in found else tuning
     return found
 
 
@@ -148,28 +170,35 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
                 f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
             )
     merge(journals)  # what cannot be read is to leave nothing behind
-    with contextlib.nullcontext() if parts else Journal(folder):
+    if parts:
+        return _merge_into_shards(folder, journals, prefer)
+    with Journal(folder) as journal:
         merged = merge(journals, prefer)
         records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
         tunings = [merged.tunings[name] for name in sorted(merged.tunings)]
-        try:
-            if parts:
-                write_published(folder, records, tunings)
-                path.unlink(missing_ok=True)
-            else:
-                replace_file(path, b"".join([*map(to_line, records), *map(to_line, tunings)]))
-        except OSError as error:
-            raise LLPBenchError(
-                f"journal {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
-            ) from error
+        journal.replace(b"".join([*map(to_line, records), *map(to_line, tunings)]))
+    return merged
+
+
+def _merge_into_shards(folder: Path, journals: Sequence[Path], prefer: Preference | None) -> Merged:
+    """Merge journals into the shards of a published folder; a journal beside them becomes part of them."""
+    merged = merge(journals, prefer)
+    records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
+    try:
+        write_published(folder, records, [merged.tunings[name] for name in sorted(merged.tunings)])
+        (folder / FILE).unlink(missing_ok=True)
+    except OSError as error:
+        raise LLPBenchError(
+            f"the journal in {str(folder)!r} cannot be written: {error.strerror or error}. Choose another --out."
+        ) from error
     return merged
 
 
 def _place(record: Record) -> tuple[str, ...]:
-    """Where a record stands among others: by what it is of, then by when it was made."""
+    """Where a record stands among others: by what it is of. Those of one run stay in their order."""
     spec = record["spec"]
     parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
-    return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}", record["finished"])
+    return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}")
 
 
 def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:

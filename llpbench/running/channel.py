@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,10 +36,17 @@ class Died(Exception):  # noqa: N818  (an end, no error of ours)
 class Child:
     """A Python process that runs a function of ours, which finds this one through `Parent`."""
 
-    def __init__(self, module: str, folder: Path | None = None, *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        module: str,
+        folder: Path | None = None,
+        *,
+        quiet: bool = False,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         """Start `main` of a module, in a folder. It imports from where this process does, wherever it is started.
 
-        `quiet`: what it writes to standard error is not shown.
+        `quiet`: what it writes to standard error is not shown. `variables`: added to its environment.
         """
         places = (os.path.abspath(place or os.curdir) for place in sys.path)
         self._process = subprocess.Popen(
@@ -47,7 +55,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if quiet else None,
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places))},
+            env={**os.environ, **(variables or {}), "PYTHONPATH": os.pathsep.join(dict.fromkeys(places))},
             start_new_session=True,
         )
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -21,6 +21,14 @@ from llpbench.running.schedule import Ended, Job, Schedule
 Made = list[Record] | TuningRecord
 """what a job makes: the records of a cell's seeds, or that of a search"""
 Outcome = Made | Ended
+
+
+class Warned(NamedTuple):
+    """What the log of a process that does jobs says."""
+
+    text: str
+
+
 RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
 
 
@@ -46,6 +54,17 @@ class Listener(Protocol):
     def warned(self, text: str) -> None:
         """Something that somebody should know."""
         ...
+
+
+class LogHandler(logging.Handler):
+    """Passes on what the log says, as text."""
+
+    def __init__(self, show: Callable[[str], None], level: int = logging.NOTSET) -> None:
+        super().__init__(level)
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._show(self.format(record))
 
 
 class Executor(Protocol):
@@ -85,11 +104,7 @@ class Debug:
 def tracebacks(show: Callable[[str], None]) -> Iterator[None]:
     """Within, the whole traceback of what fails is shown, beside the line that its record has."""
 
-    class Shown(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            show(self.format(record))
-
-    handler, level = Shown(), LOG.level
+    handler, level = LogHandler(show), LOG.level
     LOG.addHandler(handler)
     LOG.setLevel(logging.DEBUG)
     try:

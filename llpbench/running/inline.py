@@ -25,7 +25,8 @@ class Inline:
             worker.start()
             while (job := schedule.next(fits)) is not None:
                 listener.started(job)
-                tell(listener, job, worker.do(job, schedule.limit(job), partial(listener.progressed, job)))
+                progressed = partial(listener.progressed, job)
+                tell(listener, job, worker.do(job, schedule.limit(job), progressed, listener.warned))
 
 
 class HeadStart:

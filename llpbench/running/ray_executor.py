@@ -6,6 +6,7 @@ that asks, starts it again if it died, and alone knows the schedule and the jour
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, plural
 from llpbench.running.channel import Child, Died
 from llpbench.running.cluster import Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
-from llpbench.running.executors import Listener, RunCell, tell
+from llpbench.running.executors import Listener, RunCell, Warned, tell
 from llpbench.running.resources import Resources, gpu_share
 from llpbench.running.schedule import Ended, Job, Schedule
 
@@ -70,6 +71,7 @@ class RayExecutor:
         self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
         self._host: Child | None = None
         self._nodes = Nodes(())
+        self._heard: set[str] = set()
         self._lived = False
         """whether Ray has been up in this run"""
         if address is not None:
@@ -111,7 +113,8 @@ class RayExecutor:
 
     def _connect(self, seconds: float) -> None:
         """Start Ray's process and hear what it finds. Raises `LLPBenchError`, `Died`, and `TimeoutError`."""
-        self._host = Child("llpbench.running.ray_host", quiet=True)
+        variables = _private() if self._setup.address is None else None
+        self._host = Child("llpbench.running.ray_host", quiet=True, variables=variables)
         try:
             self._host.send(self._setup)
             try:
@@ -152,6 +155,10 @@ class RayExecutor:
                 case Started(trial):
                     running[trial].started = True
                     listener.started(running[trial].job)
+                case Warned(text):
+                    if text not in self._heard:  # several processes may say the same
+                        listener.warned(text)
+                    self._heard.add(text)
                 case Progressed(trial, epoch):
                     listener.progressed(running[trial].job, epoch)
                 case Finished(_, Ended("unfit", reason)) | Broken(reason):
@@ -193,6 +200,19 @@ class RayExecutor:
         while given < (self._megabytes(job) or 0.0):
             given *= 2
         return min(given, self._nodes.least_megabytes)
+
+
+def _private() -> dict[str, str]:
+    """Environment of a Ray that serves this run alone, read when its process imports Ray.
+
+    Who connects to Ray executes code in it, so it asks for a token, which stays in the memory of the run's processes,
+    and listens on this machine's loopback address only. The cluster of `--ray-address` has settings of its owner.
+    """
+    return {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's name, on every system, for "not only on the loopback address"
+    }
 
 
 def _tell(listener: Listener, running: _Running, outcome: Any) -> None:

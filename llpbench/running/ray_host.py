@@ -48,13 +48,12 @@ from llpbench.running.cluster import (
     Started,
     software,
 )
-from llpbench.running.executors import Outcome, RunCell
+from llpbench.running.executors import Outcome, RunCell, Warned
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.worker import Worker
 
 _ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_AUTH_MODE": "disabled",  # else it writes a token into the home folder
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # else relative paths break
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # after which it gives up a head that died, instead of 60
@@ -217,6 +216,8 @@ class _Events(tune.Callback):  # type: ignore[misc]
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
         if "outcome" in result:
             self._parent.send(Finished(trial.trial_id, _outcome(json.loads(result["outcome"]))))
+        elif "warning" in result:
+            self._parent.send(Warned(result["warning"]))
         else:
             self._parent.send(Progressed(trial.trial_id, Epoch(**json.loads(result["progress"]))))
 
@@ -251,7 +252,10 @@ def _trial(
             reported = time.monotonic()
             tune.report({"progress": json.dumps(asdict(epoch))})
 
-    made = worker.do(order.job, Limit(order.timeout, max(order.until - time.time(), 0.0)), report)
+    def warn(text: str) -> None:
+        tune.report({"warning": text})
+
+    made = worker.do(order.job, Limit(order.timeout, max(order.until - time.time(), 0.0)), report, warn)
     return {"outcome": json.dumps(asdict(made) if isinstance(made, Ended) else {"made": made})}
 
 

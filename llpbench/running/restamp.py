@@ -121,7 +121,7 @@ def restamp(
         commits = sorted({str(known[run]["code"].get("commit")) for run in referred})
         stamp = {"when": utc_now(), **_commit(), "sample": runs}
         stamp |= {"reference": {"runs": len(referred), "commits": commits}} if referred else {}
-        _renew(journal.path, renewed, searches, stamp)
+        _renew(journal, renewed, searches, stamp)
         (out / MEMORY).unlink(missing_ok=True)
         return Restamped(len(chosen), runs, len(renewed), left=(*left, *more), searches=len(searches))
 
@@ -302,25 +302,32 @@ def _sources(record: Record | TuningRecord) -> dict[str, str | None]:
 
 
 def _renew(
-    path: Path, runs: Mapping[str, Record], searches: Mapping[str, TuningRecord], stamp: Mapping[str, Any]
+    journal: Journal, runs: Mapping[str, Record], searches: Mapping[str, TuningRecord], stamp: Mapping[str, Any]
 ) -> None:
-    """Rewrite the lines of some records with today's code and a new stamp; every other line stays as it is."""
-    lines = []
+    """Rewrite the lines of some records with today's code and a new stamp; every other line stays as it is.
+
+    A stamped line moves behind later lines of the same run or search, since these would count as newer code.
+    """
+    path = journal.path
+    lines: list[bytes] = []
+    last: dict[str, int] = {}
+    stamped: dict[str, bytes] = {}
     for line in path.read_bytes().split(b"\n")[:-1]:
         run = record_in(line, path)
         search = tuning_in(line, path) if run is None else None
-        if run is not None and run == runs.get(run["run"]):
-            lines.append(to_line(_stamped(run, stamp)))
-        elif search is not None and _is_of(search, searches.get(search["tuning"])):
-            lines.append(to_line(_stamped(search, stamp)))
+        name = run["run"] if run is not None else search["tuning"] if search is not None else ""
+        last[name] = len(lines)
+        if run is not None and run == runs.get(name):
+            stamped[name] = to_line(_stamped(run, stamp))
+        elif search is not None and _is_of(search, searches.get(name)):
+            stamped[name] = to_line(_stamped(search, stamp))
         else:
             lines.append(line + b"\n")
-    try:
-        replace_file(path, b"".join(lines))
-    except OSError as error:
-        raise LLPBenchError(
-            f"journal {str(path)!r} cannot be written: {error.strerror or error}. Make room."
-        ) from error
+            continue
+        lines.append(b"")
+    for name, line in stamped.items():
+        lines[last[name]] += line
+    journal.replace(b"".join(lines))
 
 
 def _is_of(line: TuningRecord, counting: TuningRecord | None) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -47,6 +48,9 @@ _ESTIMATING = 100.0
 """for how many times as long as an estimate of what remains has taken there is no other"""
 _MOST_ATTEMPTS = 3
 """of a job that was cut short through no fault of its own"""
+
+
+Kind = TypeVar("Kind", Record, TuningRecord)
 
 
 @dataclass(frozen=True)
@@ -226,8 +230,8 @@ class _Work:
         crowded = self._slots > 1 and not job.alone
         again = tuple(record["seed"] for record in records if crowded and record["status"] == "out-of-memory")
         ended = [record for record in records if record["seed"] not in again]  # the others are still to run
+        self._journal.append(*ended)
         for record in ended:
-            self._journal.append(record)
             self._estimator.learn(record)
         if again:
             self._schedule.put(Job(job.cell, again, alone=True))
@@ -343,12 +347,23 @@ def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:
-    """What a journal holds, for a part of a plan beside what the parts' common journal does."""
+    """What a journal holds, for a part of a plan beside what the parts' common journal does.
+
+    What today's code has made counts, wherever it is: of two journals only clocks say which is newer.
+    """
     if settings.shard is None:
         return contents
-    joined = join((read(settings.out / FILE), contents))
+    joined, why = join((read(settings.out / FILE), contents)), comparison()
     last = {run: records[-1] for run, records in joined.kept.items()}  # disputed ones, too: they have been made
-    return replace(contents, records=last, tunings=joined.tunings)
+    last |= _current(contents.records, last, why)
+    return replace(contents, records=last, tunings=joined.tunings | _current(contents.tunings, joined.tunings, why))
+
+
+def _current(
+    own: Mapping[str, Kind], joined: Mapping[str, Kind], why: Callable[[Record | TuningRecord], str]
+) -> dict[str, Kind]:
+    """The records that are not stale, though those that count instead are."""
+    return {name: record for name, record in own.items() if why(joined[name]) and not why(record)}
 
 
 def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:

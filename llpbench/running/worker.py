@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import signal
 import time
@@ -16,9 +17,9 @@ from pathlib import Path
 
 from llpbench.core import memory
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.text import one_line
+from llpbench.core.text import LOG, one_line
 from llpbench.running.channel import Child, Died, Parent
-from llpbench.running.executors import Outcome, RunCell, do, failed
+from llpbench.running.executors import LogHandler, Outcome, RunCell, Warned, do, failed
 from llpbench.running.schedule import Ended, Job, Limit
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -50,7 +51,9 @@ class Worker:
                 self._child.send(self._setup)
         return self._child
 
-    def do(self, job: Job, limit: Limit, on_epoch: Callable[[Epoch], None]) -> Outcome:
+    def do(
+        self, job: Job, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
+    ) -> Outcome:
         """What a job makes, or how it has ended without making anything."""
         over = time.monotonic() + limit.budget
         try:
@@ -60,8 +63,11 @@ class Worker:
                 self._ready = True
             until = min(time.monotonic() + limit.timeout, over)
             child.send(job)
-            while isinstance(message := child.receive(max(until - time.monotonic(), 0.0)), Epoch):
-                on_epoch(message)
+            while isinstance(message := child.receive(max(until - time.monotonic(), 0.0)), Epoch | Warned):
+                if isinstance(message, Epoch):
+                    on_epoch(message)
+                else:
+                    on_warning(message.text)
         except TimeoutError:
             self.end()
             return limit.timed_out if time.monotonic() < over else Ended("stopped")
@@ -95,6 +101,7 @@ def main() -> None:
     """The process, from inside."""
     parent = Parent()
     environment, run = parent.receive()
+    LOG.addHandler(LogHandler(lambda text: parent.send(Warned(text)), logging.WARNING))
     if run is None:
         import pandas  # noqa: F401  (these, before the first job comes)
         import sklearn.ensemble  # noqa: F401

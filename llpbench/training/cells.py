@@ -24,6 +24,7 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.declaration import course_faults
 from llpbench.core.errors import LLPBenchError, hook_error
 from llpbench.core.fields import ROUNDING
+from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria, verdict
 from llpbench.core.ranges import read_params
@@ -72,7 +73,8 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     keep_compiled_code()
     machine = pick_machine(cell, environment)
     declared = METHODS.get(cell.method)
-    method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+    with contained(f"method {cell.method}"):
+        method = declared(read_params(declared.Params, cell.params, owner=cell.method))
     with limit_threads(environment.threads):
         return _compute(cell, seeds, environment, method, machine, on_epoch)
 
@@ -117,7 +119,7 @@ def _compute(
     data_seconds = (time.perf_counter() - clock) / len(tasks)
     if isinstance(method, DirectMethod):
         # an object each: what one keeps of a seed, whose training rows are another's test rows, goes no further
-        results = [fit_direct(type(method)(method.params), seed, task) for seed, task in tasks.items()]
+        results = [_fit_alone(cell, method, seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
         if machine.device.type == "cpu":
@@ -163,8 +165,9 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     """The data of one seed of a cell."""
     from llpbench.data.splits import assign_bags
 
-    table = load_table(cell.dataset, data_dir)
-    assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
+    with contained(f"dataset {cell.dataset} or bagging {cell.bagging}"):
+        table = load_table(cell.dataset, data_dir)
+        assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
     protocol = cell.protocol or Protocol()
     return build_task(
         table, assignment, supervision=supervision, bags_per_step=protocol.bags_per_step, numbers=cell.numbers
@@ -197,7 +200,8 @@ def train_population(
     it. Any other error: each alone, so that it costs only the seed that caused it.
     """
     try:
-        return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
+        with contained(f"method {cell.method}"):
+            return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
@@ -287,6 +291,11 @@ def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]
 def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
     """Of the epochs that all members have trained."""
     return np.asarray(np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0))
+
+
+def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
+    with contained(f"method {cell.method}"):
+        return fit_direct(type(method)(method.params), seed, task)
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:

@@ -17,6 +17,7 @@ import torch
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import continuous, read_params
@@ -77,7 +78,8 @@ class Bench:
         """Together; what cannot be trained so with half as many at once, down to one."""
         clock, halving = time.perf_counter(), self._halving(trials)
         try:
-            outcomes = self._together(trials, halving)
+            with contained(f"method {self.tuning.cell.method}"):
+                outcomes = self._together(trials, halving)
         except LLPBenchError:
             raise
         except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
@@ -114,8 +116,10 @@ class Bench:
         declared = METHODS.get(cell.method)
         try:
             method: DirectMethod = declared(read_params(declared.Params, {**cell.params, **trial.params}, cell.method))
-            predict = method.fit(self.task.train, self.task.schema, generator(self.tuning.seed, "training"))
-            values = holdout_criteria(proba_of(predict, self.task.validation.rows, self.task), self.task.validation)
+            with contained(f"method {cell.method}"):
+                predict = method.fit(self.task.train, self.task.schema, generator(self.tuning.seed, "training"))
+                proba = proba_of(predict, self.task.validation.rows, self.task)
+            values = holdout_criteria(proba, self.task.validation)
         except LLPBenchError:
             raise
         except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run

@@ -327,6 +327,15 @@ class Trusting(Mean):
         return super().fit(train, schema, rng)
 
 
+class Careless(Mean):
+    """Changes what others rely on."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        torch.set_default_dtype(torch.float64)
+        np.random.seed(0)  # noqa: NPY002
+        return super().predictor(weights, rng)
+
+
 class Ranking(Mean):
     """Ranks among the rows that are predicted together."""
 
@@ -462,6 +471,7 @@ def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
         ("together", Counting, "weights differ by"),
         ("suppressed", Heedless, "go through losses.masked_mean(each, bags.known)"),
         ("suppressed", Trusting, "predictions are not finite"),
+        ("global_state", Careless, "learning and predicting change torch's default dtype, numpy's global random"),
         ("rows_alone", Ranking, "predictions of a row depend on those beside it"),
         ("rows_alone", Centred, "predictions of a row depend on those beside it"),
         ("saved", Remembering, "loaded weights predict differently"),
@@ -618,7 +628,7 @@ def test_the_method_in_readme_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert llpbench(monkeypatch, "check", str(readme_method(tmp_path))) == 0
     out = capsys.readouterr().out
     assert all(check.title in out for check in CHECKS)
-    assert out.endswith("mine: 16 checks passed\n")
+    assert out.endswith("mine: 17 checks passed\n")
 
 
 def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -626,8 +636,16 @@ def test_a_faulty_method_of_a_file_is_exit_1(tmp_path: Path, monkeypatch: pytest
     path.write_text(path.read_text().replace("(predicted - bags.proportions)", "torch.tensor(0.0)"))
     assert llpbench(monkeypatch, "check", str(path)) == 1
     out = capsys.readouterr().out
-    assert "mine: 1 check passed, 15 failed: trains, seeded, " in out
+    assert "mine: 1 check passed, 16 failed: trains, seeded, " in out
     assert out.count("NameError: name 'torch' is not defined (my_method.py:") == 1, "what fails alike is shown once"
+
+
+def test_what_importing_a_file_changes_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    path = readme_method(tmp_path)
+    path.write_text(f"{path.read_text()}\n\nimport torch\n\ntorch.set_grad_enabled(False)\n")
+    assert llpbench(monkeypatch, "check", str(path)) == 1
+    out = capsys.readouterr().out
+    assert out.endswith("mine: 16 checks passed, 1 failed: global_state\n")
 
 
 def test_all_methods_of_a_file_are_found_also_of_built_in_ones(plugin: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import replace_file
 from llpbench.core.registry import METHODS, load_plugin
 from llpbench.owndata import storing
 
@@ -153,6 +158,129 @@ def test_what_is_no_model_of_ours_is_one_clear_line(
     with pytest.raises(LLPBenchError, match=told) as error:
         LLPClassifier.load(folder)
     assert "\n" not in str(error.value)
+
+
+KILLED = """
+import itertools, os, shutil, signal, sys
+from llpbench import LLPClassifier
+
+newer, saved, base = sys.argv[1:]
+model = LLPClassifier.load(newer)
+
+def killed_after(steps, folder):
+    calls = []
+
+    def step(event, arguments):
+        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.chmod") and folder in str(arguments[0]):
+            calls.append(event)
+            if len(calls) > steps:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(step)
+    model.save(folder)
+    os._exit(0)
+
+for steps in itertools.count():
+    folder = f"{base}/model{steps}"
+    shutil.copytree(saved, folder)
+    child = os.fork() or killed_after(steps, folder)
+    if os.waitpid(child, 0)[1] == 0:
+        break
+"""
+
+
+@pytest.fixture(scope="module")
+def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("newer")
+    fitted("count-gbdt", ensemble=2).save(folder)
+    return folder
+
+
+def ensemble_of(folder: Path) -> int:
+    return int(LLPClassifier.load(folder).ensemble)
+
+
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_model(saved: Path, newer: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, *map(str, (newer, saved, tmp_path))], check=True, timeout=300)
+    folders = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name.removeprefix("model")))
+    found = [ensemble_of(folder) for folder in folders]
+    assert found == sorted(found), "the old one until the new one takes effect"
+    assert {1, 2} == {*found}
+    assert len(found) > 8
+    for folder in folders:
+        LLPClassifier.load(newer).save(folder)
+        assert ensemble_of(folder) == 2
+        assert len([*folder.iterdir()]) == 3, "nothing is left of the save that was killed"
+
+
+def test_a_failure_at_any_step_keeps_the_old_model(
+    saved: Path, newer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, replace = LLPClassifier.load(newer), replace_file
+    folder = tmp_path / "model"
+    shutil.copytree(saved, folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    for failing in range(3):
+        written: list[Path] = []
+
+        def full(path: Path, content: bytes, failing: int = failing, written: list[Path] = written) -> None:
+            if len(written) == failing:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            written.append(path)
+            replace(path, content)
+
+        monkeypatch.setattr(storing, "replace_file", full)
+        with pytest.raises(LLPBenchError, match="No space left"):
+            model.save(folder)
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    monkeypatch.setattr(storing, "replace_file", replace)
+    for source, members in ((newer, 2), (saved, 1), (newer, 2)):
+        LLPClassifier.load(source).save(folder)
+        assert ensemble_of(folder) == members
+        assert len([*folder.iterdir()]) == 3
+
+
+def test_a_first_save_that_was_killed_can_be_repeated(saved: Path, tmp_path: Path) -> None:
+    for names in ([".model.json.0123456789ab.tmp"], [storing.TREE], [storing.TREE, storing.ARRAYS]):
+        folder = tmp_path / str(len(names)) / names[0]
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).write_bytes((saved / name).read_bytes() if (saved / name).exists() else b"{")
+        LLPClassifier.load(saved).save(folder)
+        assert ensemble_of(folder) == 1
+    for name in ("model.json", "arrays.npz"):
+        other = tmp_path / name.partition(".")[0]
+        other.mkdir()
+        (other / name).write_text('{"learner": {}}')
+        with pytest.raises(LLPBenchError, match="holds no model"):
+            LLPClassifier.load(saved).save(other)
+        assert (other / name).read_text() == '{"learner": {}}'
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_read(
+    saved: Path, newer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, read, second = tmp_path / "model", storing._bytes, LLPClassifier.load(newer)
+    shutil.copytree(saved, folder)
+
+    def replaced(file: Path) -> bytes:
+        if file.name == storing.TREE:
+            monkeypatch.setattr(storing, "_bytes", read)
+            second.save(folder)
+        return read(file)
+
+    monkeypatch.setattr(storing, "_bytes", replaced)
+    assert ensemble_of(folder) == 2
+
+
+def test_a_manifest_that_names_other_files_is_refused(saved: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    forged: list[Any] = [{"../secret": "0"}, [], {storing.TREE: "0"}, {storing.ARRAYS: "0", storing.TREE: "0"}, 5]
+    for sums in forged:
+        shutil.copytree(saved, folder, dirs_exist_ok=True)
+        retold(folder, sha256=sums)
+        with pytest.raises(LLPBenchError, match="names other files"):
+            LLPClassifier.load(folder)
 
 
 def test_a_folder_of_something_else_is_left_alone(saved: Path, tmp_path: Path) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
-from factory import PROTOCOL, failed, record
+from factory import PROTOCOL, failed, make_cell_of, record, searched
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import Record
+from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import journal_files, merge, merge_into, published, read_published
+from llpbench.results.merging import (
+    in_order,
+    join_tunings,
+    journal_files,
+    merge,
+    merge_into,
+    published,
+    read_published,
+)
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -139,6 +148,65 @@ def test_newer_code_takes_the_place_of_older_without_a_dispute(tmp_path: Path) -
     assert [run["numerics"] for run in merge([engine, second]).records.values()] == [NUMERICS + 1]
     again = journal(tmp_path / "e", record("a", 0.71, sources=new, finished=early))
     assert len(merge([first, second, again]).disputed) == 1, "two results of the same code are disputed"
+
+
+AHEAD, NOW, LATER = "2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def test_within_a_journal_its_order_counts_and_no_clock(tmp_path: Path) -> None:
+    old = record("a", 0.7, sources={"method": "old"}, finished=AHEAD)
+    new = record("a", 0.8, sources={"method": "new"}, finished=NOW)
+    path = journal(tmp_path / "a", old, new)
+    for found in (read(path).records, merge([path]).records):
+        assert [run["sources"] for run in found.values()] == [{"method": "new"}]
+    back = journal(tmp_path / "b", old, new, {**old, "finished": NOW})
+    assert [run["sources"] for run in read(back).records.values()] == [{"method": "old"}], "somebody went back to it"
+    engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
+    assert [run["numerics"] for run in read(engine).records.values()] == [NUMERICS + 1]
+
+
+def test_searches_are_ordered_as_runs_are(tmp_path: Path) -> None:
+    search = searched(make_cell_of(), "fine", {})
+    old: TuningRecord = {**search, "finished": AHEAD, "sources": {"method": "old"}}
+    new: TuningRecord = {**search, "finished": NOW, "sources": {"method": "new"}}
+    with Journal(tmp_path / "a") as opened:
+        opened.append_tuning(old)
+        opened.append_tuning(new)
+    for found in (opened.contents.tunings, read(opened.path).tunings, merge([opened.path]).tunings):
+        assert [tuning["sources"] for tuning in found.values()] == [{"method": "new"}]
+    one, other = ({search["tuning"]: search} for search in (old, new))
+    for joined in (join_tunings(one, other), join_tunings(other, one)):
+        assert [tuning["sources"] for tuning in joined.values()] == [{"method": "old"}], "all that is known is the time"
+
+
+def test_the_order_of_each_journal_is_kept_when_they_are_joined(tmp_path: Path) -> None:
+    ahead, last = record("a", 0.80, finished=AHEAD), record("a", 0.81, finished=NOW)
+    other = record("a", 0.805, finished=LATER)
+    one, two = journal(tmp_path / "one", ahead, last), journal(tmp_path / "two", ahead)
+    three = journal(tmp_path / "three", other)
+    for order in permutations([one, two, three]):
+        (kept,) = merge(order).kept.values()
+        assert kept == [other, ahead, last], "a journal knows that the clock was wrong"
+        merge_into(tmp_path / "out", order)
+        (again,) = merge([tmp_path / "out" / FILE]).kept.values()
+        assert again == kept
+        (tmp_path / "out" / FILE).unlink()
+
+
+def test_journals_that_contradict_each_other_are_ordered_by_time() -> None:
+    early, late = record("a", 0.80, finished=NOW), record("a", 0.81, finished=LATER)
+    assert in_order([[early, late], [late, early]]) == [early, late]
+
+
+def test_merging_in_steps_is_merging_at_once(tmp_path: Path) -> None:
+    days = [record("a", auc, finished=f"2026-01-0{day}T00:00:00Z") for day, auc in ((1, 0.80), (2, 0.81), (3, 0.805))]
+    journals = [journal(tmp_path / str(number), each) for number, each in enumerate(days)]
+    whole = merge(journals).kept
+    for first, second, third in permutations(journals):
+        merge_into(tmp_path / "step", [first, second])
+        merged = merge([tmp_path / "step" / FILE, third])
+        assert merged.kept == whole
+        (tmp_path / "step" / FILE).unlink()
 
 
 def test_a_renewed_stamp_is_newer_than_the_copy_without(tmp_path: Path) -> None:

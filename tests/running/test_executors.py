@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -324,3 +327,64 @@ def test_ray_goes_on_whatever_happens_to_its_processes(tmp_path: Path, capfd: py
     assert {line for line in diary.lines if line.startswith("epoch")} == {f"epoch {size} 7 nan" for size in (4, 5, 6)}
     captured = capfd.readouterr()
     assert captured.out + captured.err == ""
+
+
+ATTACK = """
+import sys
+import ray
+
+ray.init(address=sys.argv[1], log_to_driver=False)
+print("executed", ray.get(ray.remote(num_cpus=0)(lambda: 6 * 7).remote()))
+"""
+
+
+class Attacked(Diary):
+    """A listener that lets another process, which knows no token, connect to the Ray of the run."""
+
+    address = ""
+    attack: subprocess.CompletedProcess[str]
+
+    def started(self, job: Job) -> None:
+        super().started(job)
+        if not self.address:
+            self.address = gcs_address()
+            variables = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+            self.attack = subprocess.run(
+                [sys.executable, "-c", ATTACK, self.address],
+                env=variables | {"RAY_AUTH_MODE": "disabled", "RAY_gcs_rpc_server_reconnect_timeout_s": "5"},
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+
+
+def gcs_address() -> str:
+    """Where the Ray that this process has started listens, as `ps` shows to everybody."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            named = [word for word in words if word.startswith(b"--gcs-address=")]
+            if named and words[0].endswith(b"raylet") and is_ours(process.name):
+                return named[0].decode().removeprefix("--gcs-address=")
+    raise AssertionError("no Ray is running")
+
+
+def is_ours(process: str) -> bool:
+    """Whether this process has started another, or what started it."""
+    while process not in ("0", str(os.getpid())):
+        process = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
+    return process != "0"
+
+
+@pytest.mark.slow
+def test_nobody_else_can_use_the_ray_of_a_run(tmp_path: Path) -> None:
+    from llpbench.running.ray_executor import RayExecutor
+
+    schedule = Schedule(scripted_jobs(5, 6, 7), lambda _: 1.0)
+    diary = Attacked(schedule)
+    RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted).run(schedule, diary)
+    assert "executed" not in diary.attack.stdout
+    assert diary.attack.returncode != 0
+    assert diary.address.startswith("127.0.0.1:")
+    assert [record["status"] for record in diary.records] == ["ok"] * 6
+    assert not [line for line in diary.lines if "died" in line], "the attack disturbs nothing"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from bench import LLPBench, make_settings, timeless
@@ -21,7 +21,7 @@ from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.staleness import stale_runs, stale_searches
 from llpbench.running import restamp as module
 from llpbench.running import runner
-from llpbench.running.restamp import MEMORY, Restamped, _reference, difference, restamp
+from llpbench.running.restamp import MEMORY, Restamped, _reference, _renew, difference, restamp
 from llpbench.running.samples import draw, trained_together
 from llpbench.training import cells as training
 
@@ -302,6 +302,18 @@ def test_what_is_restamped_is_newer_than_its_copy(out: Path) -> None:
         assert merged.disputed == []
     assert json.loads((out / FILE).read_text().splitlines()[0])["schema"] == SCHEMA
     assert states(out)
+
+
+def test_what_is_restamped_counts_over_later_lines_of_its_run(tmp_path: Path) -> None:
+    kept, other, last = (make_record(make_cell_of(), seed, sources={"method": "old"}) for seed in (0, 1, 2))
+    later = {**kept, "sources": {"method": "another"}, "finished": "2999-01-01T00:00:00Z"}
+    with Journal(tmp_path) as journal:
+        journal.append(kept, other, cast(Record, later), last)
+        _renew(journal, {kept["run"]: kept}, {}, {"when": "2026-01-01T00:00:00Z"})
+    contents = read(tmp_path / FILE)
+    assert contents.records[kept["run"]]["restamped"] == {"when": "2026-01-01T00:00:00Z"}
+    lines = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()]
+    assert [(line["seed"], "restamped" in line) for line in lines] == [(1, False), (0, False), (0, True), (2, False)]
 
 
 SUPERSEDED = "0" * 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -95,6 +96,16 @@ def test_an_edited_method_is_run_again_and_an_edited_comment_is_not(again, bench
     assert before.keys() == after.keys()
     assert all(before[run]["sources"] != after[run]["sources"] for run in before)
     assert read(bench.parent / "out" / FILE).disputed == {}, "other code, no dispute"
+
+
+@pytest.mark.parametrize("shard", [(), ("--shard", "1/1")])
+def test_a_clock_that_was_ahead_makes_nothing_stale_for_ever(again, bench: Path, shard: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    again()
+    path = bench.parent / "out" / FILE
+    path.write_bytes(re.sub(rb'"finished":"\d+', b'"finished":"2999', path.read_bytes()))
+    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
+    assert again(*shard)[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
+    assert again(*shard)[0].startswith(DONE)
 
 
 def test_an_edited_helper_counts_and_a_moved_one_does_not(again, bench: Path) -> None:  # type: ignore[no-untyped-def]

@@ -1,0 +1,87 @@
+"""Files appear whole, with the permissions that their owner has chosen."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench import LLPBench, arguments
+from factory import record
+
+from llpbench.core.files import replace_file
+from llpbench.results.journal import FILE, LOCK, Journal
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+
+
+@pytest.fixture(params=[0o077, 0o022, 0o007])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_respects_the_umask(tmp_path: Path, umask: int) -> None:
+    replace_file(tmp_path / "new", "text")
+    with Journal(tmp_path) as journal:
+        journal.append(record("a"))
+    assert {mode_of(tmp_path / name) for name in ("new", FILE)} == {0o666 & ~umask}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_an_existing_file_keeps_its_permissions(tmp_path: Path, umask: int, mode: int) -> None:
+    del umask
+    path = tmp_path / "old"
+    path.write_text("before")
+    path.chmod(mode)
+    replace_file(path, "after")
+    assert path.read_text() == "after"
+    assert mode_of(path) == mode
+
+
+def test_content_is_never_readable_by_more_than_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, seen = tmp_path / "old", []
+    path.write_text("before")
+    path.chmod(0o600)
+    fsync = os.fsync
+
+    def syncing(file: int) -> None:
+        seen.append(stat.S_IMODE(os.fstat(file).st_mode))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    replace_file(path, "after")
+    assert seen == [0o600]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(file: int) -> None:  # noqa: ARG001
+        raise OSError("no room")
+
+    replace_file(tmp_path / "old", "before")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no room"):
+        replace_file(tmp_path / "old", "after")
+    assert [each.name for each in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text() == "before"
+
+
+def test_a_run_under_a_strict_umask_shows_others_nothing(tiny_bench: Path, tmp_path: Path, llpbench: LLPBench) -> None:
+    out, before = tmp_path / "out", os.umask(0o077)
+    try:
+        words = arguments(tiny_bench, out, "--save-predictions")
+        assert llpbench(*words).code == 0
+        assert llpbench("report", "--no-plots", "--out", str(out)).code == 0
+    finally:
+        os.umask(before)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} >= {".jsonl", ".parquet", ".md", ".csv", ".html"}
+    assert {str(path.relative_to(out)): oct(mode_of(path)) for path in files if mode_of(path) & 0o077} == {}
+    assert (out / LOCK).exists()

@@ -1,0 +1,125 @@
+"""What code changes of its process is taken back, and the log says who it was."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn
+import torch
+
+from llpbench.core import global_state
+from llpbench.core.global_state import contained, restored
+from llpbench.core.registry import load_plugin
+
+CHANGES: dict[str, Callable[[], object]] = {
+    "torch's default dtype": lambda: torch.set_default_dtype(torch.float64),
+    "torch's default device": lambda: torch.set_default_device("meta"),
+    "torch's grad mode": lambda: torch.set_grad_enabled(False),
+    "torch's number of threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+    "torch's deterministic mode": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+    "cuDNN's flags": lambda: setattr(torch.backends.cudnn, "benchmark", True),
+    "torch's precision of matrix products": lambda: torch.set_float32_matmul_precision("medium"),
+    "torch's anomaly detection": lambda: torch.autograd.set_detect_anomaly(True),
+    "torch's autocast": lambda: torch.set_autocast_enabled("cpu", True),
+    "torch's global random generator": lambda: torch.manual_seed(7),
+    "numpy's global random generator": lambda: np.random.seed(7),  # noqa: NPY002
+    "Python's global random generator": lambda: random.seed(7),
+    "numpy's handling of floating-point errors": lambda: np.seterr(all="raise"),
+    "scikit-learn's configuration": lambda: sklearn.set_config(transform_output="pandas"),
+    "the garbage collector": gc.disable,
+    "the current directory": lambda: os.chdir("/"),
+    "environment variables (HOME)": lambda: os.environ.pop("HOME"),
+    "environment variables (LLPBENCH_NEW)": lambda: os.environ.update(LLPBENCH_NEW="1"),
+    "warning filters": lambda: warnings.simplefilter("error"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_change_is_named_and_taken_back(name: str) -> None:
+    with restored() as outside:
+        with restored() as changed:
+            CHANGES[name]()
+        assert changed == [name]
+    assert outside == [], "nothing is left of it"
+
+
+def test_nothing_is_told_of_code_that_keeps_to_itself() -> None:
+    with restored() as changed:
+        torch.ones(3).sum()
+        np.random.default_rng(0).normal(size=3)
+        with torch.no_grad(), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "of a library's own", FutureWarning)
+    assert changed == []
+
+
+def test_a_failure_is_no_way_out() -> None:
+    with suppress(KeyError), restored():
+        torch.set_default_dtype(torch.float64)
+        raise KeyError
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with restored() as changed:
+        pass
+    assert changed == []
+
+
+def test_the_log_says_who_it_was_and_says_it_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(global_state, "_told", set())
+    with caplog.at_level(logging.WARNING, "llpbench"):
+        for who in ("method a", "method a", "method b", "method c"):
+            with contained(who):
+                if who != "method c":
+                    torch.set_grad_enabled(False)
+    assert [record.getMessage().split(" changed ")[0] for record in caplog.records] == ["method a", "method b"]
+    assert "torch's grad mode" in caplog.text
+
+
+PLUGIN = """
+import numpy, torch, warnings
+torch.set_default_dtype(torch.float64)
+torch.set_grad_enabled(False)
+numpy.seterr(all="raise")
+"""
+
+IMPORTED = """
+import sys
+from llpbench.core.registry import load_plugin
+assert "torch" not in sys.modules
+load_plugin(sys.argv[1])
+import numpy, torch
+print(torch.get_default_dtype(), torch.is_grad_enabled(), numpy.geterr()["over"])
+"""
+
+
+def test_what_a_plugin_changes_when_it_is_imported_is_taken_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "careless.py"
+    path.write_text(PLUGIN)
+    with restored() as changed, caplog.at_level(logging.WARNING, "llpbench"):
+        load_plugin(path)
+    assert changed == []
+    assert "careless.py changed torch's default dtype, torch's grad mode" in caplog.text
+    assert len(global_state.by_import["llpbench_plugin_careless"]) == 3
+    done = subprocess.run([sys.executable, "-c", IMPORTED, str(path)], capture_output=True, text=True)
+    assert done.stdout == "torch.float32 True warn\n", "also where it is the first to import torch"
+    assert "careless.py changed" in done.stderr

@@ -1,0 +1,226 @@
+"""A journal that is replaced, removed, moved or changed while it is open: no result is lost, nothing is overwritten."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from bench import LLPBench, arguments, start
+from factory import make_cell_of, make_record
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.results.journal import FILE, LOCK, SAVED, Journal, read, to_line
+
+CELL = make_cell_of()
+RECORDS = [make_record(CELL, seed) for seed in range(5)]
+SLOWLY = ("--set", "quick-a.seconds=0.3", "--set", "quick-b.seconds=0.3")
+FOREIGN = to_line(make_record(make_cell_of("somebody-else"), 7))
+
+
+def replaced(path: Path) -> None:
+    """As `git pull`, `rsync` and most editors do."""
+    other = path.with_name("other")
+    other.write_bytes(FOREIGN)
+    other.replace(path)
+
+
+def replaced_by_a_copy(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, 10)
+
+
+def overwritten(path: Path) -> None:
+    """In place, by something longer."""
+    path.write_bytes(FOREIGN * 20)
+
+
+def moved(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+def removed(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def taken_over(path: Path) -> None:
+    """The folder is moved, and another run has made one of the same name."""
+    moved(path)
+    path.parent.mkdir()
+    path.write_bytes(FOREIGN)
+
+
+@contextmanager
+def stopped(folder: Path, line: list[str] | None = None) -> Iterator[Journal]:
+    """A journal whose use ends in an error of one `line`."""
+    told = ""
+    try:
+        with Journal(folder) as journal:
+            yield journal
+    except LLPBenchError as error:
+        told = str(error)
+    assert len(told.splitlines()) == 1
+    if line is not None:
+        line.append(told)
+
+
+CHANGES = (replaced, replaced_by_a_copy, deleted, truncated, overwritten, moved, removed, taken_over)
+each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+
+
+@each_change
+def test_results_are_saved_where_they_replace_nothing(change: Callable[[Path], None], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Journal(out) as journal:
+        journal.append(RECORDS[0])
+    path, old = out / FILE, out / SAVED
+    with stopped(out) as journal:
+        journal.append(RECORDS[1])
+        change(path)
+        left = path.read_bytes() if path.exists() else None
+        if out.exists():
+            old.write_text("of an earlier accident")
+        journal.append(RECORDS[2], RECORDS[3])
+    saved = out / "journal.saved-2.jsonl" if old.exists() and old.read_text() == "of an earlier accident" else old
+    assert list(read(saved).records.values()) == RECORDS[:4], "what was there before, too"
+    assert (path.read_bytes() if path.exists() else None) == left
+    assert not [each.name for each in out.iterdir() if each.name not in {FILE, LOCK, SAVED, saved.name}]
+
+
+@each_change
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_it_is_noticed_at_the_end(change: Callable[[Path], None], interrupted: bool, tmp_path: Path) -> None:
+    with stopped(tmp_path / "out") as journal:
+        journal.append(RECORDS[0])
+        change(journal.path)
+        if interrupted:
+            raise KeyboardInterrupt
+    assert list(read(tmp_path / "out" / SAVED).records.values()) == RECORDS[:1]
+
+
+def test_what_is_saved_joins_what_is_there(tmp_path: Path, llpbench: LLPBench) -> None:
+    line: list[str] = []
+    with stopped(tmp_path / "a folder", line) as journal:
+        journal.append(RECORDS[0])
+        replaced(journal.path)
+        journal.append(RECORDS[1])
+    command = line[0].partition("Join them: ")[2].partition(";")[0]
+    assert llpbench(*shlex.split(command)[1:]).code == 0
+    assert len(read(journal.path).records) == 3
+
+
+def test_where_the_folder_cannot_be_made_again_another_takes_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spare").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
+    with stopped(tmp_path / "out") as journal:
+        journal.append(RECORDS[0])
+        removed(journal.path)
+        (tmp_path / "out").write_text("a file by now")
+    assert list(read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
+
+
+def test_results_that_only_their_owner_may_read_are_saved_so(tmp_path: Path) -> None:
+    with stopped(tmp_path) as journal:
+        journal.path.chmod(0o600)
+        journal.append(RECORDS[0])
+        deleted(journal.path)
+    assert (tmp_path / SAVED).stat().st_mode & 0o777 == 0o600
+
+
+def test_where_nothing_was_written_nothing_is_saved(tmp_path: Path) -> None:
+    with Journal(tmp_path / "out") as journal:
+        removed(journal.path)
+    assert not (tmp_path / "out").exists()
+    with stopped(tmp_path / "out") as journal:
+        replaced(journal.path)
+        journal.replace(b"")
+    assert (tmp_path / "out" / FILE).read_bytes() == FOREIGN
+    assert not (tmp_path / "out" / SAVED).exists()
+
+
+def test_a_failed_run_removes_only_its_own_empty_journal(tmp_path: Path) -> None:
+    with suppress(KeyError), Journal(tmp_path / "out") as journal:
+        taken_over(journal.path)
+        raise KeyError
+    assert (tmp_path / "out" / FILE).read_bytes() == FOREIGN
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from filelock import FileLock
+with FileLock(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_file_that_was_removed_is_locked_again(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        (tmp_path / LOCK).unlink()
+        journal.append(RECORDS[1])
+        with pytest.raises(LLPBenchError, match="another llpbench is writing"):
+            Journal(tmp_path)
+        journal.append(RECORDS[2])
+    assert len(read(journal.path).records) == 3
+
+
+def test_a_lock_that_another_process_has_taken_ends_the_run(tmp_path: Path) -> None:
+    with stopped(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        (tmp_path / LOCK).unlink()
+        holder = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(tmp_path / LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"locked\n"
+        try:
+            journal.append(RECORDS[1])
+        finally:
+            holder.communicate()
+    assert list(read(journal.path).records.values()) == RECORDS[:1]
+    assert list(read(tmp_path / SAVED).records.values()) == RECORDS[:2]
+
+
+@pytest.mark.parametrize(
+    ("change", "executor"),
+    [
+        (replaced_by_a_copy, "inline"),
+        (moved, "inline"),
+        pytest.param(replaced_by_a_copy, "ray", marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_a_run_ends_with_a_line_and_all_its_results(
+    change: Callable[[Path], None], executor: str, plugin: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start(arguments(plugin, out, *SLOWLY, "--seeds", "5", "--executor", executor))
+    while process.poll() is None and not ((out / FILE).exists() and (out / FILE).read_bytes().count(b"\n") >= 5):
+        time.sleep(0.02)
+    written = (out / FILE).read_bytes().count(b"\n")
+    change(out / FILE)
+    shown, told = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert shown == ""
+    assert told.splitlines()[-1].startswith("llpbench: journal ")
+    assert len(read(out / SAVED).records) > written >= 5
