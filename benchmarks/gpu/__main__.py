@@ -109,11 +109,16 @@ def _take_over(earlier: Path | None, folder: Path) -> None:
 def _end(rows: Rows, folder: Path, device: str, *notes: str) -> None:
     """Show what there is and end the process, whatever still runs in it."""
     end_children()
-    text = tables.render(rows, sizes_for(device), [note for note in notes if note], time.time() - _BEGIN)
+    failed = True
+    try:
+        text = tables.render(rows, sizes_for(device), [note for note in notes if note], time.time() - _BEGIN)
+        failed = tables.something_failed(rows)
+    except Exception as error:  # a fault of the table must not keep the process from ending
+        text = f"no table could be made ({error!r}); everything measured is in {folder / FILE}"
     (folder / "summary.txt").write_text(text, encoding="utf-8")
     click.echo(text)
     sys.stdout.flush()
-    os._exit(1 if tables.something_failed(rows) else 0)
+    os._exit(int(failed))
 
 
 if __name__ == "__main__":

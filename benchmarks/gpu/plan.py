@@ -44,20 +44,20 @@ def paper_cells() -> list[Cell]:
     return expand(resolve({"study": "fine-grained,coarse-grained"}, preset="paper"))
 
 
-def minutes(rows: Rows) -> dict[Cell, tuple[float, str]]:
-    """GPU-minutes of each cell and what they rest on: `measured` or `estimated`; empty where nothing is known."""
+def minutes(rows: Rows) -> list[tuple[Cell, float, bool]]:
+    """Cells, their GPU-minutes, and whether these were measured; empty where no speed was."""
     speed = _speed(rows)
     if speed is None:
-        return {}
+        return []
     done = {row.values["cell"]: row for row in rows.every() if row.values.get("how") == "done" and row.status == "ok"}
     epochs = mean([row.values["epochs"] for row in done.values()] or [EPOCHS])
-    found = {}
+    found = []
     for cell in paper_cells():
         if cell.id in done:
             values = done[cell.id].values
-            found[cell] = values["seconds"] / 60 * max(SEEDS / values["seeds"], 1.0), "measured"
+            found.append((cell, values["seconds"] / 60 * max(SEEDS / values["seeds"], 1.0), True))
         else:
-            found[cell] = _estimate(cell, speed, epochs, rows.last(measures.PART)) / 60, "estimated"
+            found.append((cell, _estimate(cell, speed, epochs, rows.last(measures.PART)) / 60, False))
     return found
 
 
@@ -67,13 +67,13 @@ def summary(rows: Rows, sizes: Sizes) -> Iterator[tuple[str, str]]:
     if not found or speed is None:
         yield "plan", "no speed was measured"
         return
-    total, measured = sum(each for each, _ in found.values()), sum(how == "measured" for _, how in found.values())
+    total, measured = sum(each for _, each, _ in found), sum(known for _, _, known in found)
     yield (
         "plan: the paper's tables",
         f"{total:,.0f} GPU-minutes, {measured} of {len(found)} cells measured; {speed.way}, {speed.members} members",
     )
     by_method: dict[str, float] = {}
-    for cell, (each, _) in found.items():
+    for cell, each, _ in found:
         name = cell.method + (f" {cell.pretraining}" if cell.pretraining != "none" else "")
         by_method[name] = by_method.get(name, 0.0) + each
     yield "minutes by method", ", ".join(f"{name} {each:,.0f}" for name, each in by_method.items())
