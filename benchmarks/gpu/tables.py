@@ -147,4 +147,4 @@ def _campaign(rows: Rows) -> Iterator[tuple[str, str]]:
             told = f"{values['seeds']} seeds: {values['how']} {where} {values['reason']}"
         else:
             told = f"{row.status} {values.get('reason', '')}"
-        yield f"cell: {key}", told
+        yield key if key.startswith("data ") else f"cell: {key}", told
