@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.gpu import campaign, correctness, measures, plan, ray_check
+from benchmarks.gpu.part import PROCESS
 from benchmarks.gpu.rows import Row, Rows
 from benchmarks.gpu.sizes import Sizes
 from llpbench.core.errors import LLPBenchError
@@ -130,6 +131,8 @@ def _costs(rows: Rows) -> Iterator[tuple[str, str]]:
 
 def _ray(rows: Rows) -> Iterator[tuple[str, str]]:
     for row in rows.last(ray_check.PART).values():
+        if row.key == PROCESS and row.status == "ok":
+            continue
         told = "; ".join(row.values.get("wrong", [])) or row.values.get("reason", "")
         if row.status == "ok":
             told = f"equal within {row.values['apart']:.2g}, shares {row.values['shares']}, a killed worker was retried"

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -123,6 +122,10 @@ def measured(rows: Rows, way: str, members: int, seconds: float, encoder: str = 
     return key
 
 
+COMPILES: list[bool | None] = []
+"""of the processes that the last run started"""
+
+
 class Scripted:
     """A worker that trains nothing: `answers` are what it makes of each job."""
 
@@ -132,12 +135,10 @@ class Scripted:
 
     def __call__(self, environment: Environment) -> Scripted:
         assert environment.pretrained is not None
+        COMPILES.append(environment.compile)
         return self
 
-    def __enter__(self) -> Scripted:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def end(self) -> None:
         """Nothing runs."""
 
     def do(self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None]) -> Outcome:
@@ -171,6 +172,7 @@ def run_campaign(
         return answer(job)
 
     worker = Scripted(answered)
+    COMPILES.clear()
     monkeypatch.setattr(campaign, "Worker", worker)
     campaign.run_all(rows, out, "cpu", FULL, box, None, journals)
     return worker.jobs
@@ -220,6 +222,13 @@ class TestCampaign:
         two, three = run_campaign(rows, tmp_path, monkeypatch, recorded, 2)
         assert (two.cell.id, two.seeds, len(three.seeds)) == (one.cell.id, (0, 1, 2, 3, 4), 5)
         assert three.seeds == (5, 6, 7, 8, 9)
+
+    def test_second_derivatives_are_not_compiled(
+        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        jobs = run_campaign(rows, tmp_path, monkeypatch, recorded, 5)
+        assert [job.cell.method for job in jobs] == [method for method, _ in campaign.FIRST]
+        assert COMPILES == [None, False, None]
 
     def test_a_crash_costs_its_cell_alone(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         one, two = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("failed", "crashed"), 2)
