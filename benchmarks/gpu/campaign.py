@@ -1,8 +1,8 @@
 """Cells of the paper's protocol, one after the other: each finished one is lines of an ordinary journal.
 
-`--preset paper`: SAINT, ordered bags of 256, ten seeds as one population. A cell that another journal holds is skipped,
-one whose data are not on this machine is named and skipped. A cell that did not end in time is tried the next time
-with half as many seeds at once: seeds get the same numbers alone as together, up to rounding.
+`--preset paper`: SAINT, ordered bags of 256, ten seeds as one population. Skipped are cells that another journal holds;
+datasets that are not on this machine are named and skipped. A cell that did not end in about as much time as there is
+now is tried with half as many seeds at once: seeds get the same numbers alone as together, up to rounding.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _wanted(
 def _next(wanted: dict[str, Planned], rows: Rows, box: Box) -> Job | None:
     """The first cell that may end in time; as many seeds as were not too many before."""
     for planned in wanted.values():
-        seeds = planned.wanted[: _at_once(planned, rows)]
+        seeds = planned.wanted[: _at_once(planned, rows, box)]
         seconds = expected_seconds(planned.cell, rows)
         hopeless = any(
             stopped["seeds"] <= len(seeds) and stopped["seconds"] > box.left for stopped in _stopped(planned, rows)
@@ -134,10 +134,10 @@ def _next(wanted: dict[str, Planned], rows: Rows, box: Box) -> Job | None:
     return None
 
 
-def _at_once(planned: Planned, rows: Rows) -> int:
-    """Half as many seeds as the fewest that did not end in time, but one."""
-    stopped = _stopped(planned, rows)
-    return max(min(values["seeds"] for values in stopped) // 2, 1) if stopped else len(planned.wanted)
+def _at_once(planned: Planned, rows: Rows, box: Box) -> int:
+    """Half as many seeds as the fewest that did not end in about as much time as there is now, at least one."""
+    stopped = [values["seeds"] for values in _stopped(planned, rows) if values["seconds"] > box.left / 2]
+    return max(min(stopped) // 2, 1) if stopped else len(planned.wanted)
 
 
 def _stopped(planned: Planned, rows: Rows) -> list[Values]:

@@ -219,9 +219,19 @@ class TestCampaign:
         self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (one,) = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
+        stopped = rows.last(campaign.PART)["dllp adult"].values
+        assert (stopped["seeds"], stopped["last epoch"]) == (10, 7)
+        rows.add(campaign.PART, "dllp adult", "failed", {**stopped, "seconds": 2000.0})
         two, three = run_campaign(rows, tmp_path, monkeypatch, recorded, 2)
-        assert (two.cell.id, two.seeds, len(three.seeds)) == (one.cell.id, (0, 1, 2, 3, 4), 5)
-        assert three.seeds == (5, 6, 7, 8, 9)
+        assert [job.cell.id for job in (two, three)] == [one.cell.id] * 2
+        assert [job.seeds for job in (two, three)] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+
+    def test_what_had_little_time_is_tried_again_with_all_seeds(
+        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
+        (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1)
+        assert job.seeds == tuple(range(10))
 
     def test_second_derivatives_are_not_compiled(
         self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
