@@ -64,7 +64,7 @@ def measure_all(rows: Rows, device: torch.device, box: Box) -> None:
             rows.add(PART, key, "ok", _measure(key, sizes, device))
         except LLPBenchError as error:
             rows.add(PART, key, "skipped", {"reason": str(error)})
-        except (RuntimeError, ValueError) as error:
+        except Exception as error:  # one measure must not end the others
             rows.add(PART, key, "failed", {"reason": one_line(error)})
 
 

@@ -81,6 +81,24 @@ class TestCorrectness:
         values = correctness.check("dllp mlp", CPU)
         assert values["wrong"] == ["permuted: differs: a label reaches the method"]
 
+    def test_what_goes_wrong_with_one_subject_is_a_row(self, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+        def check(key: str, device: torch.device) -> dict[str, Any]:
+            if key == "bad mlp":
+                raise KeyError(device.type)
+            return {"wrong": []}
+
+        monkeypatch.setattr(correctness, "subjects", lambda: ["bad mlp", "good mlp"])
+        monkeypatch.setattr(correctness, "check", check)
+        monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
+        monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+        correctness.check_all(rows, CPU, Box.of(60))
+        assert {key: row.status for key, row in rows.last(correctness.PART).items()} == {
+            "bad mlp": "failed",
+            "good mlp": "ok",
+        }
+        assert tables.something_failed(rows)
+        assert ("FAILED bad mlp", "KeyError: 'cpu'") in list(correctness.summary(rows))
+
     def test_numbers_that_differ_are_found(self) -> None:
         subject = traces.Subject("dllp", "mlp")
         trace = subject.trace([0, 1], Machine(), 2)
