@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from rich.table import Table
 
 from llpbench.blocks import pairing
 from llpbench.blocks.pretraining import Pretraining, PretrainingParams
+from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.method import DirectMethod, Method, Stage
 from llpbench.core.provenance import software_facts
@@ -108,6 +110,22 @@ def make_method(name: str, cell: Cell) -> Method:
     return method
 
 
+def adult_population(name: str, encoder: str, bag_size: int, members: int, machine: Machine) -> Population:
+    """Untrained members of a method, or of `pretraining`."""
+    cell = make_cell(
+        "dllp" if name == "pretraining" else name, "adult", bag_size=bag_size, encoder=encoder, pretraining="self+bag"
+    )
+    method = make_method(name, cell)
+    group = [Trainee(seed, method, _task(seed, bag_size, method.supervision)) for seed in range(members)]
+    return Population(group, encoder_factory(cell, method.params.dropout), Protocol(), machine)
+
+
+@cache
+def _task(seed: int, bag_size: int, supervision: str) -> Task:
+    """The data of a seed: the same for every encoder, and for all methods that see as much."""
+    return make_task(make_cell("dllp", "adult", bag_size=bag_size), seed, supervision, None)
+
+
 def best_of(repeats: int, run: Callable[[], None], device: torch.device) -> float:
     """Seconds of the fastest repeat."""
     seconds = []
@@ -124,14 +142,8 @@ def time_method(
     name: str, encoder: str, bag_size: int, members: int, machine: Machine, trained: int, repeats: int
 ) -> list[tuple[str, float, float, float]]:
     """Stage, milliseconds a step, seconds of `prepare`, share of the assignment; for each stage."""
-    cell = make_cell(
-        "dllp" if name == "pretraining" else name, "adult", bag_size=bag_size, encoder=encoder, pretraining="self+bag"
-    )
-    method = make_method(name, cell)
-    tasks = [make_task(cell, seed, method.supervision, None) for seed in range(members)]
-    group = [Trainee(seed, method, task) for seed, task in enumerate(tasks)]
-    population = Population(group, encoder_factory(cell, method.params.dropout), Protocol(), machine)
-    return [time_stage(population, stage, trained, repeats) for stage in method.stages]
+    population = adult_population(name, encoder, bag_size, members, machine)
+    return [time_stage(population, stage, trained, repeats) for stage in population.method.stages]
 
 
 def time_stage(population: Population, stage: Stage, trained: int, repeats: int) -> tuple[str, float, float, float]:

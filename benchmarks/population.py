@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
+from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from llpbench.blocks.losses import proportion_loss
@@ -51,6 +53,7 @@ from llpbench.training.population import Population
 from llpbench.training.prediction import Prediction
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import CLIP, StageRun
+from llpbench.training.training_data import EpochPlan
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,12 @@ WAYS = {
 """of training a population: compiled or not, and the precision of products"""
 
 
+@cache
+def adult_task(seed: int) -> Task:
+    """The data of a seed: the same for every encoder."""
+    return make_task(make_cell("dllp", "adult", bag_size=256), seed, "bags", None)
+
+
 class Job:
     """DLLP with one encoder, ready to be trained in any way."""
 
@@ -100,9 +109,8 @@ class Job:
         return built
 
     def population(self, members: int, machine: Machine | None = None) -> Population:
-        tasks = [make_task(self.cell, seed, "bags", None) for seed in range(members)]
         return Population(
-            [Trainee(seed, self.method, task) for seed, task in enumerate(tasks)],
+            [Trainee(seed, self.method, adult_task(seed)) for seed in range(members)],
             self.build,
             Protocol(),
             machine or self.machine,
@@ -154,21 +162,28 @@ def time_population(job: Job, way: str, members: int, steps: int, repeats: int) 
     return Measurement(job.name, way, members, seconds, first, predict, peak_memory_mb(job.machine.device))
 
 
+def eager_loss(single: Population, run: StageRun, plan: EpochPlan, step: int) -> Tensor:
+    """The loss of a step of the network of a population of one, in plain eager PyTorch."""
+    drawn, width = plan.drawn[:, step], plan.widths[step]
+    stacked = single.data.take("bags", run.slots, drawn, width, single.state.targets)
+    bags: Bags = tree_map(itemgetter(0), stacked)
+    model = Model(single.stack.template, Random(plan.keys[0, step, 0]))
+    return proportion_loss(model.log_proba(bags), bags)
+
+
 def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
     """One member in plain eager PyTorch."""
     reset_peak_memory(job.machine.device)
     single = job.population(1, Machine(job.machine.device))
-    network, state = single.stack.template, single.state
+    network = single.stack.template
     optimiser = torch.optim.AdamW(network.parameters(), lr=job.method.learning_rate)
-    run = StageRun(single, job.method.stages[0], state)
+    run = StageRun(single, job.method.stages[0], single.state)
     plan = run.plan(0)
 
     def run_steps(number: int) -> None:
         for step in range(number):
-            stacked = single.data.take("bags", run.slots, plan.drawn[:, step], plan.widths[step], state.targets)
-            bags: Bags = tree_map(itemgetter(0), stacked)
             optimiser.zero_grad()
-            loss = proportion_loss(Model(network, Random(plan.keys[0, step, 0])).log_proba(bags), bags)
+            loss = eager_loss(single, run, plan, step)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
             optimiser.step()

@@ -38,20 +38,58 @@ def embedded() -> list[Path]:
     return list((folder("llpbench.datasets") / "embedded").iterdir())
 
 
-def test_a_run_works_without_the_libraries_it_does_not_need(tmp_path: Path) -> None:
-    code = f"""
+WITHOUT = """
 import sys
-for name in ("ray", "openml", "optuna"):
-    sys.modules[name] = None  # importing it raises, as if it were not installed
-sys.argv = ["llpbench", "run", "--methods=dllp,bag-mean-linear", "--epochs=1", "--seeds=1", "--bag-sizes=1024",
-            "--out={tmp_path}"]
-import llpbench.cli.main
-llpbench.cli.main.main()
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent}:
+            return None
+        return self.finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = map(Without, sys.meta_path)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+"""a `sitecustomize` with which some libraries are not installed, in a process and all that it starts"""
+
+
+def test_networks_run_and_are_reported_without_the_libraries_that_they_do_not_need(tmp_path: Path) -> None:
+    absent = {
+        "ray",
+        "optuna",
+        "openml",
+        "xgboost",
+        "scikit_posthocs",
+        "colorlog",
+        "alembic",
+        "sqlalchemy",
+        "statsmodels",
+    }
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(WITHOUT.replace("{absent}", repr(absent)), encoding="utf-8")
+    own = os.environ.get("PYTHONPATH")
+    places = [str(tmp_path / "site"), str(Path(llpbench.__file__).parents[1]), *([own] if own else [])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
+
+    def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+
+    for name in absent:
+        assert f"No module named '{name}'" in python("-c", f"import {name}").stderr
+    few = ("--epochs=1", "--seeds=1", "--bag-sizes=1024", "--max-bags=8", "--executor=inline", "--out=out")
+    done = python("-m", "llpbench", "run", "--methods=dllp,tabllp-bdc", *few)
     assert done.returncode == 0, done.stderr
     assert "2/2 runs" in done.stdout + done.stderr
-    assert (tmp_path / "fine.md").is_file()
+    (tmp_path / "out" / "fine.md").unlink()
+    done = python("-m", "llpbench", "report", "--no-plots", "--out=out")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "fine.md").is_file()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list", "methods"]], ids=" ".join)

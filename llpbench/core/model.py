@@ -63,13 +63,23 @@ class Random:
             return x
         # a word serves four elements, a byte each: on a CPU this is three times as fast as torch's own dropout
         words = self._words(math.ceil(x.numel() / 4)).int()
-        drawn = words.view(torch.uint8)[: x.numel()].reshape(x.shape)
+        drawn = _bytes(words)[: x.numel()].reshape(x.shape)
         # 1.0 where `drawn >= dropped`, else 0.0: in floats, since what compilers make of stored booleans is slow
         keep = (drawn.float() - (dropped - 1)).clamp(0.0, 1.0)
         return x * (keep * (256 / (256 - dropped)))
 
 
 _MASK = 0xFFFFFFFF
+
+_MAPS_VIEWS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::view.dtype", "FuncTorchBatched")
+"""whether `vmap` can map a view of another type: torch 2.11 cannot"""
+
+
+def _bytes(words: Tensor) -> Tensor:
+    """The four bytes of each of [words] int32 words, lowest first: [4 * words] numbers from 0 to 255."""
+    if _MAPS_VIEWS:
+        return words.view(torch.uint8)
+    return ((words[:, None] >> torch.arange(0, 32, 8, device=words.device)) & 0xFF).flatten()
 
 
 def _mix(x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.func import vmap
 
+from llpbench.core import model
 from llpbench.core.model import MLP, Random
 
 
@@ -71,6 +72,19 @@ def test_a_member_has_the_same_stream_alone_and_under_vmap() -> None:
     together = vmap(lambda key, x: Random(key).dropout(x, 0.3) + Random(key).normal(10, 7))(keys, x)
     alone = [Random(key).dropout(part, 0.3) + Random(key).normal(10, 7) for key, part in zip(keys, x, strict=True)]
     assert torch.equal(together, torch.stack(alone))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 1001])
+def test_dropout_is_the_same_where_vmap_cannot_view_words_as_bytes(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = torch.tensor([7, 2**32 - 9, 12345])
+
+    def dropped() -> torch.Tensor:
+        return vmap(lambda key: Random(key).dropout(torch.ones(size), 0.3))(keys)
+
+    monkeypatch.setattr(model, "_MAPS_VIEWS", True)
+    viewed = dropped()
+    monkeypatch.setattr(model, "_MAPS_VIEWS", False)
+    assert torch.equal(dropped(), viewed)
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 1001])

@@ -1,0 +1,337 @@
+"""The script for a GPU, part by part on a CPU: what it checks can fail, and it goes on where it ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from factory import make_record
+from repository import ROOT
+
+from benchmarks.gpu import campaign, correctness, measures, plan, tables, traces
+from benchmarks.gpu.part import PROCESS, run_part
+from benchmarks.gpu.rows import FILE, Box, Rows
+from benchmarks.gpu.sizes import FULL, REHEARSAL
+from benchmarks.population import Job
+from llpbench.core.cell import Cell, Environment, Epoch
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
+from llpbench.core.source import cell_sources
+from llpbench.core.tables import Table
+from llpbench.data.loading import find_local
+from llpbench.data.specs import dataset_spec
+from llpbench.results.journal import Journal, read
+from llpbench.running.executors import Outcome
+from llpbench.running.schedule import Ended, Limit
+from llpbench.running.schedule import Job as Work
+from llpbench.training.device import Machine
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Rows:
+    return Rows(tmp_path, "cpu")
+
+
+class TestRows:
+    def test_what_is_done_is_not_done_again_and_what_did_not_end_comes_last(self, rows: Rows) -> None:
+        for key, status in (("a", "started"), ("a", "ok"), ("b", "started"), ("c", "failed")):
+            rows.add("part", key, status)
+        assert rows.to_do("part", ["a", "b", "c", "d"]) == ["c", "d", "b"]
+        assert rows.to_do("other", ["a"]) == ["a"]
+
+    def test_a_torn_line_and_rows_of_another_device_count_for_nothing(self, rows: Rows, tmp_path: Path) -> None:
+        Rows(tmp_path, "H100").add("part", "a", "ok")
+        rows.add("part", "b", "ok", {"seconds": 1.5})
+        with (tmp_path / FILE).open("a") as file:
+            file.write('{"part": "part", "ke')
+        assert [(row.key, row.values) for row in rows.every()] == [("b", {"seconds": 1.5})]
+
+
+class TestCorrectness:
+    def test_every_neural_method_is_checked_and_some_with_saint(self) -> None:
+        found = correctness.subjects()
+        assert len(found) == len(set(found))
+        assert {"tabllp-bdc mlp", "llp-vat saint", "llp-gan mlp", "pretraining saint"} < {*found}
+        assert sum(each.endswith("saint") for each in found) >= 5
+
+    @pytest.mark.parametrize("key", ["tabllp-bdc mlp", "supervised mlp"])
+    def test_a_cpu_agrees_with_itself(self, key: str) -> None:
+        values = correctness.check(key, CPU)
+        assert values["wrong"] == []
+        assert values["against CPU"]["gradient"] == 0.0
+        assert values.get("permuted", "") == ("identical" if key.startswith("tabllp") else "")
+
+    def test_a_label_that_reaches_the_method_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def flipped(table: Table, bags: Any) -> Table:
+            labels = table.row_labels.copy()
+            labels[bags.ravel()] = 0  # other counts
+            return replace(table, labels=labels)
+
+        monkeypatch.setattr(traces, "permuted_within", flipped)
+        values = correctness.check("dllp mlp", CPU)
+        assert values["wrong"] == ["permuted: differs: a label reaches the method"]
+
+    def test_what_goes_wrong_with_one_subject_is_a_row(self, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+        def check(key: str, device: torch.device) -> dict[str, Any]:
+            if key == "bad mlp":
+                raise KeyError(device.type)
+            return {"wrong": []}
+
+        monkeypatch.setattr(correctness, "subjects", lambda: ["bad mlp", "good mlp"])
+        monkeypatch.setattr(correctness, "check", check)
+        monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
+        monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+        correctness.check_all(rows, CPU, Box.of(60))
+        assert {key: row.status for key, row in rows.last(correctness.PART).items()} == {
+            "bad mlp": "failed",
+            "good mlp": "ok",
+        }
+        assert tables.something_failed(rows)
+        assert ("FAILED bad mlp", "KeyError: 'cpu'") in list(correctness.summary(rows))
+
+    def test_numbers_that_differ_are_found(self) -> None:
+        subject = traces.Subject("dllp", "mlp")
+        trace = subject.trace([0, 1], Machine(), 2)
+        moved = replace(trace, gradients=trace.gradients + 0.1 * trace.gradients.roll(1, dims=1))
+        assert not correctness.within(traces.distance(trace, moved), correctness.LOSS, correctness.GRADIENT)
+        lost = replace(trace, losses=trace.losses * float("nan"))
+        assert not correctness.within(traces.distance(trace, lost), correctness.LOSS, correctness.GRADIENT)
+        assert correctness.within(traces.distance(trace, trace), 0.0, 0.0)
+
+
+class TestMeasures:
+    def test_the_work_of_a_step_is_that_of_its_products(self) -> None:
+        found = measures.work_of_step(Job("mlp", Machine()))
+        layers = 2 * 3 * 512 * (14 * 8 * 128 + 128 * 64 + 64 * 64)  # forward and both gradients of 512 rows
+        assert layers <= found["operations"] <= 1.5 * layers
+        assert found["bytes"] > 32 * found["parameters"]
+        assert found["steps"] == 76
+
+    def test_floors_are_work_over_speed(self, rows: Rows) -> None:
+        told = measured(rows, "compiled-bfloat16", members=10, seconds=2.0)
+        (row, found), *_ = measures.measurements(rows)
+        assert row.key == told
+        assert found == (10 * 100 * 4e6 / 8e9, 10 * 100 * 3e5 / 1e8)
+
+    def test_the_most_telling_comes_first(self) -> None:
+        keys = measures.keys(FULL)
+        assert len(keys) == len(set(keys))
+        assert keys[:4] == ["peaks", "floor saint", "eager saint 1", "compiled saint 10"]
+        assert keys.index("stacked saint 3") > keys.index("step llp-vat saint")
+
+
+def measured(rows: Rows, way: str, members: int, seconds: float, encoder: str = "saint") -> str:
+    """Rows of one way, with made-up peaks and work."""
+    rows.add(measures.PART, "peaks", "ok", {"float32": 1e9, "bfloat16": 8e9, "bytes": 1e8})
+    rows.add(measures.PART, f"floor {encoder}", "ok", {"operations": 4e6, "bytes": 3e5, "steps": 100})
+    key = f"{way} {encoder} {members}"
+    values = {"encoder": encoder, "way": way, "members": members, "seconds": seconds, "first": 30.0, "memory_mb": 99.0}
+    rows.add(measures.PART, key, "ok", values)
+    return key
+
+
+COMPILES: list[bool | None] = []
+"""of the processes that the last run started"""
+
+
+class Scripted:
+    """A worker that trains nothing: `answers` are what it makes of each job."""
+
+    def __init__(self, answer: Callable[[Work], Outcome]) -> None:
+        self.answer = answer
+        self.jobs: list[Work] = []
+
+    def __call__(self, environment: Environment) -> Scripted:
+        assert environment.pretrained is not None
+        COMPILES.append(environment.compile)
+        return self
+
+    def end(self) -> None:
+        """Nothing runs."""
+
+    def do(self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None]) -> Outcome:
+        assert limit.budget > 0
+        on_epoch(Epoch(6, 300, "auc", 0.5, len(job.seeds)))
+        self.jobs.append(job)
+        return self.answer(job)
+
+
+def recorded(job: Work) -> list[Record]:
+    """Records of a job by today's code."""
+    cell = job.cell
+    sources = cell_sources(cell.method, cell.dataset, cell.bagging, cell.encoder)
+    return [make_record(cell, seed, sources=sources) for seed in job.seeds]
+
+
+def run_campaign(
+    rows: Rows,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[Work], Outcome],
+    most: int = 3,
+    journals: tuple[str, ...] = (),
+) -> list[Work]:
+    """The jobs of a run that has time for so many."""
+    box = Box.of(3600)
+
+    def answered(job: Work) -> Outcome:
+        if len(worker.jobs) == most:
+            object.__setattr__(box, "end", time.time())
+        return answer(job)
+
+    worker = Scripted(answered)
+    COMPILES.clear()
+    monkeypatch.setattr(campaign, "Worker", worker)
+    campaign.run_all(rows, out, "cpu", FULL, box, None, journals)
+    return worker.jobs
+
+
+class TestCampaign:
+    def test_cells_are_those_of_the_paper_in_the_order_of_their_worth(self) -> None:
+        cells = campaign.cells(FULL)
+        assert len({cell.id for cell in cells}) == len(cells)
+        first = [(cell.dataset, cell.method, cell.pretraining) for cell in cells[:6]]
+        assert first[:5] == [("credit", *pair) for pair in campaign.FIRST]
+        assert first[5] == ("electricity", "dllp", "none")
+        assert {(cell.bagging, cell.bag_size, cell.encoder) for cell in cells} == {
+            ("ordered", 256, "saint"),
+            ("ordered", 256, None),  # llp-gan brings its own network
+        }
+        assert {cell.protocol.epochs for cell in cells if cell.protocol} == {300}
+        assert {cell.method for cell in cells[:25]} == {"dllp", "tabllp-bdc", "llp-vat", "supervised"}
+
+    def test_it_goes_on_where_it_ended(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        every = [cell.id for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None]
+        one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
+        two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
+        assert [job.cell.id for job in one + two] == every[:4]
+        assert {job.seeds for job in one} == {tuple(range(10))}
+        assert len(read(tmp_path / "journal.jsonl").records) == 40
+        assert rows.last(campaign.PART)["data credit"].status == "skipped"
+        told = dict(tables._campaign(rows))
+        assert told["cell: dllp adult"].startswith("10 seeds in")
+
+    def test_cells_of_other_journals_are_not_run_again(
+        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, second = [cell for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None][:2]
+        with Journal(tmp_path / "theirs") as journal:
+            for record in recorded(Work(first, tuple(range(10)))):
+                journal.append(record)
+            for record in recorded(Work(second, (0, 1, 2))):
+                journal.append(record)
+        (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1, (str(tmp_path / "theirs"),))
+        assert (job.cell.id, job.seeds) == (second.id, tuple(range(3, 10)))
+
+    def test_what_did_not_end_is_tried_with_half_as_many_seeds(
+        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (one,) = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
+        stopped = rows.last(campaign.PART)["dllp adult"].values
+        assert (stopped["seeds"], stopped["last epoch"]) == (10, 7)
+        rows.add(campaign.PART, "dllp adult", "failed", {**stopped, "seconds": 2000.0})
+        two, three = run_campaign(rows, tmp_path, monkeypatch, recorded, 2)
+        assert [job.cell.id for job in (two, three)] == [one.cell.id] * 2
+        assert [job.seeds for job in (two, three)] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+
+    def test_what_had_little_time_is_tried_again_with_all_seeds(
+        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
+        (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1)
+        assert job.seeds == tuple(range(10))
+
+    def test_second_derivatives_are_not_compiled(
+        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        jobs = run_campaign(rows, tmp_path, monkeypatch, recorded, 5)
+        assert [job.cell.method for job in jobs] == [method for method, _ in campaign.FIRST]
+        assert COMPILES == [None, False, None]
+
+    def test_a_crash_costs_its_cell_alone(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        one, two = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("failed", "crashed"), 2)
+        assert one.cell.id != two.cell.id
+        assert tables.something_failed(rows)
+        assert read(tmp_path / "journal.jsonl").records == {}
+
+    def test_a_cell_that_would_not_end_in_time_is_not_started(self, rows: Rows) -> None:
+        cell = campaign.cells(FULL)[0]
+        assert campaign.expected_seconds(cell, rows) is None
+        values = {"cell": "x", "how": "done", "method": "dllp", "pretraining": "none", "dataset": "adult"}
+        rows.add(campaign.PART, "dllp adult", "ok", {**values, "seconds": 100.0, "seeds": 10})
+        adult, credit = dataset_spec("adult"), dataset_spec("credit")
+        size = [(spec.rows or 0) * len(spec.columns) for spec in (credit, adult)]
+        assert campaign.expected_seconds(cell, rows) == pytest.approx(50.0 * size[0] / size[1])
+
+
+class TestPlan:
+    def test_minutes_follow_the_fastest_way_and_the_cost_of_methods(self, rows: Rows) -> None:
+        assert plan.minutes(rows) == []
+        measured(rows, "stacked", members=1, seconds=100.0)
+        slow = total(rows)
+        measured(rows, "compiled", members=10, seconds=10.0)
+        fast = total(rows)
+        assert fast < 0.1 * slow
+        for name, seconds in (("dllp", 1.0), ("llp-vat", 3.0)):
+            rows.add(measures.PART, f"step {name} saint", "ok", {"seconds": seconds})
+        by_method = {cell.method: minutes for cell, minutes, _ in plan.minutes(rows) if cell.dataset == "adult"}
+        assert by_method["llp-vat"] - 0.5 == pytest.approx(3 * (by_method["dllp"] - 0.5))  # 30 s to compile
+
+    def test_a_finished_cell_counts_as_it_was_timed(self, rows: Rows) -> None:
+        measured(rows, "compiled", members=10, seconds=10.0)
+        cell = plan.paper_cells()[0]
+        values = {"cell": cell.id, "how": "done", "seconds": 60.0, "seeds": 5, "epochs": 40.0}
+        rows.add(campaign.PART, "x", "ok", values)
+        found = {each.id: (minutes, known) for each, minutes, known in plan.minutes(rows)}
+        assert found[cell.id] == (2.0, True)
+        assert len(found) == 54
+
+
+def total(rows: Rows) -> float:
+    return sum(minutes for _, minutes, _ in plan.minutes(rows))
+
+
+def test_rehearsals_are_cells_of_their_own() -> None:
+    ids = {cell.id for cell in campaign.cells(FULL)}
+    rehearsed: list[Cell] = campaign.cells(REHEARSAL)
+    assert ids.isdisjoint(cell.id for cell in rehearsed)
+
+
+def test_a_part_is_ended_when_its_time_is_over(rows: Rows, tmp_path: Path) -> None:
+    start = time.monotonic()
+    assert "time was over" in run_part(measures.PART, rows, tmp_path, "cpu", Box.of(0.0))
+    assert time.monotonic() - start < 30
+    assert PROCESS not in rows.last(measures.PART)
+
+
+@pytest.mark.slow
+def test_the_command_ends_in_time_and_says_what_it_found(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.gpu", "--device", "cpu", "--parts", "correctness", "--minutes", "1"]
+    start = time.monotonic()
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OUT": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert time.monotonic() - start < 60
+    assert done.stdout == (tmp_path / "summary.txt").read_text() + "\n"
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_unknown_device_or_part_is_refused(tmp_path: Path) -> None:
+    from llpbench.training.device import pick_device
+
+    with pytest.raises(LLPBenchError, match="cuda:99"):
+        pick_device("cuda:99")
+    command = [sys.executable, "-m", "benchmarks.gpu", "--device", "cpu", "--parts", "nothing", "--out", str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "nothing must be of correctness" in done.stderr
