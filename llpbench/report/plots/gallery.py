@@ -9,15 +9,15 @@ one a single figure, of the kind that further groups have shown least. `PLAN` is
 from __future__ import annotations
 
 import itertools
-import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from llpbench.report import wording as words
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.groups import groups
 from llpbench.report.plots.arms import study_arms
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
@@ -83,21 +83,24 @@ def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
     return itertools.islice(_every(leaderboards), MOST)
 
 
-def of_board(board: Board, name: str) -> Iterator[Drawing]:
-    """Every figure that a single board has data for."""
-    for kind in KINDS:
-        if kind != "learning-curves":
-            yield from _drawn(kind, board, name)
-    yield from learning_curves(board, name, every=True)
+def every_kind(leaderboards: Leaderboards) -> Iterator[Drawing]:
+    """Every figure that there are data for, board by board, however many: learning curves of each dataset, too."""
+    for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
+        for kind in KINDS:
+            if kind != "learning-curves":
+                yield from _drawn(kind, board, name)
+        yield from learning_curves(board, name, every=True)
+    yield from proportions(leaderboards)
+    yield from study_arms(leaderboards)
 
 
 def _every(leaderboards: Leaderboards) -> Iterator[Drawing]:
     names = {id(board): name for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)}
-    groups = _groups(leaderboards)
-    chosen = _by_role(groups)
+    every = groups(leaderboards)
+    chosen = _by_role(every)
     for step in PLAN:
         if step == "further":
-            yield from _further([group["auc"] for group in groups[2:] if "auc" in group], names)
+            yield from _further([group["auc"] for group in every[2:] if "auc" in group], names)
         elif step == "proportions":
             yield from proportions(leaderboards)
         elif step == "studies":
@@ -106,29 +109,15 @@ def _every(leaderboards: Leaderboards) -> Iterator[Drawing]:
             yield from _drawn(step[1], board, names[id(board)])
 
 
-def _groups(leaderboards: Leaderboards) -> list[dict[str, Board]]:
-    """Boards of one bagging and protocol, by criterion: first those of all bags, then those with most runs."""
-    found: dict[tuple[str, str], dict[str, Board]] = defaultdict(dict)
-    for board in leaderboards.boards:
-        found[board.bagging, json.dumps(board.protocol, sort_keys=True)][board.criterion.name] = board
-
-    def place(group: Mapping[str, Board]) -> tuple[bool, int]:
-        board = next(iter(group.values()))
-        # what has run on fewer bags is compared with what has run on more: a study draws both
-        return board.max_bags is not None, -_runs(board)
-
-    return sorted(found.values(), key=place)
-
-
-def _by_role(groups: list[dict[str, Board]]) -> dict[Role, Board]:
+def _by_role(every: Sequence[Mapping[str, Board]]) -> dict[Role, Board]:
     """Boards of methods without epochs are the same by any criterion, so they are drawn once."""
     found: dict[Role, Board] = {}
-    if groups and "auc" in groups[0]:
-        found["main"] = groups[0]["auc"]
-    if groups and "mpiou" in groups[0] and groups[0]["mpiou"].protocol is not None:
-        found["main by proportions"] = groups[0]["mpiou"]
-    if len(groups) > 1 and "auc" in groups[1]:
-        found["second"] = groups[1]["auc"]
+    if every and "auc" in every[0]:
+        found["main"] = every[0]["auc"]
+    if every and "mpiou" in every[0] and every[0]["mpiou"].protocol is not None:
+        found["main by proportions"] = every[0]["mpiou"]
+    if len(every) > 1 and "auc" in every[1]:
+        found["second"] = every[1]["auc"]
     return found
 
 
@@ -147,7 +136,3 @@ def _drawn(kind: str, board: Board, name: str) -> Iterator[Drawing]:
     """The figures of a kind, with the protocol of their board."""
     for drawing in KINDS[kind](board, name):
         yield replace(drawing, about=replace(drawing.about, protocol=words.protocol_text(board.protocol)))
-
-
-def _runs(board: Board) -> int:
-    return sum(len(score.runs) for row in board.rows for score in row.scores)
