@@ -44,6 +44,8 @@ SELECTION: dict[Regime, str] = {
     ),
 }
 
+NO_SELECTION = "These methods have no epochs, so no criterion chooses any: their scores are the same by each."
+
 ROLES = (
     "A ceiling trains an encoder on the label of every single training row, and is the 100 % mark of the way from the "
     "floor up; whatever else trains on all labels is called supervised, and may stand above it. Floors give each row "
@@ -353,13 +355,23 @@ def protocol_text(protocol: Mapping[str, Any] | None) -> str:
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 
 
+def code_text(code: Sequence[str], most: int | None = None) -> str:
+    """Versions of llpbench, each with its commits, or where there are more than `most` with their number."""
+    commits: dict[str, list[str]] = {}
+    for each in code:
+        version, _, commit = each.removesuffix(")").partition(" (")
+        commits.setdefault(version, []).extend([commit] if commit else [])
+    named = {
+        version: f"{len(own)} commits" if most is not None and len(own) > most else ", ".join(own)
+        for version, own in commits.items()
+    }
+    return ", ".join(f"{version} ({own})" if own else version for version, own in named.items())
+
+
 def origin_text(origin: Origin) -> str:
     """Number of runs, code, libraries and hardware."""
     runs = plural(origin.runs, "run") + (f", of which {origin.failed:,} failed" if origin.failed else "")
-    code = ", ".join(origin.code)
-    if len(origin.code) > MOST_COMMITS:
-        versions = dict.fromkeys(version.partition(" (")[0] for version in origin.code)
-        code = f"{', '.join(versions)} ({len(origin.code)} commits)"
+    code = code_text(origin.code, MOST_COMMITS)
     return f"{runs}, by llpbench {code}; {', '.join(origin.libraries)}. Hardware: {'; '.join(origin.hardware)}."
 
 
