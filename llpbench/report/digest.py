@@ -29,6 +29,9 @@ OVERVIEW = "README"
 MOST_ROWS = 8
 """ranked rows of a board in the overview"""
 
+MOST_LISTED = 20
+"""rows of a board that is shown as a whole; of a larger one those without a rank are left out"""
+
 MOST_TITLES = 12
 """of tables that have no room"""
 
@@ -66,12 +69,11 @@ Written = tuple[Sequence[str], Sequence[ReportTable | str]]
 def _overview(report: Report, links: Sequence[str]) -> str:
     head = ["The whole of it, to sort, filter and trace to its runs: [`index.html`](index.html)."]
     sections = []
+    head += ["\n".join(links)] if links else []
     if report.leaderboards.boards:
-        head += ["\n".join(links), words.BRIEFLY]
-    elif links:
-        head.append("\n".join(links))
-    else:
-        head.append(escape(words.NO_RUNS))
+        head.append(words.BRIEFLY)
+    elif not report.leaderboards.unlabelled:
+        head.append(words.NO_RUNS)
     first = groups(report.leaderboards)[:2]
     chosen = [group[name] for group in first for name in ("auc", "mpiou") if name in group]
     for board in [board for place, board in enumerate(chosen[:3]) if place == 0 or _has_epochs(board)]:
@@ -106,7 +108,8 @@ def _board_sections(boards: Sequence[Board]) -> Iterator[ReportTable]:
     """Where rows stand, of each board; of the first one their scores in each column, too."""
     for number, board in enumerate(boards):
         table = whole(board, overall(board, ""))
-        kept = [place for place, row in enumerate(board.rows) if _is_shown(row)]
+        every = len(board.rows) <= MOST_LISTED
+        kept = [place for place, row in enumerate(board.rows) if every or _is_shown(row)]
         left = len(board.rows) - len(kept)
         notes = {
             "Failed or undefined": tuple(words.some_of(board.failures, MOST_FAILURES)),
@@ -255,7 +258,8 @@ def _fitted(report: Report, title: str, head: Sequence[str], sections: Sequence[
     if report.warnings:
         begin.append("\n".join(f"- **{escape(words.sentence(line))}**" for line in words.some_of(report.warnings)))
     begin += head
-    end = [f"*{escape(words.origin_text(report.leaderboards.origin))}*"]
+    origin = report.leaderboards.origin
+    end = [f"*{escape(words.origin_text(origin))}*"] if origin.runs else []
     room = LARGEST - ROOM_FOR_TITLES - sum(map(_size, (*begin, *end)))
     kept: list[str] = []
     left: list[str] = []

@@ -24,7 +24,7 @@ from llpbench.report.report_table import ReportTable
 DIGITS = 3
 """of percentages; other metrics have `FINE_DIGITS`"""
 
-FINE_DIGITS = 4
+FINE_DIGITS = 5
 
 MOST_SEEDS = 100
 """of which a t interval is to be exact"""
@@ -35,7 +35,7 @@ CRITERIA = tuple(each for each in board_criteria() if each.name != "l1")
 TIMES_LEFT_OUT = ("data", "evaluate", "test", "total")
 """parts of a run's time that no table shows"""
 
-HASH = 16
+HASH = 24
 """characters that are enough to recognise one"""
 
 
