@@ -73,9 +73,9 @@ def test_the_main_boards_are_what_the_records_say(
             found[who.method, who.encoder or "", who.pretraining, who.configuration] = ours
     assert len(found) > 8
     assert found.keys() == set(expected.index)
-    for row, values in found.items():
-        theirs = expected.fillna(0).loc[row, ["mean", "std", "n", "rank"]]
-        assert values == pytest.approx(tuple(theirs), abs=1e-6), row
+    for label, values in found.items():
+        theirs = expected.fillna(0).loc[label, ["mean", "std", "n", "rank"]]
+        assert values == pytest.approx(tuple(theirs), abs=1e-6), label
 
 
 def test_the_first_table_of_readme_is_what_the_records_say(published: Published) -> None:
