@@ -265,7 +265,7 @@ write_report(make_report(list(read_published().records.values())[:300]), Path("r
     )
     assert done.returncode == 0, done.stderr
     board = (tmp_path / "slim" / "fine.md").read_text(encoding="utf-8")
-    assert all(f"| {method} |" in board for method in ("count-gbdt", "dllp"))
+    assert all(f"| {label} |" in board for label in ("count-gbdt", "dllp (mlp)"))
 
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "

@@ -24,7 +24,7 @@ from llpbench.core.registry import METHODS
 from llpbench.data.loading import find_local
 from llpbench.data.specs import dataset_spec
 from llpbench.results.journal import FILE, Journal
-from llpbench.results.merging import journal_path, merge
+from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
 from llpbench.running.planning import Planned, expand, make_plan
 from llpbench.running.schedule import Ended, Job, Limit
@@ -112,7 +112,9 @@ def _wanted(
     out: Path, sizes: Sizes, data_dir: str | None, journals: Sequence[str]
 ) -> tuple[dict[str, Planned], list[str]]:
     """The cells with seeds that no journal holds, and the datasets that are not on this machine."""
-    paths = [*map(journal_path, journals), *([out / FILE] if (out / FILE).is_file() else [])]
+    paths = [path for name in journals for path in journal_files(name)] + [
+        *([out / FILE] if (out / FILE).is_file() else [])
+    ]
     records = merge(paths).records if paths else {}
     every = cells(sizes)
     absent = [name for name in dict.fromkeys(cell.dataset for cell in every) if find_local(name, data_dir) is None]

@@ -210,10 +210,10 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @journal_option
 @out_option
 @click.option("--plots", "plots_dir", metavar="DIR", help="Folder of the plots. [default: plots in --out]")
-@click.option("--no-plots", is_flag=True, help="Leave the plots away, which take longest.")
+@click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
-@click.option("--formats", metavar="NAMES", default="", help="Write every table as csv, json or tex, too (csv,tex).")
+@click.option("--formats", metavar="NAMES", default="", help="Also write tables as csv, json, tex; plots as png.")
 @plugin_option
 def report(
     journals: tuple[str, ...],

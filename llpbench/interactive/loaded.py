@@ -114,14 +114,14 @@ class Results:
         dataset: str | None = None,
         bag_size: int | None = None,
     ) -> Picture:
-        """A plot of the report, by its kind: `bag-size`, `time`, `heat-map`, `robustness`, `learning-curves`, ...
+        """A plot of the report, by its kind: `bag-size`, `time`, `differences`, `heat-map`, `learning-curves`, ...
 
         The board is chosen as `leaderboard` does; of several plots of the kind, the first, or that of `dataset` and
         `bag_size`. Raises `LLPBenchError` if there is none, and names those that there are.
         """
         import matplotlib
 
-        from llpbench.report.plots.gallery import drawings
+        from llpbench.report.plots.gallery import every_kind
         from llpbench.report.plots.saving import captioned
         from llpbench.report.plots.style import RC
 
@@ -132,7 +132,7 @@ class Results:
         with matplotlib.rc_context():
             matplotlib.rcdefaults()
             matplotlib.rcParams.update(RC)
-            for drawing in drawings(chosen):
+            for drawing in every_kind(chosen):
                 about = drawing.about
                 sizes = "all bag sizes" if about.bag_size is None else f"bags of {about.bag_size}"
                 seen.setdefault(about.kind, []).append(f"{about.dataset or 'all datasets'} in {sizes}")

@@ -9,6 +9,7 @@ escaped text.
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,15 +21,13 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from llpbench.core.criteria import CRITERIA
-from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
 from llpbench.report.bag_only import BAG_ONLY
 from llpbench.report.board_tables import ASIDE, OVERALL, SHORT, names_of, summary, whole
 from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.finding import finding
-from llpbench.report.page_data import compressed, packed, runs_of, to_json
+from llpbench.report.page_data import CRITERIA, compressed, packed, ranges, runs_of, table_data, to_json
 from llpbench.report.pages import Report
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import Field, Heading, ReportTable
@@ -46,17 +45,8 @@ ALWAYS = ("rank", "method", "mean AUC")
 MOST_SUMMARISED = 6
 """ranked rows on the first screen"""
 
-LARGEST_PAGE = 5_000_000
-"""bytes; of a journal that has more to say without any plot, as many as it takes"""
-
-MOST_PLOTTED = 1_700_000
-"""bytes of plots on the page, which is to stay small enough to be passed on"""
-
-_GALLERY = "<!--gallery-->"
-"""where plots are put into a page, once it is known how many it has room for; text from outside is escaped"""
-
-LEFT_OUT = "l1"
-"""the criterion whose boards stand on the page without further tables: those of mPIoU say the same"""
+FIRST_PLOTS = 2
+"""figures that stand beside the summary"""
 
 FILTERS = (
     "Filters hide rows and columns; they change no number. Ranks, means, bold scores and coverage are those of the "
@@ -68,6 +58,8 @@ NOT_THE_PAPERS = (
     f"repeats): where its numbers stand beside ours, {words.BETWEEN_PROTOCOLS}."
 )
 
+_SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
+
 _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
 """what stands in a data URI inside double quotes as it is; quoting less than base64 does makes it smaller"""
 
@@ -77,6 +69,8 @@ class PageBoard:
     """A board, as the page shows it."""
 
     board: Board
+    name: str
+    """of its tables"""
     table: ReportTable
     """its last columns are those of the board"""
     caption: str
@@ -86,6 +80,15 @@ class PageBoard:
     """by column: the seeds that means are made of"""
     families: tuple[str, ...]
     """by row"""
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A plot, and its size in pixels, so that nothing moves when it is there."""
+
+    plot: PagePlot
+    width: int
+    height: int
 
 
 NO_LINKS: Mapping[str, Any] = MappingProxyType({})
@@ -102,12 +105,20 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
     runs = runs_of(leaderboards)
     boards = _boards(report)
     facts = packed(runs)
+    further = _further(report, boards)
     page = template("page.html").render(
         words=words,
         policy=content_policy(style, script),
         style=style,
         script=script,
-        data=compressed({**facts, "links": {"journal": "", "methods": {}, **links}}),
+        data=compressed(
+            {
+                **facts,
+                "links": {"journal": "", "methods": {}, **links},
+                "plots": {plot.name: plot.svg for plot in plots},
+                "tables": [table_data(table) for tables in further.values() for table in tables],
+            }
+        ),
         places={run["run"]: place for place, run in enumerate(runs)},
         warnings=report.warnings,
         boards=boards,
@@ -122,33 +133,12 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
         not_the_papers=_not_the_papers(leaderboards),
         filters=FILTERS,
         advice=next((table for page in report.pages if page.name == ADVICE for table in page.tables), None),
-        tables=_further(report),
-        left_out=_left_out(report),
+        tables=further,
         unlabelled=[table for page in report.pages if page.name == BAG_ONLY for table in page.tables],
-        gallery=Markup(_GALLERY if plots else ""),
+        plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
+        first_plots=FIRST_PLOTS,
     )
-    page = page.replace(_GALLERY, _gallery(plots, LARGEST_PAGE - _size(page)), 1) if plots else page
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
-
-
-def _gallery(plots: Sequence[PagePlot], room: int) -> str:
-    """The plots that so many bytes have room for, in their order, and how many had to be left out."""
-    figures = [template("figure.html").render(plot=plot) for plot in plots]
-    none = template("gallery.html").render(figures=[], left=plural(len(plots), "plot"))
-    room = min(MOST_PLOTTED, room - _size(none))
-    kept = set()
-    for place in sorted(range(len(figures)), key=lambda place: _size(figures[place])):
-        room -= _size(figures[place])
-        if room >= 0:
-            kept.add(place)
-    drawn = [Markup(figure) for place, figure in enumerate(figures) if place in kept]
-    left = plural(len(plots) - len(drawn), "plot") if len(drawn) < len(plots) else ""
-    return template("gallery.html").render(figures=drawn, left=left)
-
-
-def _size(text: str) -> int:
-    """Bytes."""
-    return len(text.encode("utf-8", "replace"))
 
 
 def read_part(name: str) -> str:
@@ -183,7 +173,12 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         finalize=cleaned,
     )
+
+    def place(run: str, places: Mapping[str, int]) -> int:
+        return places[run]
+
     environment.filters |= {"data_uri": data_uri, "quoted": quote, "value": value, "values": values}
+    environment.filters |= {"place": place, "ranges": ranges}
     return environment.get_template(name)
 
 
@@ -196,11 +191,22 @@ def content_policy(style: str, script: str) -> str:
     )
 
 
+def _pixels(svg: str) -> tuple[int, int]:
+    """Width and height of a picture; those of a page's column where it does not say them."""
+    found = _SIZE.search(svg)
+    return (round(float(found[1])), round(float(found[2]))) if found else (504, 300)
+
+
 def _boards(report: Report) -> list[PageBoard]:
+    """By each criterion of the page; of methods without epochs, whose scores no criterion changes, once."""
     boards = report.leaderboards.boards
     tables = {table.name: table for table in report.tables}
-    found = []
+    known = {criterion.name for criterion in CRITERIA}
+    found: list[PageBoard] = []
     for board, name in zip(boards, names_of(boards), strict=True):
+        before = any(each.board.bagging == board.bagging and each.board.protocol is None for each in found)
+        if board.criterion.name not in known or (board.protocol is None and before):
+            continue
         standings = board.standings
         counted = [
             tuple(seed for c, seed in sorted(standings.runs) if c == place) for place in range(len(board.columns))
@@ -215,6 +221,7 @@ def _boards(report: Report) -> list[PageBoard]:
         found.append(
             PageBoard(
                 board=board,
+                name=name,
                 table=whole(board, tables[name + OVERALL]),
                 caption=" ".join(words.sentence(text) for text in texts if text),
                 apart=frozenset(place for place, seeds in enumerate(counted) if not seeds),
@@ -245,31 +252,19 @@ def family(row: Row) -> str:
     return "neural networks" if row.contender.kind == "neural" else "without networks"
 
 
-def _further(report: Report) -> list[ReportTable]:
-    """Tables that stand below boards: but the advice, those of single bag sizes, whose scores stand in the boards, and
-    those of `LEFT_OUT`."""
-    return [
-        table
-        for page in report.pages
-        for table in page.tables
-        if page.name != ADVICE
-        and (page.name not in SHORT.values() or table.name.endswith(OVERALL))
-        and not _is_left_out(table)
-    ]
+def _further(report: Report, boards: Sequence[PageBoard]) -> dict[str, list[ReportTable]]:
+    """Tables that are built when they are chosen, by the title of their page: what no board, and not the advice, says.
 
-
-def _is_left_out(table: ReportTable) -> bool:
-    return f"-{SHORT[LEFT_OUT]}-" in f"-{table.name}-"
-
-
-def _left_out(report: Report) -> str:
-    """Where the tables are that the page has no room for; "" where none is left out."""
-    if not any(map(_is_left_out, report.tables)):
-        return ""
-    return (
-        f"Those of boards by {CRITERIA[LEFT_OUT].title} stand in the Markdown files of the report alone: they choose "
-        f"nearly always the epochs that {CRITERIA['mpiou'].title} chooses."
-    )
+    Of boards that are not on the page they are left out: they nearly repeat those of a board that is.
+    """
+    shown = {shown.name for shown in boards}
+    absent = [f"{name}-" for name in names_of(report.leaderboards.boards) if name not in shown]
+    found: dict[str, list[ReportTable]] = {}
+    for page in report.pages:
+        if page.name != ADVICE and page.name not in SHORT.values():
+            tables = [table for table in page.tables if not any(f"-{name}" in f"-{table.name}-" for name in absent)]
+            found |= {page.title: tables} if tables else {}
+    return found
 
 
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:
@@ -281,7 +276,7 @@ def _facts(leaderboards: Leaderboards) -> dict[str, str]:
         "Hardware": "; ".join(origin.hardware),
         "Training": "; ".join(protocols),
         "Runs": f"{origin.runs:,}" + (f", of which {origin.failed:,} failed" if origin.failed else ""),
-        "Code": f"llpbench {', '.join(origin.code)}",
+        "Code": f"llpbench {words.code_text(origin.code)}",
         "Libraries": ", ".join(origin.libraries),
     }
 

@@ -1,13 +1,12 @@
-"""Tables and pages as Markdown, readable by somebody who knows none of the code."""
+"""Tables as Markdown, readable by somebody who knows none of the code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from llpbench.report.pages import Page
 from llpbench.report.report_table import Field, ReportTable
-from llpbench.report.wording import NO_RUNS, clean
+from llpbench.report.wording import clean
 
 _HTML = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
@@ -17,21 +16,10 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 
 def to_markdown(table: ReportTable) -> str:
     """A section: title, caption, the table, and its notes."""
-    parts = [f"## {escape(table.title)}", escape(table.caption), grid(table)]
+    parts = [f"## {escape(table.title)}", *([escape(table.caption)] if table.caption else []), grid(table)]
     for heading, lines in table.notes.items():
         parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
     return "\n\n".join(parts)
-
-
-def page_markdown(page: Page) -> str:
-    """A page: how to read it, where it comes from, its tables, and what is missing."""
-    parts = [f"# {escape(page.title)}", *(f"**{what}.** {escape(text)}" for what, text in page.explained.items())]
-    parts += map(to_markdown, page.tables)
-    if page.missing:
-        parts.append("## Not run yet\n\n" + "\n".join(f"- {escape(line)}" for line in page.missing))
-    elif not page.tables:
-        parts.append(escape(NO_RUNS))
-    return "\n\n".join(parts) + "\n"
 
 
 def escape(text: str) -> str:

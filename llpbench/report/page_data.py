@@ -1,7 +1,8 @@
-"""The facts of every run, as the page needs them: packed as columns in which what repeats stands once, and compressed.
+"""What the page holds as compressed data: the facts of every run, and the tables that are built when they are chosen.
 
-No rank and no statistic of a board is made of them there: its tables hold what Python has computed. Of other metrics
-than the board's the page makes means, and of two rows their differences.
+Facts are packed as columns in which what repeats stands once. No rank and no statistic of a board is made of them on
+the page: its tables hold what Python has computed. Of other metrics than the board's the page makes means, and of two
+rows their differences.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report.boards import HEADLINE, Leaderboards, board_criteria
+from llpbench.report.report_table import ReportTable
 
 DIGITS = 3
 """of percentages; other metrics have `FINE_DIGITS`"""
@@ -26,6 +28,15 @@ FINE_DIGITS = 5
 
 MOST_SEEDS = 100
 """of which a t interval is to be exact"""
+
+CRITERIA = tuple(each for each in board_criteria() if each.name != "l1")
+"""of boards on the page: L1 chooses nearly the epochs that mPIoU chooses"""
+
+TIMES_LEFT_OUT = ("data", "evaluate", "test", "total")
+"""parts of a run's time that no table shows"""
+
+HASH = 24
+"""characters that are enough to recognise one"""
 
 
 def runs_of(leaderboards: Leaderboards) -> list[Record]:
@@ -46,7 +57,7 @@ def packed(records: Sequence[Record]) -> dict[str, Any]:
     keys = sorted({key for record in cells.values() for key in record["spec"]})
     metrics = _metrics(records)
     return {
-        "criteria": {each.name: each.title for each in board_criteria()},
+        "criteria": {each.name: each.title for each in CRITERIA},
         "metrics": [
             {
                 "name": name,
@@ -65,6 +76,17 @@ def packed(records: Sequence[Record]) -> dict[str, Any]:
         },
         **_runs(records, {cell: place for place, cell in enumerate(cells)}, metrics),
     }
+
+
+def ranges(places: Iterable[int]) -> str:
+    """Places of runs in few characters: `0-9 15`."""
+    found: list[list[int]] = []
+    for place in places:
+        if found and place == found[-1][1] + 1:
+            found[-1][1] = place
+        else:
+            found.append([place, place])
+    return " ".join(f"{first}-{last}" if last > first else str(first) for first, last in found)
 
 
 def command(record: Record) -> str | None:
@@ -93,6 +115,20 @@ def command(record: Record) -> str | None:
     return " ".join(["llpbench run", *words])
 
 
+def table_data(table: ReportTable) -> dict[str, Any]:
+    """A table as people read it: the lines of its fields, by which numbers are sorted, and which of them are bold."""
+    return {
+        "name": table.name,
+        "title": table.title,
+        "caption": table.caption,
+        "heads": [heading.text for heading in table.headings],
+        "numeric": [heading.numeric for heading in table.headings],
+        "rows": [["\n".join(field.lines) for field in row] for row in table.rows],
+        "bold": [[place for place, field in enumerate(row) if field.strong] for row in table.rows],
+        "notes": {what: list(lines) for what, lines in table.notes.items()},
+    }
+
+
 def compressed(value: Any) -> str:
     """JSON, compressed and as base64: a tenth as large; no character of it means anything to HTML."""
     return b64encode(gzip.compress(_json(value).encode("utf-8", "replace"), mtime=0)).decode()
@@ -112,10 +148,10 @@ def to_json(value: Any) -> str:
 
 def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence[str]) -> dict[str, Any]:
     """The columns of the runs, and every distinct list of test metrics, which many criteria of a run share."""
-    times = sorted({name for record in records for name in record["times"]})
+    times = sorted({name for record in records for name in record["times"]}.difference(TIMES_LEFT_OUT))
     results: dict[str, Any] = {}
     tests: dict[tuple[float | None, ...], int] = {}
-    for criterion in (each.name for each in board_criteria()):
+    for criterion in (each.name for each in CRITERIA):
         chosen = [record["results"].get(criterion) for record in records]
         results[criterion] = {
             "epoch": [each and each["epoch"] for each in chosen],
@@ -132,7 +168,7 @@ def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence
             "seed": [record["seed"] for record in records],
             **{name: _interned([record.get(name) for record in records]) for name in facts},
             **{
-                name: _interned([record["data"].get(name) for record in records])
+                name: _interned([(record["data"].get(name) or "")[:HASH] for record in records])
                 for name in ("fingerprint", "manifest")
             },
             **{

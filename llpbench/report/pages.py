@@ -1,14 +1,13 @@
-"""Which tables are published, and on which page each of them stands."""
+"""Every table that boards and studies fill, by what it is about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from llpbench.core.record import Record
 from llpbench.core.studies import Study
 from llpbench.report import board_tables, further_tables
-from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE, advice
 from llpbench.report.bag_only import BAG_ONLY, bag_only
 from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
@@ -20,13 +19,11 @@ from llpbench.report.tuning_tables import tuning_gains
 
 @dataclass(frozen=True)
 class Page:
-    """One Markdown file."""
+    """Tables of one matter."""
 
     name: str
     title: str
     tables: tuple[ReportTable, ...]
-    explained: dict[str, str] = field(default_factory=dict)
-    """what a reader must know first, by what it is about"""
     missing: tuple[str, ...] = ()
     """what has not run yet, and how to run it"""
 
@@ -58,7 +55,7 @@ def study_page(
         tables += found
         if not found:
             missing.append(f"{study.title}: {what_to_run(study)}")
-    return Page("studies", "Studies: the paper and ours", tuple(tables), {"How to read": words.BESIDE}, tuple(missing))
+    return Page("studies", "Studies: the paper and ours", tuple(tables), tuple(missing))
 
 
 def pages(leaderboards: Leaderboards) -> list[Page]:
@@ -80,7 +77,6 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             board_tables.SHORT[criterion],
             f"Leaderboards: {title}",
             tuple(table for board, name in of(criterion) for table in board_tables.board_tables(board, name)),
-            _explained(leaderboards, criterion),
         )
         for criterion, title in (
             ("auc", "fine-grained validation"),
@@ -88,7 +84,6 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             ("l1", "coarse-grained validation by L1"),
         )
     ]
-    origin = {"Origin": words.origin_text(leaderboards.origin)}
     fine, coarse = ([*filter(has_further, each)] for each in (of("auc"), [*of("mpiou"), *of("l1")]))
     gaps = [
         further_tables.selection_gap(board, other, name)
@@ -133,13 +128,4 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
             for board, name in (*fine, *coarse)
         ]
         others["tuning"] = ("Tuning", [table for table in tables if table is not None])
-    return found + [Page(name, title, tuple(tables), origin) for name, (title, tables) in others.items()]
-
-
-def _explained(leaderboards: Leaderboards, criterion: str) -> dict[str, str]:
-    return {
-        "Task": words.TASK,
-        "Selection": words.SELECTION["fine" if criterion == "auc" else "coarse"],
-        "Floor and ceiling": words.ROLES,
-        "Origin": words.origin_text(leaderboards.origin),
-    }
+    return found + [Page(name, title, tuple(tables)) for name, (title, tables) in others.items()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,27 @@ from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.studies import STUDIES
 from llpbench.core.text import hint
-from llpbench.report import wording as words
 from llpbench.report.boards import NOTHING_STALE
+from llpbench.report.digest import OVERVIEW, markdown_files
 from llpbench.report.exports import table_csv, table_json, to_csv
 from llpbench.report.latex import to_latex
-from llpbench.report.markdown import page_markdown
 from llpbench.report.pages import Report, pages, study_page
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
-from llpbench.results.journal import FILE
+from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
 _NAME = re.compile(r"[a-z0-9-]{1,60}")
 """what a method of this repository can be called"""
 TABLES = "tables"
-FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
+TABLE_FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
 """what every table can be written as, by the ending of its file"""
+PNG = "png"
+FORMATS = (*TABLE_FORMATS, PNG)
+"""what can be asked for beside Markdown, page and SVG"""
+LONG = "leaderboards.csv"
+README = f"{OVERVIEW}.md"
 
 
 def make_report(
@@ -50,9 +53,6 @@ def make_report(
     leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings)
     latest = list({record["run"]: record for record in records}.values())
     made = (*pages(leaderboards), study_page(STUDIES.values(), latest, stale=stale))
-    if warnings:
-        mind = {"Mind": " ".join(map(words.sentence, words.some_of(warnings)))}
-        made = tuple(replace(page, explained={**page.explained, **mind}) for page in made)
     return Report(leaderboards, made, tuple(warnings))
 
 
@@ -66,28 +66,34 @@ def select_formats(names: str) -> list[str]:
 
 
 def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> None:
-    """Write the pages, `leaderboards.csv` and `index.html` into `out`.
+    """Write the Markdown files and the page `index.html` into `out`.
 
-    With `plots`, draw the plots into that folder, and show them on the page; with `formats` (of `FORMATS`), write every
-    table in each of them into `tables/`. Tables that an earlier report wrote there and this one does not are deleted.
-    Raises `LLPBenchError` if something cannot be written.
+    With `plots`, draw the figures into that folder, and show them on the page. `formats`: `png` draws them as PNG, too;
+    `csv` writes all scores as `leaderboards.csv`; `csv`, `json` and `tex` write every table into `tables/`. What an
+    earlier report wrote and this one does not is deleted; a README.md that no report wrote is left alone. Raises
+    `LLPBenchError` if something cannot be written.
     """
     from llpbench.report.html import to_html
 
     drawn: list[PagePlot] = []
     if plots is not None:
-        from llpbench.report.plots import draw_all
+        from llpbench.report.plots import draw_gallery
 
         drawn = [
             PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
-            for plot in draw_all(report.leaderboards, plots)
+            for plot in draw_gallery(report.leaderboards, plots, png=PNG in formats)
         ]
-    files = {f"{page.name}.md": page_markdown(page) for page in report.pages}
-    files["leaderboards.csv"] = to_csv(report.leaderboards)
+    files = markdown_files(report)
+    if _is_foreign(out / README):
+        del files[README]
+    if "csv" in formats:
+        files[LONG] = to_csv(report.leaderboards)
     files[INDEX] = to_html(report, plots=drawn, links=_links(report, out))
-    tables = {f"{table.name}.{name}": FORMATS[name](table) for table in report.tables for name in formats}
+    wanted = [name for name in formats if name in TABLE_FORMATS]
+    tables = {f"{table.name}.{name}": TABLE_FORMATS[name](table) for table in report.tables for name in wanted}
     try:
         _write(files, out)
+        forget_stale(out, files)
         _write_tables(tables, out / TABLES)
     except OSError as error:
         raise LLPBenchError(
@@ -95,12 +101,18 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
         ) from error
 
 
+def _is_foreign(readme: Path) -> bool:
+    """Whether somebody else has written it: an output folder can be anybody's own."""
+    memory = readme.parent / WRITTEN
+    return readme.exists() and not (memory.exists() and README in memory.read_text(encoding="utf-8").splitlines())
+
+
 def _links(report: Report, out: Path) -> dict[str, Any]:
     """Files beside the page that it can point to: the journal in its folder, and the code of methods beside that."""
     names = {row.contender.method for board in report.leaderboards.boards for row in board.rows}
     code = {name: f"../methods/{name.replace('-', '_')}.py" for name in sorted(names)}
     return {
-        "journal": FILE if (out / FILE).is_file() else "",
+        "journal": FILE if (out / FILE).is_file() else SHARDS if shards(out) else "",
         "methods": {name: path for name, path in code.items() if _NAME.fullmatch(name) and (out / path).is_file()},
     }
 

@@ -16,6 +16,9 @@ STALE = "stale"
 
 DIFFERENCES_NOTE = "How training bags differ"
 
+MOST_COMMITS = 3
+"""that are named"""
+
 STALE_NOTE = "Made by other code"
 """what notes on them begin with"""
 
@@ -40,6 +43,8 @@ SELECTION: dict[Regime, str] = {
         "Test labels are never used to choose anything."
     ),
 }
+
+NO_SELECTION = "These methods have no epochs, so no criterion chooses any: their scores are the same by each."
 
 ROLES = (
     "A ceiling trains an encoder on the label of every single training row, and is the 100 % mark of the way from the "
@@ -84,6 +89,27 @@ OVERALL = (
     f"{RANKS} {AGAINST_FLOOR} Mean rank: over datasets. Gap closed: percent of the way from floor to ceiling, with its "
     "95 % interval, over the columns where there is one (page Gap closed). Wins: percent of runs in which a row is "
     f"above another ranked row. {COVERAGE}"
+)
+
+BRIEFLY = (
+    "Mean AUC of test rows × 100 ± standard deviation over seeds (number of seeds); against floor: points above soft "
+    "labels; intervals of 95 % over datasets; seconds of training."
+)
+
+BOARDS = (
+    "Rank: by mean AUC × 100, averaged over the bag sizes of each dataset, then over datasets, on the runs that more "
+    "than half of the methods share; ± standard deviation over seeds (number of seeds). 95 % of rank: its confidence "
+    "interval over datasets. Against floor: points of AUC above soft labels, with a 95 % interval over datasets, and "
+    "in how many columns the row is ahead. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs "
+    "in which a row is above another ranked row. Seconds: training of a run. Coverage: runs with a score, of all runs. "
+    "Bold: the best of a column and all within one standard deviation of it. Rows without a rank, further tables and "
+    "the runs behind each score are on [the page](index.html)."
+)
+
+BY_L1 = (
+    "Boards by {l1} choose nearly the same epochs: `llpbench report --formats csv` writes them. Methods without epochs "
+    "have the same scores under any criterion, so they stand with the [fine-grained](fine.md) boards alone where "
+    "nothing else has run."
 )
 
 SELECTION_GAP = (
@@ -329,13 +355,24 @@ def protocol_text(protocol: Mapping[str, Any] | None) -> str:
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 
 
+def code_text(code: Sequence[str], most: int | None = None) -> str:
+    """Versions of llpbench, each with its commits, or where there are more than `most` with their number."""
+    commits: dict[str, list[str]] = {}
+    for each in code:
+        version, _, commit = each.removesuffix(")").partition(" (")
+        commits.setdefault(version, []).extend([commit] if commit else [])
+    named = {
+        version: f"{len(own)} commits" if most is not None and len(own) > most else ", ".join(own)
+        for version, own in commits.items()
+    }
+    return ", ".join(f"{version} ({own})" if own else version for version, own in named.items())
+
+
 def origin_text(origin: Origin) -> str:
     """Number of runs, code, libraries and hardware."""
     runs = plural(origin.runs, "run") + (f", of which {origin.failed:,} failed" if origin.failed else "")
-    return (
-        f"{runs}. Made with llpbench {' and '.join(origin.code)}; {', '.join(origin.libraries)}. "
-        f"Hardware: {'; '.join(origin.hardware)}."
-    )
+    code = code_text(origin.code, MOST_COMMITS)
+    return f"{runs}, by llpbench {code}; {', '.join(origin.libraries)}. Hardware: {'; '.join(origin.hardware)}."
 
 
 def bags_text(bag_size: int) -> str:

@@ -218,7 +218,7 @@ def test_report_rebuilds_what_a_run_wrote(llpbench: LLPBench, plugin: Path, tmp_
     assert result.out == written.out
     assert "the last line of" in result.err
     parts = (tmp_path / "fine.md").read_text().split("\n\n")
-    assert "\n\n".join(part for part in parts if not part.startswith("**Mind.** The last line of")) == page
+    assert "\n\n".join(part for part in parts if not part.startswith("- **The last line of")) == page
 
 
 def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
@@ -28,19 +27,20 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.costs import cost_of
-from llpbench.report.plots import Plot, draw_all, layout, saving
+from llpbench.report.plots import Plot, draw_gallery, layout, saving
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
-from llpbench.report.plots.dark import dark_of, luminance
-from llpbench.report.plots.heat_map import heat_maps
+from llpbench.report.plots.forest import differences, pretraining
+from llpbench.report.plots.gallery import MOST, PLAN, every_kind, gallery
+from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.layout import LONGEST, labels, shown, shown_apart
-from llpbench.report.plots.learning import MOST_FIGURES, learning_curves
-from llpbench.report.plots.pretraining_gain import pretraining
+from llpbench.report.plots.learning import learning_curves
 from llpbench.report.plots.proportions import proportions, shares
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import _ticks, robustness
-from llpbench.report.plots.saving import Drawing, save_parts
+from llpbench.report.plots.saving import Drawing, save
 from llpbench.report.plots.style import METHODS, method_style, row_styles
+from llpbench.report.plots.svg import compacted, dark_of, luminance
 from llpbench.report.plots.time import front, time
 from llpbench.report.ranking import runs_that_count
 from llpbench.report.statistics import interval
@@ -91,7 +91,7 @@ def journal(
 
 
 def saved(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
-    return save_parts([lambda: drawings], out)
+    return save(drawings, out)
 
 
 def board(records: Sequence[Record]) -> Board:
@@ -117,13 +117,14 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
         failed("broken", dataset="adult"),
     ]
     folder = tmp_path_factory.mktemp("plots")
-    return Drawn(draw_all(tabulate(records), folder), records, folder)
+    return Drawn(draw_gallery(tabulate(records), folder), records, folder)
 
 
 def test_every_kind_is_drawn_where_there_are_data_for_it(odd: Drawn) -> None:
     assert odd.kinds() == {
         "bag-size",
         "time",
+        "differences",
         "critical-difference",
         "robustness",
         "heat-map",
@@ -131,15 +132,12 @@ def test_every_kind_is_drawn_where_there_are_data_for_it(odd: Drawn) -> None:
         "proportions",
     }
     for plot in odd.plots:
-        assert (plot.svg, plot.png) == (odd.folder / f"{plot.name}.svg", odd.folder / f"{plot.name}.png")
-        assert plot.png.read_bytes().startswith(b"\x89PNG")
-        assert plot.svg.stat().st_size < 150_000
+        assert (plot.svg, plot.png) == (odd.folder / f"{plot.name}.svg", None)
+        assert plot.svg.stat().st_size < 100_000
         assert plot.title
         assert plot.caption.endswith(".")
     assert len({plot.name for plot in odd.plots}) == len(odd.plots)
-    assert {file.name for file in odd.folder.glob("[!.]*")} == {
-        file.name for plot in odd.plots for file in (plot.svg, plot.png)
-    }
+    assert {file.name for file in odd.folder.glob("[!.]*")} == {plot.svg.name for plot in odd.plots}
 
 
 def test_facts_tell_the_plots_apart(odd: Drawn) -> None:
@@ -166,26 +164,19 @@ def test_names_from_outside_are_text_and_nothing_else(odd: Drawn) -> None:
 
 def test_a_picture_says_what_it_is_of_and_has_dark_colours(tmp_path: Path) -> None:
     """Colours that mean something stay; white, black and what is too dark to be seen do not."""
-    plots = {plot.kind: plot for plot in draw_all(tabulate(journal()), tmp_path) if plot.criterion == "auc"}
+    plots = {plot.kind: plot for plot in draw_gallery(tabulate(journal()), tmp_path) if plot.criterion == "auc"}
     text = plots["time"].svg.read_text(encoding="utf-8")
+    white = re.search(r"\.(c\d+)\{fill: #ffffff\}", text)
+    assert white is not None
     assert "epochs chosen by AUC of validation rows · ordered bags · at most 300 epochs, patience 20" in text
-    assert "[style*='fill: #ffffff']{fill:#1a1d21!important}" in text
+    assert f".{white[1]}{{fill:#1a1d21}}" in text.split("prefers-color-scheme:dark")[1]
     assert "svg{fill:#e5e7ea}" in text, "what is black says no colour"
-    assert "prefers-color-scheme:dark" in text
     of_map = plots["heat-map"].svg.read_text(encoding="utf-8")
-    assert "#fee838" in of_map or "#fde737" in of_map, "the best of a column"
-    assert not re.search(r"\[style\*='fill: #(fee838|fde737|010101|fefefe)'", of_map)
+    light, dark = of_map.split("prefers-color-scheme:dark")
+    for name in re.findall(r"\.(c\d+)\{[^}]*fill: #(?:fee838|010101|fefefe)[^}]*\}", light):
+        assert f".{name}{{" not in dark
     assert dark_of("#000000") == "#e6e6e6"
     assert all(luminance(dark_of(style.colour)) >= 0.14 for style in METHODS.values())
-
-
-def test_plots_are_the_same_however_many_processes_draw_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    boards = tabulate(journal(("dllp", "mine"), datasets=("adult",), curves=COURSE))
-    drawn = []
-    for processors in (1, 2):
-        monkeypatch.setattr(saving, "_processors", lambda number=processors: number)
-        drawn.append([(plot.name, plot.svg.read_bytes()) for plot in draw_all(boards, tmp_path / str(processors))])
-    assert drawn[0] == drawn[1]
 
 
 def test_ticks_of_small_spreads_do_not_touch() -> None:
@@ -197,7 +188,9 @@ def test_ticks_of_small_spreads_do_not_touch() -> None:
     assert _ticks(10.0) == [-10.0, -5.0, -2.0, -1.0, 0.0, 1.0, 2.0, 5.0, 10.0]
 
 
-def test_a_plot_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_png_is_drawn_where_it_is_asked_for_and_a_figure_once_for_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Drawing is most of what a report takes; `savefig` does it twice for each file."""
     drawn: list[str] = []
     draw = Figure.draw
@@ -207,21 +200,58 @@ def test_a_plot_is_drawn_once_for_each_file(tmp_path: Path, monkeypatch: pytest.
         draw(figure, renderer)
 
     monkeypatch.setattr(Figure, "draw", counted)
-    (plot,) = saved(robustness(board(journal(("dllp",), datasets=("adult",))), "x"), tmp_path)
-    assert drawn == ["RendererAgg", "MixedModeRenderer"]
-    assert plot.png.stat().st_size > 10_000
+    of = board(journal(("dllp",), datasets=("adult",)))
+    (plot,) = save(robustness(of, "x"), tmp_path, png=True)
+    assert drawn == ["MixedModeRenderer", "RendererAgg"]
+    assert plot.png is not None
+    assert plot.png.read_bytes().startswith(b"\x89PNG")
+    drawn.clear()
+    saved(robustness(of, "x"), tmp_path)
+    assert drawn == ["MixedModeRenderer"]
+    assert not plot.png.exists(), "an earlier one is deleted"
 
 
-def test_pretraining_is_compared_seed_by_seed_with_the_same_method_without() -> None:
-    of = board(
-        [*runs("a", 0.8, 0.9), *runs("a", 0.85, 0.92, pretraining="bag"), *runs("b", 0.5, 0.5, pretraining="bag")]
-    )
-    (drawing,) = pretraining(of, "x")
-    (ax,) = visible(drawing)
-    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    assert [x for line in dots for x, _ in points(line)] == pytest.approx([5, 2])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a (bag)"]
+def test_pretraining_is_compared_with_the_same_method_without() -> None:
+    """Seed by seed on a single dataset, on several by the means of their columns."""
+    runs_of_a = [
+        *runs("a", 0.8, 0.9),
+        *runs("a", 0.85, 0.92, pretraining="bag"),
+        *runs("b", 0.5, 0.5, pretraining="bag"),
+    ]
+    elsewhere = [*runs("a", 0.7, dataset="credit"), *runs("a", 0.6, pretraining="bag", dataset="credit")]
+    for records, expected in ((runs_of_a, [5, 2]), ([*runs_of_a, *elsewhere], [3.5, -10])):
+        (drawing,) = pretraining(board(records), "x")
+        (ax,) = visible(drawing)
+        dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
+        assert [x for line in dots for x, _ in points(line)] == pytest.approx(expected)
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["a (bag)"]
     assert not list(pretraining(board(runs("a", 0.8, 0.9)), "x"))
+
+
+def test_the_leader_is_compared_with_every_other_ranked_row() -> None:
+    datasets = {"x": (0.9, 0.8, 0.6), "y": (0.8, 0.75, 0.85), "z": (0.7, 0.6, 0.5)}
+    scores = {"first": [], "second": [], "third": []}  # type: dict[str, list[float]]
+    records = []
+    for dataset, aucs in datasets.items():
+        for method, auc in zip(scores, aucs, strict=True):
+            scores[method].append(100 * auc)
+            records += runs(method, auc, auc, dataset=dataset)
+    of = board(
+        [*records, *runs("elsewhere", 0.99, dataset="x"), *runs("supervised", 0.99, role="ceiling", dataset="x")]
+    )
+    (drawing,) = differences(of, "x")
+    (ax,) = visible(drawing)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["second", "third"]
+    found = {
+        marker: [points(line) for line in ax.get_lines() if line.get_marker() == marker]
+        for marker in ("o", "D", "None")
+    }
+    for place, name in enumerate(("second", "third")):
+        gaps = [one - other for one, other in zip(scores["first"], scores[name], strict=True)]
+        assert sorted(x for x, _ in found["o"][place]) == pytest.approx(sorted(gaps))
+        assert found["D"][place][0][0] == pytest.approx(sum(gaps) / 3)
+        assert [x for x, _ in found["None"][place]] == pytest.approx(interval(gaps))
+    assert not list(differences(board(runs("a", 0.8, 0.9)), "x"))
 
 
 def test_failed_runs_and_every_seed_are_seen() -> None:
@@ -233,64 +263,51 @@ def test_failed_runs_and_every_seed_are_seen() -> None:
     assert "× 1" in {text.get_text() for text in ax.texts}
 
 
-def test_more_runs_than_a_row_has_room_for_are_a_density(tmp_path: Path) -> None:
+def test_more_runs_than_a_row_has_room_for_are_a_density() -> None:
     many = [record("a", 0.8 + 0.001 * (seed % 7), dataset=f"d{d}", seed=seed) for d in range(13) for seed in range(10)]
     (drawing,) = robustness(board(many), "x")
     (ax,) = visible(drawing)
     (outline,) = ax.collections
     assert len(outline.get_paths()) == 1
-    first, second = (saved(robustness(board(many), "x"), tmp_path / each)[0] for each in ("first", "second"))
-    assert first.svg.read_bytes() == second.svg.read_bytes()
-
-
-def test_an_svg_has_the_same_bytes_in_every_process(tmp_path: Path) -> None:
-    """Sets of strings are ordered anew in each process, so another one draws what is most likely to depend on it."""
-    program = (
-        "import sys; sys.path[:0] = sys.argv[2:]\n"
-        "from pathlib import Path\n"
-        "from test_plots import board, journal, saved\n"
-        "from llpbench.report.plots.critical import critical_difference\n"
-        "saved(critical_difference(board(journal(datasets=tuple('abcdefgh'))), 'x'), Path(sys.argv[1]))\n"
-    )
-    here = Path(__file__).parent
-    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-    subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "there"), str(here), str(here.parent)],
-        check=True,
-        env={"PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1", "MPLCONFIGDIR": matplotlib.get_configdir()},
-    )
-    saved(critical_difference(board(journal(datasets=tuple("abcdefgh"))), "x"), tmp_path / "here")
-    ours, theirs = ((tmp_path / each / "critical-difference-x.svg").read_bytes() for each in ("here", "there"))
-    assert ours == theirs
 
 
 def test_an_svg_has_the_same_bytes_each_time_whatever_the_users_settings(tmp_path: Path) -> None:
     boards = tabulate(journal(("dllp", "mine"), datasets=("adult",), curves=COURSE, bags=BAGS, aucs={"auc": 0.8}))
-    first = draw_all(boards, tmp_path / "first")
+    first = draw_gallery(boards, tmp_path / "first")
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "path"}):
         mine = dict(matplotlib.rcParams)
-        second = draw_all(boards, tmp_path / "second")
+        second = draw_gallery(boards, tmp_path / "second")
         assert dict(matplotlib.rcParams) == mine
     assert [plot.svg.read_bytes() for plot in first] == [plot.svg.read_bytes() for plot in second]
 
 
-def test_no_ids_of_two_plots_meet_in_one_page(odd: Drawn) -> None:
-    ids = [set(re.findall(r' id="([^"]+)"', plot.svg.read_text(encoding="utf-8"))) for plot in odd.plots]
-    assert any(ids)
-    for one, other in itertools.combinations(ids, 2):
-        assert not one & other
+def test_a_small_svg_is_the_same_picture() -> None:
+    """Names with tags and styles in them stay as they are."""
+    svg = (
+        '<svg>\n<defs>\n<style type="text/css">*{}</style>\n</defs>\n<g id="axes_1">\n <g>\n  <g/>\n'
+        '  <path id="m1" style="fill: #ffffff" d="M 1.23456 2"/>\n  <use xlink:href="#m1" style="fill: #000000"/>\n'
+        '  <g clip-path="url(#p1)">\n   <text style="fill: #000000" transform="rotate(-0 1 2)">'
+        'a style="x" &lt;g&gt;</text>\n'
+        "  </g>\n </g>\n</g>\n</svg>"
+    )
+    assert compacted(svg, kept={"#000000"}) == (
+        '<svg>\n<defs>\n<style type="text/css">*{}.c0{fill: #ffffff}.c1{fill: #000000}'
+        "@media (prefers-color-scheme:dark){svg{fill:#e5e7ea}.c0{fill:#1a1d21}}</style>\n</defs>\n"
+        '<path id="i0" class="c0" d="M 1.23 2"/>\n<use xlink:href="#i0" class="c1"/>\n'
+        '<g clip-path="url(#i1)">\n<text class="c1">a style="x" &lt;g&gt;</text>\n</g>\n</svg>'
+    )
 
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
-    assert draw_all(Leaderboards((), tabulate([]).origin), tmp_path / "none") == []
-    assert draw_all(tabulate([]), tmp_path / "none") == []
-    assert draw_all(tabulate([failed("dllp", bags={}), failed("mine", bags={})]), tmp_path / "none") == []
+    assert draw_gallery(Leaderboards((), tabulate([]).origin), tmp_path / "none") == []
+    assert draw_gallery(tabulate([]), tmp_path / "none") == []
+    assert draw_gallery(tabulate([failed("dllp", bags={}), failed("mine", bags={})]), tmp_path / "none") == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(LLPBenchError, match=r"plots cannot be written into .*file.*--out") as caught:
-        draw_all(tabulate(journal()), tmp_path / "file")
+        draw_gallery(tabulate(journal()), tmp_path / "file")
     assert "\n" not in str(caught.value)
 
 
@@ -314,8 +331,7 @@ def test_whatever_a_journal_lacks_can_be_drawn_without_a_warning(records: list[R
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
-        plots = draw_all(tabulate(records), tmp_path)
-    assert "heat-map" in {plot.kind for plot in plots}
+        plots = draw_gallery(tabulate(records), tmp_path)
     for plot in plots:
         ElementTree.fromstring(plot.svg.read_bytes())
 
@@ -431,28 +447,14 @@ def test_long_labels_that_differ_in_the_middle_stay_apart() -> None:
     assert shown_apart(["x\x00", "x", "y"]) == ["x 1", "x 2", "y"]
 
 
-def test_bag_size_plots_say_which_datasets_are_left_out_and_what_is_grey() -> None:
+def test_bag_size_plots_say_which_datasets_and_methods_are_left_out() -> None:
     records = [*journal(("a",)), *runs("a", 0.8, dataset="single")]
     (drawing,) = bag_size_curves(board(records), "x")
-    assert "Left out, since their bags are not of two or more sizes: single." in drawing.about.caption
-    assert "rey lines" not in drawing.about.caption
-    assert drawing.about.note == "Not drawn, since all their bags are of one size: single."
+    assert "single" in drawing.about.caption
+    assert "single" in drawing.about.note
+    assert "left out." not in drawing.about.caption.replace("Left out", "")
     (many,) = bag_size_curves(board(journal([f"m{n:02}" for n in range(14)])), "x")
-    assert "Grey lines join the means of these 4, without intervals" in many.about.caption
-
-
-def test_bag_size_plots_name_their_bars_and_mark_those_that_are_cut() -> None:
-    """And name nothing that is not drawn."""
-    far = runs("b", 0.3, 0.9, 0.8, bag_size=256)
-    alone = runs("elsewhere", 0.8, 0.9, dataset="single")
-    records = [*runs("a", 0.8, 0.801, 0.802), *runs("a", 0.7, 0.701, 0.702, bag_size=256), *alone]
-    for more, arrows in (([], set()), (far, {"v", "^"})):
-        (drawing,) = bag_size_curves(board([*records, *more]), "x")
-        texts = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
-        assert "95 % t interval over seeds" in texts
-        assert ("goes on beyond the axis" in texts) == bool(arrows)
-        assert {line.get_marker() for line in lines(drawing)} & {"v", "^"} == arrows
-        assert "elsewhere" not in texts
+    assert "9 further methods left out." in many.about.caption
 
 
 def test_titles_of_reliability_do_not_meet_ticks() -> None:
@@ -473,9 +475,10 @@ def test_titles_of_reliability_do_not_meet_ticks() -> None:
 
 def test_heat_maps_explain_their_hatches() -> None:
     whole = board(runs("a", 0.8, 0.9))
-    lacking = board([*runs("a", 0.8, 0.9), *runs("b", 0.7, dataset="credit"), *runs("b", 0.7)])
+    three = [run for method in ("a", "c", "d") for run in runs(method, 0.8)]  # two more than the methods of credit
+    lacking = board([*three, *runs("a", 0.8, dataset="credit")])
     for of, is_hatched in ((whole, False), (lacking, True)):
-        (drawing,) = heat_maps(of, "x")
+        (drawing,) = heat_map(of, "x")
         texts = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
         assert ("no result" in texts) == is_hatched
 
@@ -491,13 +494,15 @@ def test_legends_of_learning_curves_name_what_is_drawn() -> None:
         assert "marker" in drawing.about.note
 
 
-def test_proportions_say_which_panels_have_no_room() -> None:
-    records = [record("a", dataset=f"d{n:03}", bags=BAGS) for n in range(98)]
-    drawings = [*proportions(tabulate(records))]
-    assert [drawing.about.name for drawing in drawings] == ["proportions", *(f"proportions-{n}" for n in (2, 3, 4))]
-    assert drawings[1].about.title.startswith("Class proportions of bags, 2 of 5: d024, d025, ")
-    assert "The first 96 of 98 panels" in drawings[0].about.caption
-    assert "left out: 1 of d096, 1 of d097." in drawings[0].about.caption
+def test_proportions_are_of_the_dataset_with_most_kinds_of_bags() -> None:
+    """At the usual size, ordered and random bags first, then such as follow a column."""
+    made = ["kmeans", "column:by=job+education", "random", "column:by=job", "ordered"]
+    records = [record("a", dataset="adult", bagging=bagging, bags=BAGS, bag_size=256) for bagging in made]
+    records += [record("a", dataset="adult", bags=BAGS), record("a", dataset="aaa", bags=BAGS)]
+    (drawing,) = proportions(tabulate(records))
+    assert [ax.get_title().split("\n")[0] for ax in visible(drawing)] == ["ordered bags", "random bags", "bags by job"]
+    assert all("256 rows" in ax.get_title() for ax in visible(drawing))
+    assert "adult" in drawing.about.title
 
 
 def test_panels_of_proportions_say_their_bagging_in_words() -> None:
@@ -505,7 +510,7 @@ def test_panels_of_proportions_say_their_bagging_in_words() -> None:
     (drawing,) = proportions(tabulate([record("a", bag_size=0, bagging="column:by=job+education", bags=uneven)]))
     assert drawing.about.title == "Class proportions of bags: adult"
     (ax,) = visible(drawing)
-    assert ax.get_title() == "adult\nbags by job and\neducation\n1 to 11,701 rows,\nmedian 3, 4 bags"
+    assert ax.get_title() == "bags by job and education\n1 to 11,701 rows,\nmedian 3, 4 bags"
 
 
 def test_the_front_holds_what_nothing_beats_and_no_ceiling() -> None:
@@ -553,21 +558,21 @@ def points(line: Line2D) -> list[tuple[float, float]]:
 
 
 def test_bag_size_curves_follow_the_means() -> None:
-    records = [*runs("a", 0.8, 0.9, 0.85), *runs("a", 0.6, 0.7, bag_size=1024)]  # of two seeds no interval
+    records = [*runs("a", 0.8, 0.9, 0.85), *runs("a", 0.6, bag_size=1024)]  # of a single seed no spread
     (drawing,) = bag_size_curves(board(records), "x")
     (ax,) = visible(drawing)
-    (line,) = [line for line in ax.get_lines() if line.get_marker() not in ("None", "v", "^")]
-    assert points(line) == [(0, 85), (1, 65)]
+    (line,) = ax.get_lines()
+    assert points(line) == [(0, 85), (1, 60)]
     (bars,) = ax.collections
     (bar,) = bars.get_segments()  # type: ignore[attr-defined]
-    assert np.allclose(bar[:, 1], interval([80, 90, 85]))
+    assert np.allclose(bar[:, 1], [80, 90])
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
 
 
 def test_unequal_bags_are_drawn_by_their_real_sizes(tmp_path: Path) -> None:
     uneven = {"number": 4, "sizes": [1, 9, 11660], "validation": 2, "test": 2, "histograms": BAGS["histograms"]}
     facts: dict[str, Any] = {"bag_size": 0, "bagging": "key", "bags": uneven}
-    drawn = {plot.kind: plot for plot in draw_all(tabulate([*runs("a", 0.8, 0.9, **facts)]), tmp_path)}
+    drawn = {plot.kind: plot for plot in draw_gallery(tabulate([*runs("a", 0.8, 0.9, **facts)]), tmp_path)}
     assert "bags of 1–9–11,660" in drawn["learning-curves"].title
     texts = drawn["proportions"].svg.read_text(encoding="utf-8")
     assert all(part in texts for part in ("1 to 11,660 rows,", "median 9, 4 bags"))
@@ -577,27 +582,28 @@ def test_unequal_bags_are_drawn_by_their_real_sizes(tmp_path: Path) -> None:
         assert "1–9–11,660 are the least, median and most rows of a training bag" in drawn[kind].caption
 
 
-def test_with_many_methods_the_last_step_back_and_no_leader_does() -> None:
-    names = [name for name in METHODS if METHODS[name] is not METHODS["supervised"] and name != "bag-soft-label"]
-    (drawing,) = bag_size_curves(board(journal([*reversed(names), "mine"])), "x")
-    assert "In grey: " in drawing.about.caption
-    grey = drawing.about.caption.split("In grey: ")[1].split(". ")[0]
-    assert grey.split(", ") == names[::-1][9:], "all but the first eight, a newcomer, and the next"
+def test_with_many_methods_leaders_floor_ceiling_and_newcomers_are_drawn() -> None:
+    names = [name for name in METHODS if name not in ("supervised", "bag-soft-label")]
+    (drawing,) = bag_size_curves(board(journal([*names, "mine"])), "x")
+    drawn = {text.get_text() for text in drawing.figure.legends[0].get_texts()}
+    assert drawn == {"supervised", "bag-soft-label", *names[:4], "mine", "± standard deviation"}
 
 
-def test_heat_maps_show_every_mean_and_mark_what_is_lacking() -> None:
-    of = board([*runs("a", 0.8, 0.9), *runs("b", 0.7), *runs("a", 0.6, dataset="credit")])
-    (drawing,) = heat_maps(of, "x")
-    texts = [text.get_text() for text in visible(drawing)[0].texts]
-    assert {"85.0\n±7.1", "70.0*", "60.0", "–"} <= set(texts)
+def test_heat_maps_show_the_means_of_ranked_rows_and_mark_what_is_lacking() -> None:
+    of = board([*runs("a", 0.8, 0.9), *runs("b", 0.7, 0.6), *runs("late", 0.95), record("a", 0.6, dataset="credit")])
+    (drawing,) = heat_map(of, "x")
+    (ax,) = visible(drawing)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b"]
+    assert {"85.0\n±7.1", "65.0\n±7.1", "60.0", "–"} == {text.get_text() for text in ax.texts}
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["adult  64", "credit  64"]
 
 
-def test_heat_maps_are_split_before_numbers_touch() -> None:
-    of = board(journal(("a",), sizes=(8, 16, 32, 64, 128), datasets=("x", "y", "z"), seeds=1))
-    first, second = heat_maps(of, "x")
-    assert (first.about.name, second.about.name) == ("heat-map-x-1", "heat-map-x-2")
-    assert first.about.dataset is None
-    assert second.about.dataset == "z"
+def test_heat_maps_leave_out_what_has_no_room() -> None:
+    of = board(journal([f"m{n:02}" for n in range(20)], sizes=tuple(range(8, 48)), datasets=("x",), seeds=1))
+    (drawing,) = heat_map(of, "x")
+    (ax,) = visible(drawing)
+    assert (len(ax.get_xticklabels()), len(ax.get_yticklabels())) == (18, 36)
+    assert "3 ranked methods left out. 4 columns left out." in drawing.about.caption
 
 
 def test_learning_curves_mark_the_epoch_that_each_criterion_chose() -> None:
@@ -644,19 +650,12 @@ def test_a_stage_without_a_name_or_without_epochs_is_no_hindrance() -> None:
     assert max(x for line in ax.get_lines() for x, _ in points(line)) == 3
 
 
-def test_no_more_learning_curves_are_drawn_than_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[int] = []
-    panels = layout.panels
-
-    def counted(number: int, **how: Any) -> Any:
-        drawn.append(number)
-        return panels(number, **how)
-
-    monkeypatch.setattr(layout, "panels", counted)
-    of = board([record("a", curves=COURSE, dataset=f"d{number:02}") for number in range(MOST_FIGURES + 2)])
-    figures = list(learning_curves(of, "x"))
-    assert len(figures) == len(drawn) == MOST_FIGURES
-    assert f"The first {MOST_FIGURES} of {MOST_FIGURES + 2} datasets are drawn." in figures[0].about.caption
+def test_learning_curves_are_of_the_easiest_and_the_hardest_dataset() -> None:
+    aucs = {"middle": 0.8, "hard": 0.6, "easy": 0.9}
+    of = board([record("a", auc, curves=COURSE, dataset=dataset) for dataset, auc in aucs.items()])
+    assert [drawing.about.dataset for drawing in learning_curves(of, "x")] == ["easy", "hard"]
+    every = learning_curves(of, "x", every=True)
+    assert sorted(drawing.about.dataset or "" for drawing in every) == sorted(aucs)
 
 
 def test_learning_curves_name_the_training_before_the_stage_that_they_show() -> None:
@@ -711,23 +710,41 @@ def test_the_class_prior_is_a_line_with_its_number() -> None:
     assert [text.get_text() for ax in visible(alone) for text in ax.texts] == ["mean 0.25"]
 
 
-def test_only_the_largest_groups_are_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from llpbench.report.plots import gallery
-
-    def nothing(*_: object) -> Iterator[Drawing]:
-        return iter(())
-
-    for other in ("bag_size_curves", "critical_difference", "robustness", "heat_maps", "learning_curves"):
-        monkeypatch.setattr(gallery, other, nothing)
-    records = [
-        record("a", seed=seed, bagging=bagging, bags={})
-        for number, bagging in enumerate(("small", "key", "kmeans", "my bags", "my-bags", "random"), start=1)
-        for seed in range(number)
+def test_the_gallery_goes_by_its_plan_and_has_an_end() -> None:
+    """Most figures of the group with most runs, fewer of the next, one each of the others, none of what repeats."""
+    many = [*journal(curves=COURSE, bags=BAGS), *journal(("direct",), bagging="random", encoder=None, seeds=1)]
+    further = [
+        *runs("direct", 0.8, 0.9, 0.7, encoder=None, bagging="kmeans"),
+        *runs("direct", 0.8, 0.9, encoder=None, bagging="key"),
+        *runs("direct", 0.8, encoder=None, bagging="other", bag_size=0),
     ]
-    plots = draw_all(tabulate(records), tmp_path)
-    assert {plot.bagging for plot in plots} == {"key", "kmeans", "my bags", "my-bags", "random"}
-    assert len({plot.name for plot in plots}) == len(plots) == 10
-    assert all("Of 6 pairs of bagging and protocol the 5 with most runs are drawn." in plot.caption for plot in plots)
+    found = [drawing.about for drawing in gallery(tabulate([*many, *further]))]
+    assert [(about.kind, about.bagging, about.criterion) for about in found[:5]] == [
+        ("time", "ordered", "auc"),
+        ("differences", "ordered", "auc"),
+        ("bag-size", "ordered", "auc"),
+        ("heat-map", "ordered", "auc"),
+        ("time", "ordered", "mpiou"),
+    ]
+    by_bagging = {
+        bagging: [each for each in found if each.bagging == bagging] for bagging in ("random", "kmeans", "key")
+    }
+    assert {each.criterion for own in by_bagging.values() for each in own} == {"auc"}, "no criterion chooses there"
+    assert len(by_bagging["random"]) == 3
+    assert [len(by_bagging[bagging]) for bagging in ("kmeans", "key")] == [1, 1]
+    assert by_bagging["kmeans"][0].kind != by_bagging["key"][0].kind
+
+
+def test_the_gallery_stops_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from llpbench.report.plots import gallery as module
+
+    boards = tabulate(journal(curves=COURSE, bags=BAGS))
+    every = [drawing.about.name for drawing in gallery(boards)]
+    assert 3 < len(every) <= MOST
+    monkeypatch.setattr(module, "MOST", 3)
+    assert [drawing.about.name for drawing in gallery(boards)] == every[:3]
+    assert len(set(PLAN)) == len(PLAN)
+    assert {*every} <= {drawing.about.name for drawing in every_kind(boards)}
 
 
 def test_matplotlib_waits_until_something_is_drawn() -> None:

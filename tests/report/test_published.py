@@ -1,82 +1,174 @@
-"""What is published is what the code makes of the committed journal, and its figures are those once pinned."""
+"""What is published is what the code makes of the published journal, within rounding, and small enough to be read."""
 
 from __future__ import annotations
 
-import csv
+import json
+import re
+from collections.abc import Sequence
+from html import unescape
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from recomputed import board as recompute
 
-from llpbench.report import Report, make_report, write_report
+from llpbench.core.record import Record, TuningRecord
+from llpbench.report import Report, make_report
 from llpbench.report.board_tables import names_of
-from llpbench.results.journal import FILE, read
-from llpbench.results.staleness import stale_runs
+from llpbench.report.boards import Board
+from llpbench.report.digest import markdown_files
+from llpbench.report.html import to_html
+from llpbench.report.plots.gallery import MOST
+from llpbench.results.merging import journal_files, merge
 
-PUBLISHED = Path(__file__).parents[2] / "leaderboards"
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "leaderboards"
+PLOTS = ROOT / "plots"
 
-PINNED = Path(__file__).parent / "published_figures.csv"
-"""every figure of the leaderboards' pages as it was first published, read off the Markdown of that day"""
+ROUNDING = 0.011
+"""how far two numbers of two digits may be apart: libraries differ in the last bits"""
 
-NAMES = ("method", "encoder", "pretraining", "configuration")
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+class Published(NamedTuple):
+    """The published journal, and all that is made of it."""
+
+    records: list[Record]
+    tunings: list[TuningRecord]
+    report: Report
+
+    def board(self, name: str) -> Board:
+        """By the name of its tables."""
+        boards = self.report.leaderboards.boards
+        return dict(zip(names_of(boards), boards, strict=True))[name]
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
-    contents = read(PUBLISHED / FILE)
-    records, tunings = [*contents.records.values()], [*contents.tunings.values()]
-    return make_report(records, stale=stale_runs(records), tunings=tunings)
+def published() -> Published:
+    merged = merge(journal_files(str(PUBLISHED)))
+    records, tunings = [*merged.records.values()], [*merged.tunings.values()]
+    return Published(records, tunings, make_report(records, tunings=tunings))
 
 
-@pytest.fixture(scope="module")
-def written(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("published")
-    write_report(report, folder)
-    return folder
+@pytest.mark.parametrize(
+    ("name", "criterion", "bagging"),
+    [
+        ("fine-ordered", "auc", "ordered"),
+        ("coarse-mpiou-ordered", "mpiou", "ordered"),
+        ("coarse-l1-ordered", "l1", "ordered"),
+        ("fine-random", "auc", "random"),
+    ],
+)
+def test_the_main_boards_are_what_the_records_say(
+    published: Published, name: str, criterion: str, bagging: str
+) -> None:
+    expected, _ = recompute(published.records, published.tunings, criterion, bagging)
+    board = published.board(name)
+    found = {}
+    for row, standing in zip(board.rows, board.standings.rows, strict=True):
+        who = row.contender
+        if standing.overall is not None and not who.tuned:
+            ours = (standing.overall.mean, standing.overall.std, standing.overall.n, row.rank or 0)
+            found[who.method, who.encoder or "", who.pretraining, who.configuration] = ours
+    assert len(found) > 8
+    assert found.keys() == set(expected.index)
+    for label, values in found.items():
+        theirs = expected.fillna(0).loc[label, ["mean", "std", "n", "rank"]]
+        assert values == pytest.approx(tuple(theirs), abs=1e-6), label
 
 
-def test_the_published_files_are_what_the_code_makes_of_the_published_journal(written: Path) -> None:
-    made = {path.name for path in written.iterdir()}
-    assert {path.name for path in PUBLISHED.iterdir() if path.is_file() and path.name[0] != "."} == {*made, FILE}
-    for name in made - {"index.html"}:  # which holds the plots
-        assert (written / name).read_text(encoding="utf-8") == (PUBLISHED / name).read_text(encoding="utf-8"), name
+def test_the_first_table_of_readme_is_what_the_records_say(published: Published) -> None:
+    headings, rows = _first_table((ROOT / "README.md").read_text(encoding="utf-8"))
+    board = published.board("fine-ordered")
+    expected, by_size = recompute(published.records, published.tunings, "auc", "ordered")
+    standings = {
+        row.contender.label.replace("mlp, ", "").replace(" (mlp)", "").replace("self+bag", "`self+bag`"): (
+            row,
+            standing,
+        )
+        for row, standing in zip(board.rows, board.standings.rows, strict=True)
+    }
+    assert len(rows) > 5
+    for line in rows:
+        cells = dict(zip(headings, line, strict=True))
+        label = re.sub(r", (`.*`)", r" (\1)", cells["method"].split(" (floor)")[0].split(" (ceiling)")[0])
+        row, standing = standings[label.split(" (supervised)")[0]]
+        who = (
+            row.contender.method,
+            row.contender.encoder or "",
+            row.contender.pretraining,
+            row.contender.configuration,
+        )
+        mean = expected.loc[who]
+        for heading, cell in cells.items():
+            if size := re.fullmatch(r"(?:bags )?of (\d+) .*", heading):
+                assert _numbers(cell) == pytest.approx([by_size.loc[who, int(size[1])]], abs=0.0501), (label, heading)
+            elif heading.startswith("all"):
+                assert _numbers(cell) == pytest.approx([mean["mean"], mean["std"]], abs=0.0501), label
+            elif heading == "rank" and row.rank is not None:
+                assert int(cell) == mean["rank"]
+            elif heading == "against floor" and standing.floor is not None and standing.floor.interval is not None:
+                above = [abs(each) for each in (standing.floor.mean, *standing.floor.interval)]
+                assert _numbers(cell) == pytest.approx(above, abs=0.0501), label
+            elif heading == "seconds" and standing.seconds is not None:
+                assert _numbers(cell) == pytest.approx([standing.seconds], rel=0.01, abs=0.0051), label
 
 
-def test_the_published_page_holds_the_same_boards_and_tables(report: Report, written: Path) -> None:
-    bodies = [
-        [part.split("</tbody>")[0] for part in (folder / "index.html").read_text(encoding="utf-8").split("<tbody>")[1:]]
-        for folder in (written, PUBLISHED)
-    ]
-    assert len(bodies[0]) > len(report.leaderboards.boards)
-    assert bodies[0] == bodies[1]
+def _first_table(text: str) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the first table with ranks."""
+    lines = text.split("\n")
+    start = next(n for n, line in enumerate(lines) if line.startswith("| rank |"))
+    end = next(n for n, line in enumerate(lines[start:], start) if not line.startswith("|"))
+    cells = [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in lines[start:end]]
+    return cells[0], cells[2:]
 
 
-def test_every_published_figure_is_as_it_was(report: Report) -> None:
-    with PINNED.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert figures(report) == [tuple(line.values()) for line in lines]
+def test_the_published_markdown_has_the_numbers_that_the_code_makes(published: Published) -> None:
+    made = markdown_files(published.report)
+    assert {path.name for path in PUBLISHED.glob("*.md")} == made.keys()
+    for name, text in made.items():
+        committed = (PUBLISHED / name).read_text(encoding="utf-8")
+        assert _words(committed) == _words(text), name
+        assert _numbers(committed) == pytest.approx(_numbers(text), abs=ROUNDING), name
 
 
-def figures(report: Report) -> list[tuple[str, ...]]:
-    """Page, table, method, encoder, pretraining, configuration, column and figure, `**` around what is bold.
+def test_the_published_page_has_the_numbers_that_the_code_makes(published: Published) -> None:
+    made, committed = (_values(page) for page in (to_html(published.report), _published_page()))
+    assert len(made) > 1000
+    assert len(committed) == len(made)
+    for one, other in zip(committed, made, strict=True):
+        assert [value is None for value in one] == [value is None for value in other]
+        assert [value for value in one if value is not None] == pytest.approx(
+            [value for value in other if value is not None], abs=ROUNDING
+        )
 
-    Without the marks of runs that other code has made: they change no figure.
-    """
-    boards = tuple(f"{name}-" for name in names_of(report.leaderboards.boards))
-    found = []
-    for page in report.pages:
-        for table in page.tables:
-            if not table.name.startswith(boards):
-                continue
-            names = [heading.text for heading in table.headings]
-            for row in table.rows:
-                shown = {
-                    name: f"**{field.lines[0]}**"
-                    if field.strong
-                    else "<br>".join(line for line in field.lines if not line.endswith(" stale"))
-                    for name, field in zip(names, row, strict=True)
-                }
-                who = [shown.get(name, "") for name in NAMES]
-                found += [
-                    (page.name, table.name, *who, name, each) for name, each in shown.items() if name not in NAMES
-                ]
-    return found
+
+def test_what_is_published_is_small() -> None:
+    pages = [path.stat().st_size for path in PUBLISHED.glob("*.md")]
+    assert len(pages) <= 10
+    assert max(pages) <= 30_000
+    assert len(_published_page().encode()) <= 2_000_000
+    assert {path.suffix for path in PLOTS.glob("[!.]*")} == {".svg"}
+    assert 10 < len(list(PLOTS.glob("*.svg"))) <= MOST
+    assert sum(path.stat().st_size for path in PLOTS.iterdir()) <= 1_000_000
+    assert not list(PUBLISHED.glob("*.csv"))
+
+
+def _published_page() -> str:
+    return (PUBLISHED / "index.html").read_text(encoding="utf-8")
+
+
+def _values(page: str) -> list[list[float | None]]:
+    """What machines read of the scores of boards."""
+    every = re.findall(r'<td class="score[^"]*" data-values="([^"]*)"', page)
+    return [[each if isinstance(each, int | float) else None for each in json.loads(unescape(one))] for one in every]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]
+
+
+def _words(text: str) -> Sequence[str]:
+    """All but its numbers, and but for signs, which a number that is nearly 0 may change."""
+    return [re.sub(r"\s+|[+-]", " ", part).strip() for part in _NUMBER.split(text)]

@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,13 +19,14 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, html, make_report, render, render_tables, select_formats, write_report
+from llpbench.report import Leaderboards, make_report, render, render_tables, select_formats, write_report
 from llpbench.report import wording as words
 from llpbench.report.boards import Summary
+from llpbench.report.digest import LARGEST, markdown_files
 from llpbench.report.exports import table_csv, table_json
 from llpbench.report.finding import finding
 from llpbench.report.latex import to_latex
-from llpbench.report.markdown import escape, page_markdown, to_markdown
+from llpbench.report.markdown import escape, to_markdown
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import score_lines
@@ -60,8 +62,7 @@ def printed(leaderboards: Leaderboards, width: int = 80, encoding: str = "utf-8"
 
 
 def page(records: list[Record], name: str = "fine") -> str:
-    (found,) = [page for page in make_report(records).pages if page.name == name]
-    return page_markdown(found)
+    return markdown_files(make_report(records))[f"{name}.md"]
 
 
 def test_what_ran_on_fewer_bags_has_boards_and_no_further_tables() -> None:
@@ -95,86 +96,78 @@ def test_baggings_in_words(bagging: str, said: str, bags: str) -> None:
     assert words.bags_words(bagging) == (bags or f"bags {said}")
 
 
-def test_a_whole_markdown_page(records: list[Record]) -> None:
+def test_a_whole_markdown_file(records: list[Record]) -> None:
     found = page(records)
-    assert found.startswith("# Leaderboards: fine-grained validation\n")
-    _, first, second, third = found.split("## Fine-grained, ordered bags, selected by AUC of validation rows")
-    assert first.startswith(
-        ": over all columns\n\nAt most 300 epochs, patience 20, 2 bags a step · encoder mlp · 2 seeds "
-    )
-    assert (
-        "· EPYC (cpu). 1 dataset: ranks and what is told apart hold for this table alone, over its seeds. "
-        "Over 2 columns and the 3 runs in them that count" in first
-    )
+    _, whole, by_column = found.split("\n## ")
+    assert whole.startswith("Ordered bags, at most 300 epochs, patience 20, 2 bags a step\n\nAt most 300 epochs")
     # ridge, the other of two, has not attempted 256 with seed 1: dllp has (86 + 80) / 2, and shares seed 0 alone
     assert (
-        "| 1 | dllp | mlp | 83.00 ± – (1) | – | – | – | 1.0 | – | – | 4/4 |\n"
-        "| – | bag-soft-label (floor) | mlp | – | – | – | – | – | – | – | 1/4 |\n"
-        "| – | ridge |  | – | – | – | – | – | – | – | 1/4<br>2 failed |\n"
-    ) in first
-    assert first.endswith(
+        "| 1 | dllp (mlp) | 83.00 ± – (1) | – | – | – | – | 3.00 | 4/4 |\n"
+        "| – | bag-soft-label (mlp) (floor) | – | – | – | – | – | – | 1/4 |\n"
+        "| – | ridge | – | – | – | – | – | – | 1/4<br>2 failed |\n"
+    ) in whole
+    assert whole.rstrip().endswith(
         """**Failed or undefined**
 
 - bag-soft-label (mlp) on adult 64, seed 1: the run succeeded, but its AUC is undefined
 - ridge on adult 64, seed 1: singular matrix
-- ridge on adult 256, seed 0: loss became NaN in epoch 4
-
-"""
+- ridge on adult 256, seed 0: loss became NaN in epoch 4"""
     )
     assert (
         """
-| rank | method | encoder | adult |
-| ---: | --- | --- | ---: |
-| ceiling | supervised | mlp | 91.00 ± 1.41 (2) |
-| 1 | dllp | mlp | **86.00 ± 1.41 (2)** |
-| – | bag-soft-label (floor) | mlp | 60.00 ± – (1)<br>1/2 undefined |
-| – | ridge |  | 70.00 ± – (1)<br>1/2 failed |
+| rank | method | adult 64 | adult 256 |
+| ---: | --- | ---: | ---: |
+| ceiling | supervised (mlp) | 91.00 ± 1.41 (2) | – |
+| 1 | dllp (mlp) | **86.00 ± 1.41 (2)** | 81.00 ± 1.41 (2) |
+| – | bag-soft-label (mlp) (floor) | 60.00 ± – (1)<br>1/2 undefined | – |
+| – | ridge | 70.00 ± – (1)<br>1/2 failed | –<br>1/2 failed<br>1/2 missing |
 """
-        in second
+        in by_column
     )
-    assert (
-        """
-| rank | method | encoder | adult |
-| ---: | --- | --- | ---: |
-| 1 | dllp | mlp | 81.00 ± 1.41 (2) |
-| – | ridge |  | –<br>1/2 failed<br>1/2 missing |
-
-**Not run with bags of 256**
-
-- supervised (mlp), bag-soft-label (mlp)
-"""
-        in third
-    )
+    for fact in ("11 runs, of which 2 failed", "torch 2.13.0", "EPYC (cpu)"):
+        assert fact in by_column, "what it was made with stands last"
 
 
-def test_a_page_explains_how_its_numbers_came_about(records: list[Record]) -> None:
-    for name in ("fine", "coarse-mpiou", "coarse-l1"):
-        found = page(records, name)
-        for statement in (
-            "Test labels are never used to choose anything",
-            "mean ± standard deviation over seeds",
-            "A ceiling trains an encoder on the label of every single training row",
-            "11 runs, of which 2 failed",
-            "torch 2.13.0",
-            "EPYC (cpu)",
-            "encoder mlp",
-        ):
-            assert statement in found, statement
+def test_the_overview_has_the_first_rows_of_the_main_boards_and_links_what_there_is(records: list[Record]) -> None:
+    more = [record(f"m{n}", 0.5 + n / 100, bag_size=size) for n in range(12) for size in (64, 256)]
+    files = markdown_files(make_report([*records, *more]))
+    overview = files["README.md"]
+    assert set(re.findall(r"\]\(([\w-]+\.md)\)", overview)) == files.keys() - {"README.md"}
+    fine, coarse = overview.split("\n## ")[1:]
+    ranks = re.findall(r"^\| (\S+) \|", fine, re.MULTILINE)
+    assert ranks == ["rank", "---:", *map(str, range(1, 9))]
+    assert "Coarse" in coarse
 
 
-def test_each_coarse_criterion_has_a_page_of_its_own(records: list[Record]) -> None:
-    assert "selected by mPIoU of validation bags" in page(records, "coarse-mpiou")
-    assert "selected by L1 distance of validation bags" in page(records, "coarse-l1")
+def test_no_markdown_file_is_too_large_and_what_has_no_room_is_named() -> None:
+    many = [record(f"method-{n}", 0.5 + n / 1000, dataset=f"dataset-{d}") for n in range(60) for d in range(24)]
+    files = markdown_files(make_report(many))
+    sizes = {name: len(text.encode()) for name, text in files.items()}
+    assert max(sizes.values()) <= LARGEST, sizes
+    assert "dataset-0 64" not in files["fine.md"]
+    assert "by dataset and bag size" in files["fine.md"].split("## Without room here")[1]
+    huge = [record(f"method-{n}-{'x' * 150}", 0.5 + n / 1000) for n in range(200)]
+    found = markdown_files(make_report(huge))["fine.md"]
+    assert len(found.encode()) <= LARGEST
+    assert "method-199-" in found, "the first rows of the first table"
+
+
+def test_methods_without_epochs_have_boards_once() -> None:
+    direct = runs("ridge", 0.8, 0.9, encoder=None, bagging="kmeans")
+    found = markdown_files(make_report([*runs("a", 0.8, 0.9), *direct]))
+    assert "Kmeans bags" in found["fine.md"]
+    assert "Ordered bags" in found["coarse.md"]
+    assert "Kmeans" not in found["coarse.md"]
 
 
 def test_a_cell_where_every_seed_failed_says_so() -> None:
     found = page([failed(seed=0), failed(seed=1), *runs("ridge", 0.7, 0.8)])
-    assert "| – | dllp | mlp | failed |" in found
-    assert "| – | dllp | mlp | – | – | – | – | – | – | – | 0/2<br>2 failed |" in found
+    assert "| – | dllp (mlp) | failed |" in found
+    assert "| – | dllp (mlp) | – | – | – | – | – | – | 0/2<br>2 failed |" in found
 
 
 def test_names_cannot_break_a_table() -> None:
-    for name in ("fine", "statistics", "studies", "timing", "robustness", "gap-closed", "selection-gap"):
+    for name in ("README", "fine", "coarse", "studies", "timing"):
         plain, hostile = (
             page([*runs(method, 0.1, 0.2), *runs("b", 0.3, 0.4), failed(method, reason=method, seed=2)], name)
             for method in ("name", HOSTILE)
@@ -254,7 +247,7 @@ def test_no_text_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
     assert table_csv(table).splitlines()[1:] == ["'=1+1", "'+x", "-5", "'@y", "'-z", "plain"]
     lower = ReportTable("t", "t", "t", (Heading("gain"),), ((number(-1.5),),))
     assert table_csv(lower).splitlines()[1:] == ["-1.5"]
-    write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path)
+    write_leaderboards(runs("=cmd|x", 0.8, 0.9), tmp_path, ["csv"])
     assert {line["method"] for line in csv.DictReader((tmp_path / "leaderboards.csv").open())} == {"'=cmd|x"}
 
 
@@ -286,7 +279,7 @@ def test_escape_shows_names_as_they_are() -> None:
 
 
 def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path: Path) -> None:
-    write_leaderboards(records, tmp_path)
+    write_leaderboards(records, tmp_path, ["csv"])
     rows = list(csv.DictReader((tmp_path / "leaderboards.csv").open(encoding="utf-8")))
     assert len(rows) == 3 * 4 * 2 * 3  # boards, rows, columns, metrics
     auc = {
@@ -357,7 +350,7 @@ def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(recor
     assert found.startswith(
         "On bags of 1 dataset (ordered: rows sorted by features), dllp (mlp) has the highest mean AUC, 8"
     )
-    places = [text.index(part) for part in ("Fine-grained", found, "against", "adult", "Made with llpbench")]
+    places = [text.index(part) for part in ("Fine-grained", found, "against", "adult", "by llpbench")]
     assert places == sorted(places)
     assert text.count("\nmethod") == 6, "of each of three boards one of each"
     assert "singular" not in text[: text.index("adult")]
@@ -393,27 +386,10 @@ def test_many_failures_do_not_flood_the_terminal() -> None:
 def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
     leaderboards = write_leaderboards([], tmp_path)
     assert "llpbench run" in printed(leaderboards)
-    assert "llpbench run" in (tmp_path / "coarse-l1.md").read_text(encoding="utf-8")
+    assert "llpbench run" in (tmp_path / "README.md").read_text(encoding="utf-8")
     studies = (tmp_path / "studies.md").read_text(encoding="utf-8")
     assert "Run it with: llpbench run --study fine-grained" in studies
     assert "Datasets" in studies
-
-
-def test_a_page_leaves_out_the_largest_plots_where_there_are_too_many(
-    records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
-    every = {path.stem: len(path.read_text()) for path in (tmp_path / "plots").glob("*.svg")}
-    assert len(every) > 1
-    whole = (tmp_path / "index.html").read_text()
-    monkeypatch.setattr(html, "LARGEST_PAGE", len(whole.encode()) - 1)
-    write_report(make_report(records), tmp_path, plots=tmp_path / "plots")
-    page = (tmp_path / "index.html").read_text()
-    assert len(page) < len(whole)
-    shown = {name for name in every if f'id="plot-{name}"' in page}
-    (left,) = set(every) - shown
-    assert every[left] == max(every.values())
-    assert "1 plot of many datasets would make this page too large" in page
 
 
 class TestFiles:
@@ -421,16 +397,11 @@ class TestFiles:
         write_leaderboards([*records[:2], record(bagging="random")], tmp_path / "new")
         write_leaderboards(records, tmp_path / "new")
         assert sorted(file.name for file in (tmp_path / "new").iterdir()) == [
-            "calibration.md",
-            "coarse-l1.md",
-            "coarse-mpiou.md",
+            ".written",
+            "README.md",
+            "coarse.md",
             "fine.md",
-            "gap-closed.md",
             "index.html",
-            "leaderboards.csv",
-            "robustness.md",
-            "selection-gap.md",
-            "statistics.md",
             "studies.md",
             "timing.md",
         ]
@@ -452,8 +423,25 @@ class TestFiles:
         write_leaderboards(records, tmp_path)
         assert not tables.exists()
 
+    def test_csv_and_png_are_made_on_request_and_leave_with_it(self, records: list[Record], tmp_path: Path) -> None:
+        report, plots = make_report(records), tmp_path / "plots"
+        for formats, suffixes in ((("csv", "png"), {".svg", ".png"}), ((), {".svg"})):
+            write_report(report, tmp_path, plots=plots, formats=formats)
+            assert (tmp_path / "leaderboards.csv").exists() == ("csv" in formats)
+            assert {path.suffix for path in plots.glob("[!.]*")} == suffixes
+
+    def test_somebody_s_own_readme_is_left_alone(self, records: list[Record], tmp_path: Path) -> None:
+        (tmp_path / "README.md").write_text("mine")
+        for _ in range(2):
+            write_leaderboards(records, tmp_path)
+            assert (tmp_path / "README.md").read_text() == "mine"
+        (tmp_path / "README.md").unlink()
+        for _ in range(2):
+            write_leaderboards(records, tmp_path)
+            assert "dllp" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
     def test_an_unknown_format(self) -> None:
-        with pytest.raises(LLPBenchError, match=r"unknown format 'latex'\. .*There are: csv, json, tex\."):
+        with pytest.raises(LLPBenchError, match=r"unknown format 'latex'\. .*There are: csv, json, tex, png\."):
             select_formats("csv,latex")
 
     def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
@@ -511,15 +499,12 @@ def test_unequal_bags_are_shown_by_their_real_sizes_and_explained(tmp_path: Path
     uneven = {"number": 30, "sizes": [1, 9, 11660], "validation": 12, "test": 9}
     lacking = {"number": 30, "sizes": [64, 64, 64], "validation": 4, "test": 4}
     records = [*runs("a", 0.8, 0.9, bag_size=0, bags=uneven), *runs("a", 0.7, 0.8, dataset="credit", bags=lacking)]
-    found = page(records, "coarse-mpiou")
+    found = page(records, "coarse")
     explained = "Unequal bags: 1–9–11,660 are the least, median and most rows of a training bag."
     few = "†: fewer than 5 validation bags to choose an epoch by; in no mean or rank."
-    assert f"{explained} {few}\n\n| rank | method | encoder | adult 1–9–11,660 |\n" in found
-    assert "bags of their own sizes\n" in found
-    assert "Validation bags: adult 12. Unequal bags" in found
-    assert f"Validation bags: credit 4. {explained} {few}" in found
-    assert "| rank | method | encoder | credit † |\n" in found
-    assert "| rank | method | encoder | credit |\n" in page(records, "fine")
+    assert f"Validation bags: adult 1–9–11,660 12, credit 64 4. {explained} {few}\n" in found
+    assert "| rank | method | adult 1–9–11,660 | credit 64 † |\n" in found
+    assert "| rank | method | adult 1–9–11,660 | credit 64 |\n" in page(records, "fine")
     assert "Validation bags" not in page(records, "fine")
     write_leaderboards(records, tmp_path, ["csv"])
     assert (tmp_path / "tables" / "fine-ordered-own-sizes.csv").exists()
@@ -543,7 +528,7 @@ def test_auc_of_more_than_two_classes_is_explained() -> None:
         each["dataset"] = facts
     explained = "More than two classes: diamonds 5; AUC is macro one-versus-rest, the unweighted mean"
     found = page([*five, *runs("a", 0.7, 0.8)], "fine")
-    assert found.count(explained) == 2  # of the table over all columns, and of that for a bag size
+    assert found.count(explained) == 1
     assert explained in " ".join(printed(tabulate(five)).split())
     assert "More than two classes" not in page(runs("a", 0.7, 0.8), "fine")
 
@@ -551,10 +536,10 @@ def test_auc_of_more_than_two_classes_is_explained() -> None:
 def test_runs_of_other_code_are_marked_wherever_they_count(tmp_path: Path) -> None:
     records = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7)]
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
-    write_report(report, tmp_path)
+    write_report(report, tmp_path, formats=["csv"])
     found = (tmp_path / "fine.md").read_text(encoding="utf-8")
-    assert "| 1 | a | mlp | 85.00 ± 7.07 (2) | 1–1 | A | – | 1.0 | – | 100 | 2/2<br>1 stale |" in found
-    assert "| 1 | a | mlp | **85.00 ± 7.07 (2)**<br>1/2 stale |" in found
+    assert "| 1 | a (mlp) | 85.00 ± 7.07 (2) | 1–1 | – | – | 100 | 3.00 | 2/2<br>1 stale |" in found
+    assert "| 1 | a (mlp) | **85.00 ± 7.07 (2)**<br>1/2 stale |" in found
     note = "a (mlp) on adult 64 (1 run): a.py has changed"
     assert f"**Made by other code**\n\n- {note}\n" in found
     shown = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -1,27 +1,20 @@
-"""Plots of searches, the importance of their hyperparameters, and what tuning changes in the order of methods."""
+"""What tuning changes in the order of methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pytest
 from factory import make_cell_of, make_record
 
 from llpbench.core.criteria import Regime
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.tunings import Tuning
 from llpbench.report.boards import Board
-from llpbench.report.importance import Importance, compared, importance
 from llpbench.report.pages import pages
-from llpbench.report.plots import draw_all
-from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.search_history import search_histories
-from llpbench.report.plots.search_importance import search_importances
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_order import tuning_order
 
@@ -85,113 +78,6 @@ def runs(found: TuningRecord, default: float, tuned: float | None) -> Iterator[R
 def boards(*made: tuple[TuningRecord, float, float | None]) -> list[Board]:
     records = [run for found, default, tuned in made for run in runs(found, default, tuned)]
     return list(tabulate(records, tunings=[found for found, _, _ in made]).boards)
-
-
-def test_the_hyperparameter_that_matters_has_nearly_all_the_variance() -> None:
-    found = importance(search())
-    assert isinstance(found, Importance)
-    assert (found.trials, found.epochs) == (40, None)
-    assert list(found.shares) == sorted(SPACE)
-    assert found.shares["rate"] > 70
-    assert sum(found.shares.values()) <= 101
-    assert all(share < 15 for name, share in found.shares.items() if name != "rate")
-    assert importance(search()) == found, "the same again"
-
-
-def test_without_a_pattern_or_with_few_trials_nothing_is_told() -> None:
-    assert importance(search(trials=9)) == "only 9 trials of at least 10"
-    noise, equal, rng = search(), search(), np.random.default_rng(1)
-    for one, other in zip(noise["trials"], equal["trials"], strict=True):
-        one["values"], other["values"] = {"auc": float(rng.normal())}, {"auc": 0.5}
-    assert importance(noise) == "no pattern in its trials"
-    assert importance(equal) == "all trials equal"
-
-
-def test_trials_are_compared_where_all_that_were_stopped_have_been() -> None:
-    found = search(trials=20)
-    for number, each in enumerate(found["trials"]):
-        each["rungs"] = [[3, 0.1 * number]] if number % 2 else [[3, 0.1 * number], [9, 0.9]]
-        each["status"] = "stopped" if number % 3 else "ok"
-    found["trials"][1]["rungs"] = [[3, None]]
-    found["trials"][2] |= {"status": "failed", "rungs": [], "values": {}}
-    trials, values, epochs = compared(found)
-    assert epochs == 3
-    assert [each["number"] for each in trials] == [0, *range(3, 20)]
-    assert values == pytest.approx([0.0, *(0.1 * number for number in range(3, 20))])
-
-
-def pictures(board: Board, tunings: list[TuningRecord]) -> list[Drawing]:
-    return [*search_histories(board, tunings, "x"), *search_importances(board, tunings, "x")]
-
-
-def drawn(found: TuningRecord) -> list[Drawing]:
-    (board,) = [each for each in boards((found, 0.8, 0.9)) if each.criterion.name == "auc"]
-    return pictures(board, [found])
-
-
-def test_a_course_shows_every_trial_the_best_so_far_and_the_default() -> None:
-    found = search(trials=12)
-    found["trials"][3] |= {"status": "stopped", "rungs": [[3, 0.7]]}
-    found["trials"][4] |= {"status": "failed", "values": {}}
-    history, shares = drawn(found)
-    assert (history.about.kind, shares.about.kind) == ("search-history", "search-importance")
-    (ax,) = history.figure.axes
-    assert ax.get_title() == "dllp\nadult 256"
-    assert ax.get_ylabel() == "AUC × 100"
-    assert "AUC of validation rows × 100" in history.about.caption
-    lines = {(line.get_marker(), line.get_linestyle()): line for line in ax.lines}
-    assert list(lines["o", "None"].get_xdata()) == [0, 1, 2, *range(5, 12)]  # type: ignore[arg-type]
-    assert list(lines["x", "None"].get_xdata()) == [3]  # type: ignore[arg-type]
-    assert list(lines["|", "None"].get_xdata()) == [4]  # type: ignore[arg-type]
-    best = lines["None", "-"]
-    assert list(zip(best.get_xdata(), best.get_ydata(), strict=True)) == [(0, 50), (1, 90), (11, 90)]  # type: ignore[arg-type]
-    assert list(lines["None", "--"].get_ydata()) == [50, 50]  # type: ignore[arg-type]
-
-
-def test_trials_beyond_a_panel_are_arrows_and_a_legend_names_what_is_there() -> None:
-    found = search(trials=12)
-    usual, _ = drawn(found)
-    found["trials"][5]["values"] = {"auc": 0.01}
-    found["trials"][6] |= {"status": "failed", "values": {}}
-    far, shares = drawn(found)
-    for history, there in ((usual, False), (far, True)):
-        texts = {text.get_text() for text in history.figure.legends[0].get_texts()}
-        assert ("failed" in texts) == ("beyond the panel" in texts) == there
-    (ax,) = far.figure.axes
-    arrows = [line for line in ax.lines if line.get_marker() == "v"]
-    assert [list(line.get_xdata()) for line in arrows] == [[5]]  # type: ignore[arg-type]
-    assert shares.about.note.startswith("% of the variance")
-
-
-def test_importance_says_from_how_many_trials_and_a_gap_where_nothing_can_be_told() -> None:
-    _, shares = drawn(search())
-    assert "40 trials a search, at their end" in shares.about.caption
-    (ax,) = shares.figure.axes
-    assert [label.get_text() for label in ax.get_yticklabels()] == sorted(SPACE)
-    shares.figure.draw_without_rendering()
-    bars = max(patch.get_window_extent().x1 for patch in ax.patches)
-    assert min(text.get_window_extent().x0 for text in ax.texts) > bars, "numbers stand on the ground alone"
-    assert max(text.get_window_extent().x0 for text in ax.texts) < bars + 40, "and beside their bars"
-    _, few = drawn(search(trials=5))
-    assert {text.get_text() for text in few.figure.axes[0].texts} == {"–"}
-    assert "of none here" in few.about.caption
-    assert "–: nothing can be told of dllp on adult 256 (only 5 trials of at least 10)." in few.about.caption
-
-
-def test_many_searches_fill_pages_and_no_more_than_there_is_room_for(tmp_path: Path) -> None:
-    found = [search(f"m{n}", 5, size) for n in range(9) for size in (4, 8, 16)]
-    records = [run for each in found for run in runs(each, 0.8, 0.9)]
-    (board,) = [each for each in tabulate(records, tunings=found).boards if each.criterion.name == "auc"]
-    many = pictures(board, found)
-    assert [each.about.name for each in many] == [*("search-history-x-1", "search-history-x-2", "search-importance-x")]
-    assert [len(each.figure.axes) for each in many] == [15, 12, 9]
-    assert "Part 2 of 2." in many[1].about.caption
-    one = [search(trials=12), search(trials=12, regime="coarse")]
-    plots = draw_all(tabulate([*runs(one[0], 0.8, 0.9)], tunings=one), tmp_path)
-    assert sorted(plot.name for plot in plots if plot.kind.startswith("search")) == [
-        *("search-history-coarse-mpiou-ordered", "search-history-fine-ordered"),
-        *("search-importance-coarse-mpiou-ordered", "search-importance-fine-ordered"),
-    ]
 
 
 def test_the_order_is_among_methods_that_have_both() -> None:

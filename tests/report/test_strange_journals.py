@@ -17,7 +17,7 @@ from factory import PROTOCOL, make_cell_of, make_record, record, searched
 
 from llpbench.core.record import TuningRecord
 from llpbench.report import make_report, write_report
-from llpbench.report.plots import draw_all
+from llpbench.report.plots import draw_gallery
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuned import write_configurations
 from llpbench.results.journal import FILE, Contents, read, to_line
@@ -204,7 +204,9 @@ def test_strange_runs_are_drawn_merged_and_planned_over(tmp_path: Path, llpbench
     strange = strange_runs()
     contents = journal(tmp_path / "a", *strange)
     of_one_board = [run for run in contents.records.values() if run["spec"]["bagging"] == "ordered"]
-    draw_all(tabulate([run for run in of_one_board if run["spec"]["protocol"] in (PROTOCOL, None)]), tmp_path / "plots")
+    draw_gallery(
+        tabulate([run for run in of_one_board if run["spec"]["protocol"] in (PROTOCOL, None)]), tmp_path / "plots"
+    )
     merged = merge_into(tmp_path / "b", [tmp_path / "a" / FILE])
     assert merged.records == read(tmp_path / "b" / FILE).records == contents.records
     planned = llpbench("plan", "--out", str(tmp_path / "b"), "--methods", "dllp", "--pretraining", "none,self")
@@ -219,9 +221,7 @@ def test_long_names_of_baggings_are_cut_the_same_way_each_time(tmp_path: Path) -
     write_report(make_report([first, second]), both, plots=both / "plots", formats=("csv",))
     write_report(make_report([second]), alone, formats=("csv",))
     names, own = ({file.name for file in folder.rglob("*") if file.suffix != ".md"} for folder in (both, alone))
-    assert (
-        len({name for name in names if re.fullmatch(r"heat-map-fine-ordered-columns-column-0-of-.*\.svg", name)}) == 2
-    )
+    assert len({name for name in names if re.fullmatch(r".*-fine-ordered-columns-column-0-of-.*\.svg", name)}) > 2
     assert {name for name in own if "ordered-columns" in name} < names
     assert all(len(name) < 200 for name in names)
 

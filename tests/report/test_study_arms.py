@@ -13,7 +13,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import STUDIES
 from llpbench.report import make_report
 from llpbench.report.plots.arms import MOST_ROWS, study_arms
-from llpbench.report.plots.gallery import parts
+from llpbench.report.plots.gallery import every_kind
 from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.statistics import interval
 from llpbench.report.study_tables import study_tables
@@ -166,7 +166,7 @@ def test_every_table_of_scores_confesses_several_classes(five_classes: list[Reco
 
 
 def test_every_plot_of_scores_confesses_several_classes(five_classes: list[Record]) -> None:
-    found = [drawing.about for part in parts(tabulate(five_classes)) for drawing in part()]
+    found = [drawing.about for drawing in every_kind(tabulate(five_classes))]
     assert {about.kind for about in found} >= {"bag-size", "time", "heat-map", "robustness", "arms"}
     mute = {about.kind for about in found if "AUC is macro one-versus-rest" not in about.caption}
     assert mute == {"proportions"}, "which shows no AUC"

@@ -36,9 +36,13 @@ function valuesOf(button, criterion, metric) {
   return found;
 }
 
-/** The places of a score's runs in the columns of `data`. */
+/** The places of a score's runs in the columns of `data`: "0-9 15" are eleven. */
 function runsOf(button) {
-  return button ? button.dataset.runs.split(" ").map(Number) : [];
+  const parts = button ? button.dataset.runs.split(" ") : [];
+  return parts.flatMap((part) => {
+    const [first, last = first] = part.split("-").map(Number);
+    return Array.from({ length: last - first + 1 }, (_, step) => first + step);
+  });
 }
 
 /** Mean and sample standard deviation; null without values, no deviation of a single one. */

@@ -69,8 +69,7 @@ function runTable(runs, criterion) {
 /** One line a run: what it took, in all its parts. */
 function costTable(runs) {
   const times = Object.keys(data.runs.times).filter((name) => runs.some((run) => data.runs.times[name][run] !== null));
-  const named = (name) => (name === "total" && times.includes("pretraining") ? "total without pretraining" : name);
-  const heads = ["seed", "epochs trained", "parameters", "peak memory, MB", ...times.map((name) => `${named(name)}, s`)];
+  const heads = ["seed", "epochs trained", "parameters", "peak memory, MB", ...times.map((name) => `${name}, s`)];
   const rows = runs.map((run) => [
     data.runs.seed[run],
     ...["epochs", "parameters", "memory_mb"].map((name) => shown(data.runs[name][run])),

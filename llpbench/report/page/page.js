@@ -131,7 +131,8 @@ function describe(table) {
 function chosenBoard() {
   const { bagging, protocol, criterion } = controls.elements;
   const found = boards.filter(
-    ({ dataset }) => dataset.criterion === criterion.value && dataset.bagging === bagging.value,
+    ({ dataset }) =>
+      dataset.bagging === bagging.value && (dataset.criterion === criterion.value || dataset.any !== undefined),
   );
   for (const option of protocol.options) {
     option.disabled = !found.some(({ dataset }) => dataset.protocol === option.value);
@@ -291,31 +292,64 @@ function listen() {
   }
 }
 
-/** Shows those further tables whose titles hold every word that is looked for. */
-function findTables() {
-  const sought = document.querySelector("#find input").value.trim();
-  const tables = [...document.querySelectorAll("#tables details")];
-  for (const table of tables) {
-    const title = table.querySelector("h3").textContent.toLowerCase();
-    table.hidden = !sought.toLowerCase().split(/\s+/).every((word) => title.includes(word));
-  }
-  const left = tables.filter(({ hidden }) => !hidden).length;
-  const found = document.getElementById("found");
-  found.hidden = !sought;
-  found.textContent = left ? `${left} of ${tables.length} tables.` : `No table whose title holds “${sought}”.`;
+/** Builds the chosen table from the data: every text of it enters the page as text. */
+function showTable() {
+  const { value } = document.querySelector("#find select");
+  const chosen = data.tables.find(({ name }) => name === value);
+  const place = document.getElementById("table");
+  if (!chosen) return place.replaceChildren();
+  const { title, caption, heads, numeric, rows, bold, notes } = chosen;
+  const heading = (text, index) =>
+    element(
+      "th",
+      { scope: "col", "data-name": text, className: numeric[index] ? "number" : "" },
+      element("button", { type: "button", text }),
+    );
+  const cell = (lines, index, isBold) => {
+    const [first, ...more] = lines.split("\n");
+    const further = more.flatMap((line) => [" ", element("span", { className: "further", text: line })]);
+    const made = element("td", { className: isBold ? "best" : "", text: first });
+    made.append(...further);
+    if (numeric[index]) made.dataset.value = first.replaceAll(",", "").replace("−", "-").match(/[-+]?\d+(\.\d+)?/)?.[0] ?? "";
+    return made;
+  };
+  const line = (fields, row) =>
+    element("tr", {}, ...fields.map((lines, index) => cell(lines, index, bold[row].includes(index))));
+  const head = element("thead", {}, element("tr", {}, ...heads.map(heading)));
+  const table = element("table", { className: "plain" }, head, element("tbody", {}, ...rows.map(line)));
+  sortable(table);
+  place.replaceChildren(
+    element("h3", { text: title }),
+    element("p", { className: "explained", text: caption }),
+    element("div", { className: "scroll", role: "region", "aria-label": title, tabindex: "0" }, table),
+    ...Object.entries(notes).map(([what, lines]) =>
+      element("details", { className: "notes" }, element("summary", { text: `${what} (${lines.length})` }), element("ul", {}, ...lines.map((text) => element("li", { text })))),
+    ),
+  );
 }
 
-/** Opens the view that an address names. */
+/** Lets a click on a heading sort a table. */
+function sortable(table) {
+  table.tHead.addEventListener("click", (event) => {
+    const cell = event.target.closest("button")?.closest("th");
+    if (cell) order(table, nextSorting(cell));
+  });
+}
+
+/** Opens the view or the table that an address names. */
 function openTarget() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (target?.matches("details")) {
-    target.hidden = false; // a search may have left it out
-    target.open = true;
-  }
+  const name = decodeURIComponent(location.hash.slice(1));
+  const target = document.getElementById(name);
+  if (target?.matches("details")) target.open = true;
+  const list = document.querySelector("#find select");
+  const table = name.startsWith("table-") ? name.slice("table-".length) : "";
+  if (!list || ![...list.options].some(({ value }) => value && value === table)) return;
+  list.value = table;
+  showTable();
+  list.scrollIntoView();
 }
 
-/** Notes that are closed on the screen are printed open, and closed again; of further tables those are printed that are
- *  open: all of them fill two hundred sheets. */
+/** Notes that are closed on the screen are printed open, and closed again. */
 const openedForPaper = [];
 
 function closeAfterPrint() {
@@ -323,18 +357,22 @@ function closeAfterPrint() {
   for (const details of openedForPaper.splice(0)) details.open = false;
 }
 
-/** Loads the plots that have not been scrolled to, one whenever the browser has time: printing waits for none of them. */
+/** Shows the plots, one whenever the browser has time. */
 async function loadPlots() {
   const idle = window.requestIdleCallback ?? ((done) => setTimeout(done, 50));
   for (const image of document.querySelectorAll("figure img")) {
+    showPlot(image);
     await new Promise((done) => idle(done));
-    image.loading = "eager";
   }
+}
+
+function showPlot(image) {
+  if (!image.src) image.src = `data:image/svg+xml,${encodeURIComponent(data.plots[image.dataset.plot])}`;
 }
 
 /** Tables that are wider than a sheet of paper are printed smaller, so that nothing of them is cut off. */
 function fitPaper() {
-  for (const image of document.querySelectorAll("figure img")) image.loading = "eager";
+  document.querySelectorAll("figure img").forEach(showPlot);
   document.documentElement.classList.add("printing");
   for (const details of document.querySelectorAll("details.notes:not([open])")) {
     details.open = true;
@@ -358,15 +396,10 @@ function start() {
   const find = document.getElementById("find");
   if (find) {
     find.hidden = false;
-    find.querySelector("input").addEventListener("input", findTables);
-    findTables();
+    find.querySelector("select").addEventListener("change", showTable);
+    if (location.hash.startsWith("#table-")) openTarget();
   }
-  for (const table of document.querySelectorAll("#which table.plain, #tables table.plain")) {
-    table.tHead.addEventListener("click", (event) => {
-      const cell = event.target.closest("button")?.closest("th");
-      if (cell) order(table, nextSorting(cell));
-    });
-  }
+  document.querySelectorAll("#which table.plain").forEach(sortable);
   window.addEventListener("beforeprint", fitPaper);
   window.addEventListener("afterprint", closeAfterPrint);
   document.documentElement.dataset.ready = "";

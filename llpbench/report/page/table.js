@@ -79,9 +79,12 @@ function seen(table) {
     (dataset.parts ?? "").split(" ").map((part) => `${dataset.shown ?? dataset.name} ${part}`.trim()),
   );
   const rows = [...table.tBodies[0].rows].filter((row) => !row.hidden);
-  const values = ({ dataset, firstChild }) =>
-    dataset.values === undefined ? [firstChild.textContent.trim()] : JSON.parse(dataset.values);
-  return [names, ...rows.map((row) => places.flatMap(([, place]) => values(row.cells[place])))];
+  const values = (heading, { dataset, firstChild }) => {
+    if (dataset.values !== undefined) return JSON.parse(dataset.values);
+    const parts = heading.dataset.parts?.split(" "); // a score without runs says no values
+    return parts ? parts.map(() => null) : [firstChild.textContent.trim()];
+  };
+  return [names, ...rows.map((row) => places.flatMap(([heading, place]) => values(heading, row.cells[place])))];
 }
 
 /** Rows as CSV; what is not known is an empty field. */

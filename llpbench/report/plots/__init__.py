@@ -1,4 +1,4 @@
-"""Plots of leaderboards, as SVG and PNG. Matplotlib is loaded when the first is drawn, not with this package."""
+"""Figures of leaderboards, as SVG. Matplotlib is loaded when the first is drawn, not with this package."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from llpbench.report.boards import Leaderboards
 from llpbench.report.plots.plot import Plot
 
-__all__ = ["Plot", "draw_all"]
+__all__ = ["Plot", "draw_gallery"]
 
 
-def draw_all(leaderboards: Leaderboards, out: Path) -> list[Plot]:
-    """Draw everything that `leaderboards` have data for: `<name>.svg` and `<name>.png` (150 dpi) in `out`.
+def draw_gallery(leaderboards: Leaderboards, out: Path, *, png: bool = False) -> list[Plot]:
+    """Draw the most important figures of `leaderboards`: `<name>.svg` in `out`, and with `png` `<name>.png` (150 dpi).
 
-    The same leaderboards give the same SVG bytes, whatever stood in `out` before. Raises `LLPBenchError` if `out`
+    The same leaderboards give the same figures, whatever stood in `out` before. Raises `LLPBenchError` if `out`
     cannot be written.
     """
-    from llpbench.report.plots.gallery import parts
-    from llpbench.report.plots.saving import save_parts
+    from llpbench.report.plots.gallery import gallery
+    from llpbench.report.plots.saving import save
 
-    return save_parts(parts(leaderboards), out)
+    return save(gallery(leaderboards), out, png=png)

@@ -1,83 +1,138 @@
-"""Which plots are drawn of which boards."""
+"""Which figures are drawn: at most `MOST` of a journal, the most important ones first.
+
+A journal may hold any number of boards; a gallery may not. Boards are grouped by bagging and protocol, and the groups
+ordered by their number of runs. The first, `main`, is drawn in full, by labels of validation rows and, where methods
+have epochs to choose, by proportions of validation bags. Of the second group the scores are drawn, and of each further
+one a single figure, of the kind that further groups have shown least. `PLAN` is the order of importance.
+"""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Iterator
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from typing import Literal
 
 from llpbench.report import wording as words
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.groups import groups
 from llpbench.report.plots.arms import study_arms
 from llpbench.report.plots.bag_sizes import bag_size_curves
 from llpbench.report.plots.critical import critical_difference
-from llpbench.report.plots.heat_map import heat_maps
+from llpbench.report.plots.forest import differences, pretraining
+from llpbench.report.plots.heat_map import heat_map
 from llpbench.report.plots.learning import learning_curves
-from llpbench.report.plots.pretraining_gain import pretraining
 from llpbench.report.plots.proportions import proportions
 from llpbench.report.plots.reliability import reliability
 from llpbench.report.plots.robustness import robustness
-from llpbench.report.plots.saving import Drawing, Part
-from llpbench.report.plots.search_history import search_histories
-from llpbench.report.plots.search_importance import search_importances
+from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.time import time
 
-MOST_GROUPS = 5
-"""of bagging and protocol: a journal may hold any number of them, a gallery may not"""
+MOST = 20
+"""figures of a journal"""
 
-CRITERIA = ("auc", "mpiou")
-"""whose boards are drawn: one of each regime; tables have them all"""
+MOST_FURTHER = 3
+"""groups of boards beyond the second that have a figure"""
+
+FURTHER = ("bag-size", "time", "heat-map")
+"""what a further group has a single figure of"""
+
+KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
+    "time": time,
+    "differences": differences,
+    "bag-size": bag_size_curves,
+    "heat-map": heat_map,
+    "reliability": reliability,
+    "robustness": robustness,
+    "pretraining": pretraining,
+    "learning-curves": learning_curves,
+    "critical-difference": critical_difference,
+}
+"""of a single board, by name"""
+
+Role = Literal["main", "main by proportions", "second"]
+_Step = tuple[Role, str] | Literal["further", "proportions", "studies"]
+
+PLAN: tuple[_Step, ...] = (
+    ("main", "time"),
+    ("main", "differences"),
+    ("main", "bag-size"),
+    ("main", "heat-map"),
+    ("main by proportions", "time"),
+    ("main by proportions", "bag-size"),
+    ("main by proportions", "heat-map"),
+    ("second", "time"),
+    ("second", "bag-size"),
+    ("second", "heat-map"),
+    "further",
+    "proportions",
+    ("main", "reliability"),
+    ("main", "robustness"),
+    ("main", "pretraining"),
+    ("main", "learning-curves"),
+    "studies",
+    ("main", "critical-difference"),
+)
+"""what is drawn, the most important first: what comes after `MOST` figures is left out"""
 
 
-def drawings(leaderboards: Leaderboards) -> Iterator[Drawing]:
-    """Every plot that there is data for, each drawn when it is asked for."""
-    for part in parts(leaderboards):
-        yield from part()
+def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
+    """At most `MOST` figures of a journal, the most important first, each drawn when it is asked for."""
+    return itertools.islice(_every(leaderboards), MOST)
 
 
-def parts(leaderboards: Leaderboards) -> list[Part]:
-    """Every kind of plot of every board that is drawn, each drawn when it is called."""
-    groups: dict[tuple[str, str], list[Board]] = defaultdict(list)
-    for board in leaderboards.boards:
-        groups[board.bagging, json.dumps(board.protocol, sort_keys=True)].append(board)
-    # what has run on fewer bags is to be compared with what has run on more: a study draws both
-    largest = sorted(groups, key=lambda group: (groups[group][0].max_bags or 0, -_runs(groups[group][0])))[:MOST_GROUPS]
-    note = (
-        f"Of {len(groups)} pairs of bagging and protocol the {MOST_GROUPS} with most runs are drawn."
-        if len(groups) > MOST_GROUPS
-        else ""
-    )
+def every_kind(leaderboards: Leaderboards) -> Iterator[Drawing]:
+    """Every figure that there are data for, board by board, however many: learning curves of each dataset, too."""
+    for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
+        for kind in KINDS:
+            if kind != "learning-curves":
+                yield from _drawn(kind, board, name)
+        yield from learning_curves(board, name, every=True)
+    yield from proportions(leaderboards)
+    yield from study_arms(leaderboards)
+
+
+def _every(leaderboards: Leaderboards) -> Iterator[Drawing]:
     names = {id(board): name for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)}
-    found = [
-        partial(_told, draw, board, note)
-        for group in groups
-        if group in largest
-        for board in groups[group]
-        for draw in _of_board(board, names[id(board)], leaderboards)
-    ]
-    return [*found, partial(proportions, leaderboards), partial(study_arms, leaderboards)]
+    every = groups(leaderboards)
+    chosen = _by_role(every)
+    for step in PLAN:
+        if step == "further":
+            yield from _further([group["auc"] for group in every[2:] if "auc" in group], names)
+        elif step == "proportions":
+            yield from proportions(leaderboards)
+        elif step == "studies":
+            yield from study_arms(leaderboards)
+        elif (board := chosen.get(step[0])) is not None:
+            yield from _drawn(step[1], board, names[id(board)])
 
 
-def _told(draw: Part, board: Board, note: str) -> Iterator[Drawing]:
-    """The drawings of a part, with what is true of all of a board."""
-    for drawing in draw():
-        caption = f"{drawing.about.caption} {note}".rstrip()
-        about = replace(drawing.about, caption=caption, protocol=words.protocol_text(board.protocol))
-        yield replace(drawing, about=about)
+def _by_role(every: Sequence[Mapping[str, Board]]) -> dict[Role, Board]:
+    """Boards of methods without epochs are the same by any criterion, so they are drawn once."""
+    found: dict[Role, Board] = {}
+    if every and "auc" in every[0]:
+        found["main"] = every[0]["auc"]
+    if every and "mpiou" in every[0] and every[0]["mpiou"].protocol is not None:
+        found["main by proportions"] = every[0]["mpiou"]
+    if len(every) > 1 and "auc" in every[1]:
+        found["second"] = every[1]["auc"]
+    return found
 
 
-def _of_board(board: Board, name: str, leaderboards: Leaderboards) -> Iterator[Part]:
-    if board.criterion.name in CRITERIA:
-        for draw in (bag_size_curves, time, critical_difference, robustness, reliability, heat_maps, pretraining):
-            yield partial(draw, board, name)
-        for of_searches in (search_histories, search_importances):
-            yield partial(of_searches, board, leaderboards.tunings, name)
-    if board.criterion.name == CRITERIA[0]:
-        yield partial(learning_curves, board, name)
+def _further(boards: list[Board], names: Mapping[int, str]) -> Iterator[Drawing]:
+    """A figure for each board, of the kind that has been shown least."""
+    shown = Counter(dict.fromkeys(FURTHER, 0))
+    for board in boards[:MOST_FURTHER]:
+        for kind in sorted(FURTHER, key=lambda kind: shown[kind]):
+            if drawing := next(_drawn(kind, board, names[id(board)]), None):
+                shown[kind] += 1
+                yield drawing
+                break
 
 
-def _runs(board: Board) -> int:
-    return sum(len(score.runs) for row in board.rows for score in row.scores)
+def _drawn(kind: str, board: Board, name: str) -> Iterator[Drawing]:
+    """The figures of a kind, with the protocol of their board."""
+    for drawing in KINDS[kind](board, name):
+        yield replace(drawing, about=replace(drawing.about, protocol=words.protocol_text(board.protocol)))

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Board, Contender, Row
 from llpbench.report.plots.style import FONT_SIZE, WIDTH, Style
@@ -294,6 +295,11 @@ def setting(board: Board) -> str:
     """Board and protocol as a sentence, for captions, and how the sizes of unequal bags are shown."""
     where = f"{words.title(board)}; {words.protocol_text(board.protocol)}."
     return sentences(where, words.bags_note(board))
+
+
+def left_out(number: int, what: str) -> str:
+    """How many of something have no room, as a sentence; "" if all have."""
+    return f"{plural(number, what)} left out." if number else ""
 
 
 def sentences(*parts: str) -> str:

@@ -24,9 +24,7 @@ USUAL_SIZE = 256
 
 MOST_PANELS = 12
 
-MOST_FIGURES = 6
-
-MOST_FAINT = 4
+MOST_FAINT = 2
 """further seeds in the background"""
 
 FAINT_POINTS = 20
@@ -35,7 +33,7 @@ FAINT_POINTS = 20
 LAST = ""
 """stands for the last stage, which chooses; no stage before it has no name"""
 
-MOST_POINTS = 150
+MOST_POINTS = 80
 """of a line: what a panel can show"""
 
 
@@ -58,13 +56,19 @@ COURSES: Mapping[str, Course] = {
 }
 
 
-def learning_curves(board: Board, name: str) -> Iterator[Drawing]:
-    """A figure for each dataset, at one bag size: a panel for each method."""
+def learning_curves(board: Board, name: str, *, every: bool = False) -> Iterator[Drawing]:
+    """A panel for each method, at one bag size: of the easiest and the hardest dataset, or of `every` one."""
     datasets = dict.fromkeys(column.dataset for column in board.columns)
-    places = [place for dataset in datasets if (place := _place(board, dataset)) is not None]
-    note = f"The first {MOST_FIGURES} of {len(places)} datasets are drawn." if len(places) > MOST_FIGURES else ""
-    for place in places[:MOST_FIGURES]:
-        yield _of_column(board, place, name, note)
+    places = {dataset: place for dataset in datasets if (place := _place(board, dataset)) is not None}
+    ordered = sorted(places, key=lambda dataset: -_mean(board, places[dataset]))
+    for dataset in places if every else dict.fromkeys([*ordered[:1], *ordered[-1:]]):
+        yield _of_column(board, places[dataset], name)
+
+
+def _mean(board: Board, place: int) -> float:
+    """Test AUC of a column over the ranked rows: how easy it is."""
+    known = [summary.mean for row in board.standings.ranked if (summary := row.scores[place].headline)]
+    return math.fsum(known) / len(known) if known else 0.0
 
 
 def _place(board: Board, dataset: str) -> int | None:
@@ -79,7 +83,7 @@ def _place(board: Board, dataset: str) -> int | None:
     return max((place for place, found in courses.items() if found), key=key, default=None)
 
 
-def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
+def _of_column(board: Board, place: int, name: str) -> Drawing:
     column, courses = board.columns[place], _courses(board, place)
     dataset = column.dataset
     drawn = dict(list(courses.items())[:MOST_PANELS])
@@ -120,7 +124,7 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
             "perfect; a marker at the epoch that it chooses, of which alone the leaderboard shows test rows. No curve "
             "is of test rows, and none of them chooses. A criterion that has not improved for as many epochs as "
             "training is patient chooses no later one, even where training goes on for another: its line is thin from "
-            "there on, and may rise above its marker. Thick: the lowest seed; faint: up to four others, thinned out. "
+            "there on, and may rise above its marker. Thick: the lowest seed; faint: up to two others, thinned out. "
             "Epochs count from 0. Stages of which the journal has the course stand one after the other, a thin line "
             "between them, and count their own epochs; what is drawn of one before the last is thin, for only the last "
             "one's epochs are chosen. What else came before, such as pretraining, stages that are not judged, and "
@@ -128,7 +132,6 @@ def _of_column(board: Board, place: int, name: str, note: str) -> Drawing:
             f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
             f"With the encoder {layout.usual_encoder(board)}." if len(board.encoders) > 1 else "",
             layout.setting(board),
-            note,
         ),
         bagging=board.bagging,
         criterion=None,

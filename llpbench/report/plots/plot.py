@@ -1,4 +1,4 @@
-"""What a plot is to those who publish it: two files, the words that go with them, and facts to find it by."""
+"""What a plot is to those who publish it: its files, the words that go with them, and facts to find it by."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Literal
 Kind = Literal[
     "bag-size",
     "time",
+    "differences",
     "critical-difference",
     "robustness",
     "reliability",
     "heat-map",
     "learning-curves",
     "proportions",
-    "search-history",
-    "search-importance",
     "arms",
     "pretraining",
 ]
@@ -47,7 +46,8 @@ class Plot(About):
     """A plot that has been written."""
 
     svg: Path
-    png: Path
+    png: Path | None = None
+    """None where no PNG was asked for"""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import fsum
 from statistics import fmean
 
@@ -22,69 +21,63 @@ from llpbench.report.plots.style import method_style
 Shares = Mapping[str, Sequence[float]]
 """by bagging: the share of bags in each bin, mean over seeds"""
 
-MOST_PANELS = 24
-"""of a figure"""
+MOST_PANELS = 3
+"""what shows how kinds of bags differ"""
 
-MOST_FIGURES = 4
+USUAL_SIZE = 256
+"""the bag size that is drawn where there are several"""
 
 _COLOURS = {"ordered": "#0072b2", "random": "#d55e00"}
 
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
-    """A panel for each dataset, bag size and bagging, those of one dataset and size beside one another; as many figures
-    as that takes, at most `MOST_FIGURES`."""
+    """What baggings do: a panel for each, of the dataset that has most kinds of them, at one bag size."""
     found, numbers = shares(leaderboards), _numbers(leaderboards)
-    every = [(place, bagging) for place in sorted(found) for bagging in sorted(found[place])]
-    parts = [every[start : start + MOST_PANELS] for start in range(0, len(every), MOST_PANELS)]
-    for number, part in enumerate(parts[:MOST_FIGURES], start=1):
-        datasets = ", ".join(dict.fromkeys(layout.shown(place[0]) for place, _ in part))
-        which = f", {number} of {len(parts)}" if len(parts) > 1 else ""
-        name = "proportions" if number == 1 else f"proportions-{number}"
-        about = About(kind="proportions", name=name, title=f"Class proportions of bags{which}: {datasets}", caption="")
-        yield _of_part(leaderboards, about, part, found, numbers, _left_out(every))
-
-
-def _of_part(
-    leaderboards: Leaderboards,
-    about: About,
-    drawn: Sequence[tuple[ColumnKey, str]],
-    found: Mapping[ColumnKey, Shares],
-    numbers: Mapping[tuple[ColumnKey, str], list[int]],
-    left_out: str,
-) -> Drawing:
+    drawn = _chosen(found)
+    if not drawn:
+        return
     columns = [column for board in leaderboards.boards for column in board.columns]
     known = priors(found, columns)
-    across = min(4, layout.balanced(len(drawn), 4))
-    figure, axes = layout.panels(len(drawn), across=across, height=2.1, below=0.2, share_y=True)
-    for number, (ax, (place, bagging)) in enumerate(zip(axes, drawn, strict=True)):
-        _panel(ax, bagging, found[place][bagging], known.get(place[0]))
+    dataset = drawn[0][0][0]
+    figure, axes = layout.panels(len(drawn), across=MOST_PANELS, height=2.3, below=0.2, share_y=True)
+    for ax, (place, bagging) in zip(axes, drawn, strict=True):
+        _panel(ax, bagging, found[place][bagging], known.get(dataset))
         own = next(c for b in leaderboards.boards if b.bagging == bagging for c in b.columns if c.key == place)
         bags = round(fmean(numbers[place, bagging])) if numbers.get((place, bagging)) else None
         told = [] if bags is None else [plural(bags, "bag")]
-        kind = textwrap.wrap(words.clean(words.bags_words(bagging)), 24, max_lines=3, placeholder=" …")
-        ax.set_title("\n".join([layout.shown(place[0], 22), *kind, *_sizes(own, told)]))
-        if number % across == 0:
-            ax.set_ylabel("% of bags")
+        kind = textwrap.wrap(words.clean(words.bags_words(bagging)), 32, max_lines=3, placeholder=" …")
+        ax.set_title("\n".join([*kind, *_sizes(own, told)]))
+    axes[0].set_ylabel("% of bags")
     most = max(100 * max(found[place][bagging]) for place, bagging in drawn)
     axes[0].set_ylim(0, 1.08 * most)  # of all panels, which share it
-    layout.label_below(axes, across, "positive proportion")
+    layout.label_below(axes, MOST_PANELS, "positive proportion")
     baggings = list(dict.fromkeys(bagging for _, bagging in drawn))
-    return Drawing(
-        replace(
-            about,
-            caption=layout.sentences(
-                "Proportions of the positive class (of several classes: the last) in the bags of the training split, "
-                "by dataset, bag size and bagging, on one scale: percent of bags in each bin, mean over seeds. Dashed: "
-                "the class prior, which is the mean proportion of the dataset's largest bags of one size; dotted, "
-                "where it has none: the mean of these bags, each counting once, which need not be the prior. The "
-                "closer to one value, the less do bags tell apart.",
-                left_out,
-                words.sizes_text(columns),
-            ),
-            bagging=baggings[0] if len(baggings) == 1 else None,
+    about = About(
+        kind="proportions",
+        name="proportions",
+        title=f"Class proportions of bags: {words.clean(dataset)}",
+        caption=layout.sentences(
+            "Proportions of the positive class (of several classes: the last) in training bags: percent of bags in "
+            "each bin, mean over seeds. Dashed: the class prior, which is the mean proportion of the largest bags of "
+            "one size; dotted, where there are none: the mean over these bags. Bags whose proportions are close to "
+            "one value say little about rows.",
+            words.sizes_text(columns),
         ),
-        figure,
+        bagging=baggings[0] if len(baggings) == 1 else None,
     )
+    yield Drawing(about, figure)
+
+
+def _chosen(found: Mapping[ColumnKey, Shares]) -> list[tuple[ColumnKey, str]]:
+    """One bagging of each kind on one dataset, ordered and random bags first."""
+    kinds: dict[str, dict[str, tuple[ColumnKey, str]]] = defaultdict(dict)
+    for place in sorted(found, key=lambda place: (place[0], place[1] != USUAL_SIZE, place[1])):
+        for bagging in sorted(found[place], key=lambda bagging: (len(bagging), bagging)):
+            kinds[place[0]].setdefault(bagging.partition(":")[0], (place, bagging))
+    most = max(kinds.values(), key=len, default={})
+    order = [*_COLOURS, "column"]
+    chosen = sorted(most, key=lambda kind: (order.index(kind) if kind in order else len(order), kind))
+    return [most[kind] for kind in chosen[:MOST_PANELS]]
 
 
 def _sizes(column: Column, told: Sequence[str]) -> list[str]:
@@ -93,16 +86,6 @@ def _sizes(column: Column, told: Sequence[str]) -> list[str]:
         least, median, most = column.sizes
         return [f"{least:,} to {most:,} rows,", ", ".join([f"median {median:,.6g}", *told])]
     return [", ".join([f"{column.bags} rows", *told])]
-
-
-def _left_out(every: Sequence[tuple[ColumnKey, str]]) -> str:
-    """How many panels have no room, and of which datasets, as a sentence; "" if all have."""
-    rest = Counter(place[0] for place, _ in every[MOST_FIGURES * MOST_PANELS :])
-    of = ", ".join(f"{number} of {words.clean(dataset)}" for dataset, number in rest.items())
-    if not of:
-        return ""
-    room = MOST_FIGURES * MOST_PANELS
-    return f"The first {room} of {len(every)} panels, by dataset, bag size and bagging; left out: {of}."
 
 
 def _numbers(leaderboards: Leaderboards) -> Mapping[tuple[ColumnKey, str], list[int]]:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
-import re
-import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
 import matplotlib
@@ -25,9 +20,9 @@ from matplotlib.transforms import Affine2D, Bbox
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, replace_file
-from llpbench.report.plots.dark import dark_rules
 from llpbench.report.plots.plot import About, Plot
 from llpbench.report.plots.style import FONT_SIZE, RC
+from llpbench.report.plots.svg import compacted
 from llpbench.report.wording import bags_words, clean
 
 DPI = 150
@@ -37,11 +32,6 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 _CAPTION_LINE = 0.165
 """inches"""
-
-_TAG = re.compile(r"<[^<>]+>")
-_NUMBERED = re.compile(r' id="[\w.]+_\d+"')
-_BETWEEN = re.compile(r">\s+<")
-_DIGITS = re.compile(r"(\.\d\d)\d+")
 
 
 @dataclass(frozen=True)
@@ -54,35 +44,23 @@ class Drawing:
     """colours that mean something, and so stay as they are on a dark ground"""
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """A plot as bytes."""
-
-    about: About
-    svg: bytes
-    png: bytes
-
-
-Part = Callable[[], Iterable[Drawing]]
-"""draws some plots when it is called: none depends on another part's"""
-
-
-def save_parts(parts: Sequence[Part], out: Path) -> list[Plot]:
-    """Write the drawings of all parts, which are drawn side by side where there are processors for it.
-
-    Raises `LLPBenchError` if `out` cannot be written.
-    """
+def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[Plot]:
+    """Write drawings as SVG, and with `png` as PNG, too. Raises `LLPBenchError` if `out` cannot be written."""
     plots: list[Plot] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
         with _our_look():
-            for each in _rendered(parts):
-                about = replace(each.about, name=_untaken(each.about.name, [plot.name for plot in plots]))
-                svg, png = (out / f"{about.name}{suffix}" for suffix in (".svg", ".png"))
-                replace_file(png, each.png)
-                replace_file(svg, each.svg)
-                plots.append(Plot(**vars(about), svg=svg, png=png))
-        forget_stale(out, [path.name for plot in plots for path in (plot.svg, plot.png)])
+            for drawing in drawings:
+                about = replace(drawing.about, name=_untaken(drawing.about.name, [plot.name for plot in plots]))
+                _entitle(drawing.figure, about)
+                plot = Plot(
+                    **vars(about), svg=out / f"{about.name}.svg", png=out / f"{about.name}.png" if png else None
+                )
+                replace_file(plot.svg, _svg(drawing.figure, about, drawing.kept))
+                if plot.png is not None:
+                    replace_file(plot.png, _png(drawing.figure))
+                plots.append(plot)
+        forget_stale(out, [path.name for plot in plots for path in (plot.svg, plot.png) if path is not None])
     except OSError as error:
         raise LLPBenchError(
             f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
@@ -96,50 +74,10 @@ def _untaken(name: str, taken: Collection[str]) -> str:
     return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
-def _rendered(parts: Sequence[Part]) -> Iterator[Rendered]:
-    workers = min(_processors(), len(parts))
-    if workers < 2:
-        for part in parts:
-            yield from _render(part)
-        return
-    _FORKED[:] = parts  # a fork sees them: boards are too large to be sent
-    try:
-        with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-            for found in pool.map(_render_forked, range(len(parts))):
-                yield from found
-    finally:
-        _FORKED.clear()
-
-
-_FORKED: list[Part] = []
-
-
-def _render_forked(place: int) -> list[Rendered]:
-    return [*_render(_FORKED[place])]
-
-
-def _processors() -> int:
-    """That may draw: one where a process cannot be forked, or holds threads of a library that does not survive it."""
-    if sys.platform != "linux" or {"torch", "ray"} & sys.modules.keys():
-        return 1
-    return len(os.sched_getaffinity(0))
-
-
-def _render(part: Part) -> Iterator[Rendered]:
-    taken: list[str] = []
-    for drawing in part():
-        about = replace(drawing.about, name=_untaken(drawing.about.name, taken))
-        taken.append(about.name)
-        _entitle(drawing.figure, about)
-        png = _png(drawing.figure)
-        drawing.figure.set_layout_engine("none")  # both files have the layout that the first has found
-        yield Rendered(about, _svg(drawing.figure, about, drawing.kept), png)
-
-
 def _entitle(figure: Figure, about: About) -> None:
     """What a picture must say that is passed on without its page: title, criterion, bagging, dataset and protocol."""
     facts = [
-        _chosen_by(about),
+        f"epochs chosen by {CRITERIA[about.criterion].title}" if about.criterion else "",
         clean(bags_words(about.bagging)) if about.bagging else "",
         clean(about.dataset or ""),
         f"bags of {about.bag_size}" if about.bag_size and str(about.bag_size) not in about.title else "",
@@ -149,14 +87,6 @@ def _entitle(figure: Figure, about: About) -> None:
     lines += textwrap.wrap(clean(about.note), 112)
     figure.set_figheight(figure.get_figheight() + 0.16 * (1 + len(lines)))
     figure.suptitle("\n".join([about.title, *lines]), x=0.01, ha="left", fontsize=FONT_SIZE + 0.5)
-
-
-def _chosen_by(about: About) -> str:
-    """What the criterion was for: of searches it is what is measured."""
-    if about.criterion is None:
-        return ""
-    title = CRITERIA[about.criterion].title
-    return title if about.kind in ("search-history", "search-importance") else f"epochs chosen by {title}"
 
 
 def captioned(figure: Figure, about: About) -> None:
@@ -207,36 +137,25 @@ def _our_look() -> Iterator[None]:
         matplotlib.rcParams.update(RC)
         # a character that the font lacks is shown as a box, and in an SVG with one of the reader's fonts
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
-        warnings.filterwarnings(
-            "ignore", message=r".*multi-threaded, use of fork"
-        )  # of numpy's threads, which survive it
         warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
         yield
 
 
-# `savefig` draws every figure once more than it writes it, to find its layout, even where that is final
+# `savefig` draws every figure once more than it writes it, to find its layout, which is found here while it is drawn
 
 
 def _png(figure: Figure) -> bytes:
-    """Its layout is found while it is drawn."""
+    """With the layout that the SVG has."""
     file = io.BytesIO()
     figure.set_dpi(DPI)
     FigureCanvasAgg(figure).print_png(file)
     return file.getvalue()
 
 
-def _svg(figure: Figure, about: About, kept: Collection[str]) -> bytes:
+def _svg(figure: Figure, about: About, kept: Collection[str]) -> str:
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": about.name}):  # ids of two plots must not meet in one page
+    with matplotlib.rc_context({"svg.hashsalt": about.name}):  # without one, ids are others each time
         metadata = {"Title": about.title, "Creator": "llpbench", "Date": None}
         FigureCanvasSVG(figure).print_svg(file, metadata=metadata)
-    text = _TAG.sub(_compact, _BETWEEN.sub(">\n<", file.getvalue().decode("utf-8")))
-    return text.replace("</style>", f"{dark_rules(text, kept)}</style>", 1).encode("utf-8")
-
-
-def _compact(tag: re.Match[str]) -> str:
-    """A tag with no more than hundredths of a point, which are enough for any eye, and no id that nothing refers to.
-
-    Files are half as large, and several can stand in one page, where an id may occur once.
-    """
-    return _NUMBERED.sub("", _DIGITS.sub(r"\1", tag[0])).replace(" \nL ", "L")
+    figure.set_layout_engine("none")
+    return compacted(file.getvalue().decode("utf-8"), kept)

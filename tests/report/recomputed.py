@@ -1,0 +1,78 @@
+"""A main board once more, from the records alone: what the report's numbers are compared with.
+
+Nothing here is shared with `llpbench.report`: the rules are those that the boards state in words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+from pandas import DataFrame
+
+from llpbench.core.record import Record, TuningRecord
+
+ROW = ["method", "encoder", "pretraining", "configuration"]
+COLUMN = ["dataset", "bag_size"]
+FEWEST_BAGS = 5
+"""validation bags that a coarse criterion needs"""
+
+
+def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str) -> DataFrame:
+    """A row a run of a bagging, all bags, but for those of configurations that a search has chosen."""
+    chosen = {best["cell"] for tuning in tunings for best in tuning["best"].values()}
+    chosen |= {cell for tuning in tunings for cell in tuning.get("former", [])}
+    found = []
+    for record in records:
+        spec, method = record["spec"], record["method"]
+        if spec["bagging"] != bagging or "max_bags" in spec or (record["cell"] in chosen and method["changed"]):
+            continue
+        settings = {
+            **method["changed"],
+            **{name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec},
+        }
+        # what trains on labels has the epochs that labels choose, on every board
+        result = record["results"].get("auc" if method["role"] == "ceiling" else criterion)
+        auc = None if result is None else result["test"]["auc"]
+        found.append(
+            {
+                **{name: spec[name] or "" for name in ("method", "encoder", "pretraining")},
+                "configuration": ", ".join(f"{name}={json.dumps(value)}" for name, value in sorted(settings.items())),
+                **{name: spec[name] for name in COLUMN},
+                "protocol": json.dumps(spec["protocol"], sort_keys=True),
+                "role": method["role"],
+                "seed": record["seed"],
+                "auc": np.nan if auc is None else 100 * auc,
+                "validation": record["bags"].get("validation", np.nan),
+            }
+        )
+    return DataFrame(found)
+
+
+def board(
+    records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str
+) -> tuple[DataFrame, DataFrame]:
+    """Rank, mean, std and n of each row that has all runs that count, and its means by bag size.
+
+    Of the protocol with most runs; runs count that more than half of the methods have attempted.
+    """
+    runs = tidy(records, tunings, criterion, bagging)
+    main = runs.loc[runs["protocol"] != "null", "protocol"].mode()[0]
+    columns = runs.loc[runs["protocol"] == main, COLUMN].drop_duplicates()
+    runs = runs[runs["protocol"].isin([main, "null"])].merge(columns)
+    learners = runs[runs["role"] != "ceiling"]
+    votes = learners.groupby([*COLUMN, "seed"]).agg(methods=("method", "nunique"), known=("auc", "count"))
+    counting = votes.index[(2 * votes["methods"] > learners["method"].nunique()) & (votes["known"] > 0)]
+    if criterion != "auc":
+        bags = runs.groupby(COLUMN)["validation"].min()
+        counting = counting[(bags.reindex(counting.droplevel("seed")) >= FEWEST_BAGS).to_numpy()]
+    wide = runs.pivot(index=[*COLUMN, "seed"], columns=ROW, values="auc").reindex(counting).dropna(axis="columns")
+    by_column = wide.groupby(level=COLUMN).mean()
+    means = by_column.groupby(level="dataset").mean()
+    spread = wide.groupby(level=["dataset", "seed"]).mean().groupby(level="dataset").std()
+    roles = runs.groupby(ROW)["role"].first().reindex(wide.columns)
+    found = DataFrame({"mean": means.mean(), "std": np.sqrt((spread**2).sum()) / len(means)})
+    found["n"] = min(seeds.index.unique("seed").size for _, seeds in wide.groupby(level="dataset"))
+    found["rank"] = found["mean"][roles != "ceiling"].rank(ascending=False, method="min")
+    return found, by_column.groupby(level="bag_size").mean().T
