@@ -112,9 +112,8 @@ def _wanted(
     out: Path, sizes: Sizes, data_dir: str | None, journals: Sequence[str]
 ) -> tuple[dict[str, Planned], list[str]]:
     """The cells with seeds that no journal holds, and the datasets that are not on this machine."""
-    paths = [path for name in journals for path in journal_files(name)] + [
-        *([out / FILE] if (out / FILE).is_file() else [])
-    ]
+    paths = [path for name in journals for path in journal_files(name)]
+    paths += [out / FILE] if (out / FILE).is_file() else []
     records = merge(paths).records if paths else {}
     every = cells(sizes)
     absent = [name for name in dict.fromkeys(cell.dataset for cell in every) if find_local(name, data_dir) is None]
@@ -174,8 +173,10 @@ def _run(job: Job, worker: Worker, journal: Journal, rows: Rows, box: Box) -> No
     def count(epoch: Epoch) -> None:
         epochs[0] = max(epochs[0], epoch.epoch + 1)
 
-    made = worker.do(job, Limit(budget=box.left), count)
+    warnings: list[str] = []
+    made = worker.do(job, Limit(budget=box.left), count, warnings.append)
     cell, values = job.cell, _facts(job, time.perf_counter() - clock, epochs[0])
+    values |= {"warnings": "; ".join(warnings)} if warnings else {}
     if isinstance(made, Ended):
         rows.add(PART, _key(cell), "failed", values | {"how": made.how, "reason": made.reason})
         return
