@@ -28,8 +28,8 @@ class PackingError(ValueError):
 
 
 def packed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as a line of the current schema holds it. A search is returned as it is."""
-    if "results" not in record:
+    """Return a record as a line of its schema holds it. A search is returned as it is."""
+    if "results" not in record or record.get("schema") == UNPACKED:
         return dict(record)
     judged: dict[str, dict[str, Any]] = {}
     places: dict[str, int] = {}

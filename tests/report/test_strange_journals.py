@@ -22,6 +22,7 @@ from llpbench.report.tabulate import tabulate
 from llpbench.report.tuned import write_configurations
 from llpbench.results.journal import FILE, Contents, read, to_line
 from llpbench.results.merging import merge_into
+from llpbench.results.packing import UNPACKED
 from llpbench.results.schema import DamagedError, as_run, as_tuning, decode
 
 HOSTILE = "</script><b>[/red]\\$x_{\u202e&|`'\""
@@ -157,7 +158,8 @@ def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
     """What is read of the good records and these."""
     folder.mkdir(parents=True, exist_ok=True)
     every: list[Any] = [*GOOD, *SEARCHES, *more]
-    (folder / FILE).write_bytes(b"".join(map(to_line, every)))
+    # lines of schema 2, whose results may be anything
+    (folder / FILE).write_bytes(b"".join(to_line({**each, "schema": UNPACKED}) for each in every))
     return read(folder / FILE)
 
 
@@ -248,7 +250,7 @@ def test_whatever_the_schema_lets_through_can_be_shown(tmp_path: Path, seed: int
             inner[key] = rng.choice(SURPRISES)
         made |= {"cell": f"{len(kept):016x}", "run": f"{len(kept):016x}-{made['seed']}"} if "run" in made else {}
         try:
-            value = decode(to_line(made))
+            value = decode(to_line({**made, "schema": UNPACKED}))
             as_run(value) if "run" in value else as_tuning(value)
         except DamagedError:
             continue
