@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.core.criteria import Regime
+from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 from llpbench.core.tunings import SAMPLERS, TUNING_SEED
@@ -179,7 +180,12 @@ OPTIONS: dict[str, Option] = {
         Option(
             "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
         ),
-        _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
+        _names(
+            "methods",
+            help="Methods: comma lists and globs, such as dllp,tabllp-*; family:classical and the like "
+            f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
+            "every one.",
+        ),
         _names("datasets", help="Datasets: all, comma lists and globs."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
         _names("encoders", help="Encoders of the neural methods."),
