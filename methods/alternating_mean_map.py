@@ -2,8 +2,8 @@
 
 Patrini, Nock, Rivera & Caetano 2014 (AMM). Start from the logits of a mean map. Each bag labels as many rows of each
 class as it counts, those with the largest logits; logistic regression is refitted to the labels, and so on: EM with
-hard labels. `labels=max` takes the smallest logits instead, as the paper does for robustness, and keeps the best objective. In
-ordered bags labels of exact counts confirm themselves, and it ends far behind its start.
+hard labels. `labels=max` takes the smallest logits instead, as the paper does for robustness, and keeps the best
+objective. In ordered bags labels of exact counts confirm themselves, and it ends far behind its start.
 
 Where it differs from the authors' code: counts are whole numbers nearest to the proportions (there: cut, and a bag
 without positives gets one); more than two classes are assigned together (`blocks/assigning.py`).
@@ -28,6 +28,8 @@ from llpbench.core.registry import register_method
 
 _SMOOTHNESS = 0.01
 """of class means over bags where it starts from the Laplacian mean map"""
+_ALIKE = 1e-6
+"""logits of the start that differ by less say that bags are equal: it stays with them"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class AlternatingMeanMap(DirectMethod):
         else:
             operator = mean_operator(train, columns)
         start = logistic_of_means(columns, operator, self.params.strength)[1]
+        if np.ptp(start(columns), axis=0).max() < _ALIKE:  # labels would be arbitrary, and confirm themselves
+            return LogitPredictor(design, start)
         path = alternated(columns, train, start, self.params)
         return LogitPredictor(design, min(path, key=lambda fit: fit[0])[1])
 

@@ -275,3 +275,10 @@ class TestAlternatingMeanMap:
         found = predict("alternating-mean-map", train, train.rows, labels="max", start="means", strength=1.0)
         assert found == pytest.approx(probabilities(best(x)), abs=1e-6)
         assert path[0][0] > self.path(train)[0][0]
+
+    def test_equal_bags_give_equal_rows(self) -> None:
+        train = made_up(2)
+        equal = replace(train, counts=train.sizes[:, None] * [0.25, 0.75])
+        for start in ("laplacian", "means"):
+            found = predict("alternating-mean-map", equal, train.rows, start=start)
+            assert found == pytest.approx(np.tile([0.25, 0.75], (96, 1)), abs=1e-6)
