@@ -28,7 +28,7 @@ from llpbench.core.registry import register_method
 
 _SMOOTHNESS = 0.01
 """of class means over bags where it starts from the Laplacian mean map"""
-_ALIKE = 1e-6
+_ALIKE = 1e-4
 """logits of the start that differ by less say that bags are equal: it stays with them"""
 
 

@@ -5,8 +5,8 @@ near means have near class means. They minimise sum_k (m_k / mean size) |M_k - s
 tr(B_c' L B_c). Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map.
 
 Where it differs from the authors' code: bags weigh by their sizes (there: alike); similarity falls with the distance
-over the median distance (there: over 1); more than two classes are as many blocks; 1e-8 holds what proportions of 0
-leave open; from 2,000 bags of two classes on, only the ten nearest are linked.
+over the median distance (there: over 1); more than two classes are as many blocks; a ridge of
+1e-8 holds what proportions leave open; from 2,000 bags of two classes on, only the ten nearest are linked.
 """
 
 from __future__ import annotations

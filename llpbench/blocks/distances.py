@@ -30,8 +30,9 @@ class Points:
         numbers = np.hstack([self.scores(rows), _APART * rows.missing[:, self.gaps]])
         parts = [sparse.csr_array(numbers)]
         for codes, cardinality in zip(rows.categorical.T, self.cardinalities, strict=True):
-            values, starts = np.full(len(codes), _APART), np.arange(len(codes) + 1)
-            parts.append(sparse.csr_array((values, codes, starts), shape=(len(codes), cardinality)))
+            values, starts = np.full(len(codes), _APART), np.arange(len(codes) + 1, dtype=np.int32)
+            # scikit-learn takes no indices of 64 bits
+            parts.append(sparse.csr_array((values, codes.astype(np.int32), starts), shape=(len(codes), cardinality)))
         return sparse.csr_array(sparse.hstack(parts))
 
 

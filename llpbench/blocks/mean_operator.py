@@ -21,7 +21,7 @@ _DENSE = 4_000
 _NEAREST = 10
 """bags that a bag is linked to beyond that"""
 _RIDGE = 1e-8
-"""keeps apart what proportions of 0 leave open"""
+"""pulls what proportions leave open towards the mean of all rows"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,32 +42,36 @@ def prior_of(train: BaggedRows) -> FloatArray:
 def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, shrinkage: float) -> FloatArray:
     """[classes, columns] least squares of bag means [bags, columns] on proportions, bags weighted by size.
 
-    `shrinkage` pulls the means of classes towards the common mean.
+    `shrinkage` pulls class means towards the mean of all rows, which they are where bags do not differ.
     """
     weighted = proportions * sizes[:, None]
     total = weighted.sum(axis=0)
-    apart = np.diag(total) - np.outer(total, total) / total.sum()
-    system = weighted.T @ proportions + shrinkage * apart
-    return np.asarray(np.linalg.pinv(system, rcond=1e-10, hermitian=True) @ (means.T @ weighted).T)
+    pull = np.diag(total) - np.outer(total, total) / total.sum()
+    system = weighted.T @ proportions + shrinkage * pull
+    centre = means.T @ sizes / sizes.sum()
+    apart_from_it = (means.T @ weighted).T - np.outer(total, centre)
+    return np.asarray(centre + np.linalg.pinv(system, rcond=1e-10, hermitian=True) @ apart_from_it)
 
 
 class SmoothMeans:
     """Class means of each bag, smooth over a graph of bags (the Laplacian mean map).
 
     They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), L the Laplacian of the
-    similarities exp(-|M_k - M_l| / median distance). With more than `_DENSE` unknowns only the nearest bags are similar
-    and the system is solved by conjugate gradients.
+    similarities exp(-|M_k - M_l| / median distance). What proportions leave open is the mean of all rows. With more
+    than `_DENSE` unknowns only the nearest bags are similar, and the system is solved by conjugate gradients.
     """
 
     def __init__(self, proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, gamma: float) -> None:
         """`means` [bags, columns] are those of bags."""
         self.proportions, self.means, (bags, classes) = proportions, means, proportions.shape
         self.weights = sizes / sizes.mean()
+        self.centre = means.T @ sizes / sizes.sum()
         mixing = sparse.hstack([sparse.diags_array(column) for column in proportions.T])
         laplacian = _laplacian(means, dense=bags * classes <= _DENSE)
         smooth = sparse.block_diag([laplacian] * classes)
         fit = mixing.T @ sparse.diags_array(self.weights) @ mixing
-        self.system = sparse.csr_array(fit + gamma * smooth + _RIDGE * sparse.eye_array(bags * classes))
+        ridge = sparse.diags_array(_RIDGE * np.tile(self.weights, classes))
+        self.system = sparse.csr_array(fit + gamma * smooth + ridge)
 
     def combined(self, parts: FloatArray) -> FloatArray:
         """[combinations, columns] sum_kc a_kc B_kc of `parts` a [combinations, bags, classes]."""
@@ -81,7 +85,8 @@ class SmoothMeans:
             solved = np.stack(each, axis=1)
         by_class = solved.reshape(classes, bags, len(parts))
         mixed = np.einsum("ckn,kc->kn", by_class, self.proportions) * self.weights[:, None]
-        return np.asarray((self.means.T @ mixed).T)
+        rest = parts.sum(axis=(1, 2)) - mixed.sum(axis=0)
+        return np.asarray((self.means.T @ mixed).T + np.outer(rest, self.centre))
 
     def operator(self, sizes: FloatArray) -> FloatArray:
         """[classes, columns] mean over all rows of y_ic x_i."""

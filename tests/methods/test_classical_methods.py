@@ -113,7 +113,7 @@ class TestMeanMap:
         assert gaps[-1] == pytest.approx(0, abs=1e-5)
 
     def test_bags_of_the_same_proportions_have_one_mean(self) -> None:
-        same = np.full((3, 2), 0.5)
+        same = np.tile([0.3, 0.7], (3, 1))
         found = class_means(same, np.ones(3), sparse.csr_array(np.array([[1.0], [2.0], [6.0]])), 0.0)
         assert found == pytest.approx(np.full((2, 1), 3.0))
 
@@ -226,8 +226,11 @@ class TestLaplacianMeanMap:
         laplacian = np.diag(similar.sum(axis=1)) - similar
         mixing = np.hstack([np.diag(p) for p in train.proportions.T])
         weighted = mixing.T * (sizes / sizes.mean())
-        system = weighted @ mixing + 0.3 * np.kron(np.eye(3), laplacian) + 1e-8 * np.eye(36)
-        b = np.linalg.solve(system, weighted @ means).reshape(3, 12, -1)
+        system = (
+            weighted @ mixing + 0.3 * np.kron(np.eye(3), laplacian) + 1e-8 * np.diag(np.tile(sizes / sizes.mean(), 3))
+        )
+        centre = sizes @ means / sizes.sum()
+        b = np.linalg.solve(system, weighted @ (means - centre)).reshape(3, 12, -1) + centre
         expected = np.einsum("k,kc,ckx->cx", sizes / sizes.sum(), train.proportions, b)
         assert laplacian_operator(train, x, 0.3).means == pytest.approx(expected, abs=1e-8)
 
