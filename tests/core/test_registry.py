@@ -55,8 +55,46 @@ def test_listing_and_help_do_not_import_what_is_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+PUBLISHED = {
+    "floor": {"bag-share", "bag-soft-label"},
+    "direct": {"bag-gp", "bag-gp-gbdt", "bag-soft-label-gbdt", "count-gbdt", "em-gbdt"},
+    "classical": {"bag-mean-linear", "bag-soft-label-linear"},
+    "neural": {
+        *("count-loss", "dllp", "interpolated", "llp-gan", "llp-vat", "selfclr-llp"),
+        *("tabllp-bdc", "tabllp-self"),
+    },
+    "pseudo-label": {"tabllp-dec", "tabllp-pse"},
+    "ceiling": {"supervised", "supervised-gbdt"},
+}
+"""what `all` has selected since the first published results, by family"""
+
+
+def test_all_is_what_it_was_and_families_are_more() -> None:
+    assert set(METHODS.select("all")) == set().union(*PUBLISHED.values())
+    for family, names in PUBLISHED.items():
+        selected = set(METHODS.select(f"family:{family}"))
+        assert names <= selected
+        assert not (selected - names) & set(METHODS.select("all"))
+    assert {"mean-map", "inv-cal"} <= set(METHODS.select("dllp,family:classical"))
+    families = [METHODS.select(f"family:{family}") for family in PUBLISHED]
+    assert sorted(name for names in families for name in names) == sorted(METHODS.names())
+
+
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_an_unknown_family_is_an_error(kind: str) -> None:
+    with pytest.raises(LLPBenchError, match="family"):
+        REGISTRIES[kind].select("family:clasical")
+
+
+def test_a_plugin_states_its_family_or_has_that_of_its_kind(tmp_path: Path, cleared: None) -> None:
+    load_plugin(plugin(tmp_path, "mine"))
+    assert METHODS.entry("mine").family == "neural"
+    assert "mine" in METHODS.select("all")
+
+
 def test_selection_by_all_lists_and_globs() -> None:
-    assert METHODS.select("all") == METHODS.names()
+    assert METHODS.select("all") == [entry.name for entry in METHODS.entries() if not entry.facts["extra"]]
+    assert METHODS.select("*") == METHODS.names()
     assert METHODS.select("dllp, supervised*,dllp") == ["dllp", "supervised", "supervised-gbdt"]
     assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear"]
     assert DATASETS.select("AD,el") == ["adult", "electricity"]
