@@ -40,7 +40,7 @@ EQUATIONS: dict[str, str] = {
     "laplacian-mean-map": "min over B of Σₖ mₖ ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map",
     "llp-gan": "L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²",
     "llp-vat": "L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length",
-    "mean-map": "M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp fᵢc − N Σ_c π_c (w_c · M_c + b_c) + ½ strength ‖w‖²",
+    "mean-map": "M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp fᵢc − N Σ_c π_c f_c(M_c) + ½ strength ‖w‖²",
     "prop-svm": "min over w, y of ½ ‖w‖² + C Σᵢ hinge(yᵢ fᵢ) + C_p Σₖ mₖ | share of y in k − p̄ₖ |",
     "selfclr-llp": "L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ",
     "supervised": "L = −meanᵢ log f(xᵢ) of i's label",

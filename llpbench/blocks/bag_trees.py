@@ -7,8 +7,8 @@ chosen by
 
     gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
 
-e the residual of the present fit, summed over classes. Everything is multiplied by sqrt(m_k), and targets are divided by
-sqrt(v).
+e the residual of the present fit, summed over classes. Everything is multiplied by sqrt(m_k), and targets are divided
+by sqrt(v).
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def test_an_unknown_family_is_an_error(kind: str) -> None:
         REGISTRIES[kind].select("family:clasical")
 
 
-def test_a_plugin_states_its_family_or_has_that_of_its_kind(tmp_path: Path, cleared: None) -> None:
+def test_a_plugin_states_its_family_or_has_that_of_its_kind(tmp_path: Path) -> None:
     load_plugin(plugin(tmp_path, "mine"))
     assert METHODS.entry("mine").family == "neural"
     assert "mine" in METHODS.select("all")
@@ -96,7 +96,7 @@ def test_selection_by_all_lists_and_globs() -> None:
     assert METHODS.select("all") == [entry.name for entry in METHODS.entries() if not entry.facts["extra"]]
     assert METHODS.select("*") == METHODS.names()
     assert METHODS.select("dllp, supervised*,dllp") == ["dllp", "supervised", "supervised-gbdt"]
-    assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear"]
+    assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear", "count-linear"]
     assert DATASETS.select("AD,el") == ["adult", "electricity"]
 
 
