@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.assigning import assigned
-from llpbench.blocks.linear import FEATURES, Columns, LogitPredictor, Weights
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights
 from llpbench.blocks.mean_operator import labelled_operator, laplacian_operator, logistic_of_means, mean_operator
 from llpbench.blocks.trees import full_logits
 from llpbench.core.bags import BaggedRows, Schema
@@ -59,7 +59,7 @@ class AlternatingMeanMap(DirectMethod):
         """Until the objective changes by less than 0.001, or `rounds` are over."""
         del rng
         train = train.where_known()
-        design = Columns(self.params.features, train.rows, schema)
+        design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         if self.params.start == "laplacian":
             operator = laplacian_operator(train, columns, _SMOOTHNESS)
@@ -73,10 +73,10 @@ class AlternatingMeanMap(DirectMethod):
 
 
 def alternated(
-    columns: sparse.csr_array, train: BaggedRows, start: Weights, params: AlternatingMeanMapParams
-) -> list[tuple[float, Weights]]:
+    columns: sparse.csr_array, train: BaggedRows, start: LogitWeights, params: AlternatingMeanMapParams
+) -> list[tuple[float, LogitWeights]]:
     """Objective and weights of each round."""
-    path: list[tuple[float, Weights]] = []
+    path: list[tuple[float, LogitWeights]] = []
     weights, sign = start, 1 if params.labels == "min" else -1
     while len(path) < params.rounds:
         labels = assigned(sign * full_logits(weights(columns)), train)

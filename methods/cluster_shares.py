@@ -57,7 +57,7 @@ class Waves:
 
 
 @dataclass(frozen=True, eq=False)
-class Clusters:
+class Clusterings:
     """Rows by the nearest of some centres, in several clusterings."""
 
     points: Points
@@ -80,7 +80,7 @@ class Clusters:
 class ClusterPredictor:
     """Class shares of the clusters that a row is in."""
 
-    clusters: Clusters
+    clusters: Clusterings
     shares: FloatArray
     """[clusterings, clusters, classes]"""
 
@@ -115,7 +115,7 @@ class ClusterShares(DirectMethod):
             MiniBatchKMeans(number, n_init=1, random_state=int(rng.integers(2**31))).fit(seen).cluster_centers_
             for _ in range(_STARTS)
         ]
-        clusters = Clusters(points, waves, np.stack(centres).astype(np.float64))
+        clusters = Clusterings(points, waves, np.stack(centres).astype(np.float64))
         in_bag, weights = bag_average(train), train.sizes / train.sizes.mean()
         shares = []
         for labels in clusters(train.rows):

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench.blocks.bag_losses import BAG_LOSSES, fit_bags
-from llpbench.blocks.linear import FEATURES, Columns, LogitPredictor
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import LogUniform
@@ -45,5 +45,5 @@ class CountLinear(DirectMethod):
         """Three fits of L-BFGS, the penalty falling."""
         del rng
         train = train.where_known()
-        columns = Columns(self.params.features, train.rows, schema)
+        columns = LinearColumns(self.params.features, train.rows, schema)
         return LogitPredictor(columns, fit_bags(columns(train.rows), train, self.params.loss, self.params.strength))

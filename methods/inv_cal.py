@@ -19,7 +19,7 @@ from scipy import sparse
 
 from llpbench.blocks.design import bag_average
 from llpbench.blocks.hinges import hinge
-from llpbench.blocks.linear import FEATURES, Columns, LogitPredictor, Weights, minimise, outputs
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights, minimise, outputs
 from llpbench.core.bags import BaggedRows, FloatArray, Schema
 from llpbench.core.method import DirectMethod, DirectParams
 from llpbench.core.ranges import Choice, LogUniform
@@ -54,29 +54,29 @@ class InvCal(DirectMethod):
         """One example a bag, one regression a class (of two classes one)."""
         del rng
         train = train.where_known()
-        columns = Columns(self.params.features, train.rows, schema)
+        columns = LinearColumns(self.params.features, train.rows, schema)
         means = sparse.csr_array(bag_average(train) @ columns(train.rows))
         edge = 1 / train.sizes.sum() if self.params.clip == "rows" else 0.5 / train.sizes[:, None]
         shares = train.proportions[:, -outputs(schema.classes) :].clip(edge, 1 - edge)
         fits = [calibrated(means, p, self.params.cost, self.params.epsilon) for p in shares.T]
         coefficients = np.hstack([fit.coefficients for fit in fits])
-        return LogitPredictor(columns, Weights(coefficients, np.concatenate([fit.intercept for fit in fits])))
+        return LogitPredictor(columns, LogitWeights(coefficients, np.concatenate([fit.intercept for fit in fits])))
 
 
-def calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> Weights:
+def calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> LogitWeights:
     """One logit, of bag means [bags, columns] whose proportions are `shares` [bags], none of them 0 or 1."""
     targets, tolerances = np.log(shares / (1 - shares)), epsilon / (shares * (1 - shares))
     transposed = sparse.csr_array(means.T)
-    weights = Weights(np.zeros((means.shape[1], 1)), np.array([np.median(targets)]))
+    weights = LogitWeights(np.zeros((means.shape[1], 1)), np.array([np.median(targets)]))
     for corner in _CORNERS:
 
-        def objective(weights: Weights, corner: float = corner) -> tuple[float, Weights]:
+        def objective(weights: LogitWeights, corner: float = corner) -> tuple[float, LogitWeights]:
             residual = weights(means)[:, 0] - targets
             above, by_above = hinge(residual - tolerances, corner)
             below, by_below = hinge(-residual - tolerances, corner)
             slope = cost * (by_above - by_below)
             value = (weights.coefficients**2).sum() / 2 + cost * (above + below).sum()
-            gradient = Weights(weights.coefficients + (transposed @ slope)[:, None], np.array([slope.sum()]))
+            gradient = LogitWeights(weights.coefficients + (transposed @ slope)[:, None], np.array([slope.sum()]))
             return float(value), gradient
 
         weights = minimise(objective, weights)[1]

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.linear import FEATURES, Columns, LogitPredictor
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor
 from llpbench.blocks.mean_operator import laplacian_operator, logistic_of_means
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
@@ -47,7 +47,7 @@ class LaplacianMeanMap(DirectMethod):
         """A linear system over bags, then a convex problem."""
         del rng
         train = train.where_known()
-        design = Columns(self.params.features, train.rows, schema)
+        design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         operator = laplacian_operator(train, columns, self.params.smoothness)
         return LogitPredictor(design, logistic_of_means(columns, operator, self.params.strength)[1])

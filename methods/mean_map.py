@@ -17,7 +17,7 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench.blocks.linear import FEATURES, Columns, LogitPredictor
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor
 from llpbench.blocks.mean_operator import logistic_of_means, mean_operator
 from llpbench.core.bags import BaggedRows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
@@ -48,7 +48,7 @@ class MeanMap(DirectMethod):
         """A small linear system, then a convex problem."""
         del rng
         train = train.where_known()
-        design = Columns(self.params.features, train.rows, schema)
+        design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         operator = mean_operator(train, columns, self.params.shrinkage)
         return LogitPredictor(design, logistic_of_means(columns, operator, self.params.strength)[1])

@@ -22,7 +22,7 @@ from scipy import sparse
 from llpbench.blocks.assigning import assigned
 from llpbench.blocks.bag_losses import fit_bags
 from llpbench.blocks.design import bag_average, linear_fit
-from llpbench.blocks.linear import FEATURES, Columns, Weights, outputs, probabilities
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitWeights, outputs, probabilities
 from llpbench.blocks.proportion_svm import proportion_svm
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Rows, Schema
 from llpbench.core.method import DirectMethod, DirectParams
@@ -50,10 +50,10 @@ class PropSVMParams(DirectParams):
 class CalibratedScores:
     """Probabilities of rows by scores whose logistic curves fit the proportions of bags."""
 
-    columns: Columns
-    scores: tuple[Weights, ...]
+    columns: LinearColumns
+    scores: tuple[LogitWeights, ...]
     """of two classes one, else one a class"""
-    curves: tuple[Weights, ...]
+    curves: tuple[LogitWeights, ...]
     """logit of a class by its score"""
 
     def __call__(self, rows: Rows) -> FloatArray:
@@ -77,7 +77,7 @@ class PropSVM(DirectMethod):
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> CalibratedScores:
         """One class against the rest, of two classes once."""
         train = train.where_known()
-        design = Columns(self.params.features, train.rows, schema)
+        design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         scores, curves, anneal = [], [], self.params.start == "random"
         for label in range(schema.classes)[-outputs(schema.classes) :]:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.counts import poisson_binomial_posterior
-from llpbench.blocks.linear import Weights, bag_sums, minimise, outputs, probabilities
+from llpbench.blocks.linear import LogitWeights, bag_sums, minimise, outputs, probabilities
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.ranges import Choice
 
@@ -96,24 +96,26 @@ def count_probability(proba: FloatArray, counts: IntArray) -> FloatArray:
     return np.asarray(sums[np.arange(len(proba)), counts])
 
 
-def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: float) -> Weights:
+def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: float) -> LogitWeights:
     """Logits [rows, outputs] that minimise a loss of bags + strength/2 |coefficients|^2.
 
     `columns` [rows, columns] are of the rows of `train`, whose counts are all known.
     """
     bag_loss, transposed = BagLoss(loss, train), sparse.csr_array(columns.T)
 
-    def objective(weights: Weights, penalty: float) -> tuple[float, Weights]:
+    def objective(weights: LogitWeights, penalty: float) -> tuple[float, LogitWeights]:
         proba = probabilities(weights(columns))
         value, by_proba = bag_loss(proba)
         by_logit = proba * (by_proba - (proba * by_proba).sum(axis=1, keepdims=True))
         by_logit = by_logit[:, -1:] if proba.shape[1] == 2 else by_logit
         value += penalty / 2 * float((weights.coefficients**2).sum())
-        return value, Weights(transposed @ by_logit + penalty * weights.coefficients, by_logit.sum(axis=0))
+        return value, LogitWeights(transposed @ by_logit + penalty * weights.coefficients, by_logit.sum(axis=0))
 
     classes = train.counts.shape[1]
     prior = np.log(np.maximum(train.prior, 1e-9))
-    weights = Weights(np.zeros((columns.shape[1], outputs(classes))), prior[1:] - prior[:1] if classes == 2 else prior)
+    weights = LogitWeights(
+        np.zeros((columns.shape[1], outputs(classes))), prior[1:] - prior[:1] if classes == 2 else prior
+    )
     for factor in _PATH:
         weights = minimise(partial(objective, penalty=strength * factor), weights)[1]
     return weights

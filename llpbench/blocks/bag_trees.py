@@ -22,7 +22,7 @@ from llpbench.blocks.binning import FeatureBins
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
 
 
-class Split(NamedTuple):
+class TreeSplit(NamedTuple):
     """Where a leaf is divided."""
 
     leaf: int
@@ -94,7 +94,7 @@ def grow_tree(
     columns = _share(leaf, bags, 1)
     targets = bags.targets * bags.root[:, None]
     candidates = [_candidates(codes, features, bags, np.arange(len(leaf)), growth, rng)]
-    splits: list[Split] = []
+    splits: list[TreeSplit] = []
     while True:
         inverse = np.linalg.inv(columns.T @ columns + growth.rho * np.eye(columns.shape[1]))
         fitted = inverse @ (columns.T @ targets)
@@ -110,7 +110,7 @@ def grow_tree(
         feature, number = int(candidates[divided].feature[chosen]), int(candidates[divided].bin[chosen])
         bins = np.arange(features[feature].size)
         left = bins == number if features[feature].positions is None else bins <= number
-        splits.append(Split(divided, feature, left))
+        splits.append(TreeSplit(divided, feature, left))
         new = len(splits)
         leaf[(leaf == divided) & ~left[codes[feature]]] = new
         halves = [np.flatnonzero(leaf == each) for each in (divided, new)]

@@ -22,7 +22,7 @@ _BINS = 10
 """quantile bins of a number"""
 
 
-class Columns:
+class LinearColumns:
     """Rows as a sparse matrix: numbers, missing-value indicators and one-hot categories of unit variance, then bins.
 
     Bins are 0 and 1: with a variance below 0.1 they bend the effect of a score, and do not replace it. Columns are not
@@ -56,7 +56,7 @@ def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class LogitWeights:
     """A linear model of logits. Two classes have one output, the logit of the second."""
 
     coefficients: FloatArray
@@ -85,8 +85,8 @@ def probabilities(logits: FloatArray) -> FloatArray:
 class LogitPredictor:
     """Probabilities of rows by a linear model of their logits."""
 
-    columns: Columns
-    weights: Weights
+    columns: LinearColumns
+    weights: LogitWeights
 
     def __call__(self, rows: Rows) -> FloatArray:
         """[rows, classes]"""
@@ -100,14 +100,14 @@ def bag_sums(train: BaggedRows) -> sparse.csr_array:
 
 
 def minimise(
-    objective: Callable[[Weights], tuple[float, Weights]], start: Weights, iterations: int = 500
-) -> tuple[float, Weights]:
+    objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
+) -> tuple[float, LogitWeights]:
     """The least value that L-BFGS finds from `start`, and where; `objective` gives value and gradient."""
     shape = start.coefficients.shape
 
-    def unpack(flat: FloatArray) -> Weights:
+    def unpack(flat: FloatArray) -> LogitWeights:
         split = len(flat) - shape[1]
-        return Weights(flat[:split].reshape(shape), flat[split:])
+        return LogitWeights(flat[:split].reshape(shape), flat[split:])
 
     def flattened(flat: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = objective(unpack(flat))

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from llpbench.blocks.design import bag_average
-from llpbench.blocks.linear import Weights, minimise, outputs, probabilities
+from llpbench.blocks.linear import LogitWeights, minimise, outputs, probabilities
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _DENSE = 4_000
@@ -135,20 +135,20 @@ def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array)
 
 
 def logistic_of_means(
-    columns: sparse.csr_array, operator: MeanOperator, strength: float, start: Weights | None = None
-) -> tuple[float, Weights]:
+    columns: sparse.csr_array, operator: MeanOperator, strength: float, start: LogitWeights | None = None
+) -> tuple[float, LogitWeights]:
     """Least sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2, and where; convex."""
     transposed, rows = sparse.csr_array(columns.T), columns.shape[0]
     width = outputs(len(operator.prior))
     means, prior = operator.means[-width:].T * rows, operator.prior[-width:] * rows
 
-    def objective(weights: Weights) -> tuple[float, Weights]:
+    def objective(weights: LogitWeights) -> tuple[float, LogitWeights]:
         logits = weights(columns)
         free = np.logaddexp(0.0, logits) if width == 1 else logsumexp(logits, axis=1)
         value = free.sum() - (weights.coefficients * means).sum() - weights.intercept @ prior
         proba = probabilities(logits)[:, -width:]
         by_coefficient = transposed @ proba - means + strength * weights.coefficients
         value += strength / 2 * (weights.coefficients**2).sum()
-        return float(value), Weights(by_coefficient, proba.sum(axis=0) - prior)
+        return float(value), LogitWeights(by_coefficient, proba.sum(axis=0) - prior)
 
-    return minimise(objective, start or Weights(np.zeros((columns.shape[1], width)), np.zeros(width)))
+    return minimise(objective, start or LogitWeights(np.zeros((columns.shape[1], width)), np.zeros(width)))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.blocks.hinges import hinge
-from llpbench.blocks.linear import Weights, minimise
+from llpbench.blocks.linear import LogitWeights, minimise
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray
 
 _CORNER = 0.05
@@ -45,16 +45,18 @@ def proportion_cost(labels: BoolArray, train: BaggedRows, shares: FloatArray) ->
     return float(np.abs(np.bincount(train.bag_of_row, labels, len(shares)) - shares * train.sizes).sum())
 
 
-def support_vectors(columns: sparse.csr_array, labels: BoolArray, cost: float, start: Weights) -> tuple[float, Weights]:
+def support_vectors(
+    columns: sparse.csr_array, labels: BoolArray, cost: float, start: LogitWeights
+) -> tuple[float, LogitWeights]:
     """Least |w|^2 / 2 + cost sum_i hinge(y_i f_i), and where; the intercept has no penalty."""
     signs, transposed = np.where(labels, 1.0, -1.0), sparse.csr_array(columns.T)
 
-    def objective(weights: Weights) -> tuple[float, Weights]:
+    def objective(weights: LogitWeights) -> tuple[float, LogitWeights]:
         loss, slope = hinge(1 - signs * weights(columns)[:, 0], _CORNER)
         by_score = -cost * signs * slope
         value = (weights.coefficients**2).sum() / 2 + cost * loss.sum()
         by_coefficient = weights.coefficients + (transposed @ by_score)[:, None]
-        return float(value), Weights(by_coefficient, np.array([by_score.sum()]))
+        return float(value), LogitWeights(by_coefficient, np.array([by_score.sum()]))
 
     return minimise(objective, start)
 
@@ -67,12 +69,12 @@ def proportion_svm(
     cost: float,
     weight: float,
     anneal: bool,
-) -> tuple[float, Weights]:
+) -> tuple[float, LogitWeights]:
     """Objective and scores from starting labels [rows]; C_p is `weight` times C.
 
     `anneal`: C starts at a ten-thousandth and is raised by half a round, so that labels of no worth can change.
     """
-    weights = Weights(np.zeros((columns.shape[1], 1)), np.zeros(1))
+    weights = LogitWeights(np.zeros((columns.shape[1], 1)), np.zeros(1))
     factor, before = _FIRST if anneal else 1.0, np.inf
     for _ in range(_ROUNDS):
         value, weights = support_vectors(columns, labels, factor * cost, weights)

@@ -90,6 +90,8 @@ def test_a_plugin_states_its_family_or_has_that_of_its_kind(tmp_path: Path) -> N
     load_plugin(plugin(tmp_path, "mine"))
     assert METHODS.entry("mine").family == "neural"
     assert "mine" in METHODS.select("all")
+    with pytest.raises(LLPBenchError, match="clasical"):
+        METHODS.register("other", family="clasical")
 
 
 def test_selection_by_all_lists_and_globs() -> None:
@@ -198,7 +200,8 @@ def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -
     load_plugin(str(path))
     assert METHODS.names()[-1] == "mine"
     assert METHODS.entry("mine").summary == "One line."
-    assert METHODS.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
+    expected = {"kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": "", "extra": False}
+    assert METHODS.entry("mine").facts == expected
 
 
 @pytest.mark.parametrize(
@@ -330,7 +333,7 @@ def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message
     path.write_text(path.read_text().replace("reference='me'", fact))
     with pytest.raises(LLPBenchError, match=re.escape(message)) as error:
         load_plugin(path)
-    assert "There are: role, classes, reference." in str(error.value)
+    assert "There are: role, classes, reference, family, extra." in str(error.value)
     assert "mine" not in METHODS.names()
 
 

@@ -10,7 +10,7 @@ from bagged import in_bags, rows_of, schema_of
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from llpbench.blocks.linear import Columns, Weights, probabilities
+from llpbench.blocks.linear import LinearColumns, LogitWeights, probabilities
 from llpbench.blocks.mean_operator import (
     MeanOperator,
     SmoothMeans,
@@ -130,7 +130,7 @@ class TestMeanMap:
         rows = made_up(classes).rows
         bags = [np.flatnonzero(labels == c) for c in range(classes)]
         pure = in_bags(rows, [b.tolist() for b in bags], np.diag([len(b) for b in bags]).tolist())
-        x = Columns("scores", rows, schema_of(pure, 3))(rows)
+        x = LinearColumns("scores", rows, schema_of(pure, 3))(rows)
         reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
         assert predict("mean-map", pure, rows, strength=3.0) == pytest.approx(reference, abs=1e-5)
 
@@ -219,7 +219,7 @@ class TestLaplacianMeanMap:
 
     def test_against_the_whole_system(self) -> None:
         train = made_up(3)
-        x = Columns("scores", train.rows, schema_of(train, 3))(train.rows)
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         sizes, means = train.sizes.astype(float), np.stack([x.toarray()[b[b >= 0]].mean(axis=0) for b in train.index])
         apart = np.linalg.norm(means[:, None] - means, axis=2)
         similar = np.exp(-apart / np.median(apart[np.triu_indices(12, 1)])) * (1 - np.eye(12))
@@ -236,24 +236,24 @@ class TestLaplacianMeanMap:
 
     def test_many_bags_are_solved_over_their_nearest(self, monkeypatch: pytest.MonkeyPatch) -> None:
         train = made_up(2)  # 12 bags: with eleven others, ten are nearest
-        x = Columns("scores", train.rows, schema_of(train, 3))(train.rows)
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         dense = laplacian_operator(train, x, 0.01).means
         monkeypatch.setattr("llpbench.blocks.mean_operator._DENSE", 0)
         assert laplacian_operator(train, x, 0.01).means == pytest.approx(dense, abs=0.02)
 
 
 class TestAlternatingMeanMap:
-    def path(self, train: BaggedRows, **params: object) -> list[tuple[float, Weights]]:
-        x = Columns("scores", train.rows, schema_of(train, 3))(train.rows)
+    def path(self, train: BaggedRows, **params: object) -> list[tuple[float, LogitWeights]]:
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         start = logistic_of_means(x, mean_operator(train, x), 1.0)[1]
         return alternated(x, train, start, AlternatingMeanMapParams(strength=1.0, **params))  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_the_objective_never_rises(self, classes: int) -> None:
         train = made_up(classes)
-        x = Columns("scores", train.rows, schema_of(train, 3))(train.rows)
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         width = 1 if classes == 2 else classes
-        wrong = Weights(np.random.default_rng(0).normal(size=(x.shape[1], width)), np.zeros(width))
+        wrong = LogitWeights(np.random.default_rng(0).normal(size=(x.shape[1], width)), np.zeros(width))
         values = [value for value, _ in alternated(x, train, wrong, AlternatingMeanMapParams())]
         assert len(values) > 2
         assert (np.diff(values) < 1e-6).all()
@@ -264,7 +264,7 @@ class TestAlternatingMeanMap:
         rows = made_up(classes).rows
         bags = [np.flatnonzero(labels == c).tolist() for c in range(classes)]
         pure = in_bags(rows, bags, np.diag([len(b) for b in bags]).tolist())
-        x = Columns("scores", rows, schema_of(pure, 3))(rows)
+        x = LinearColumns("scores", rows, schema_of(pure, 3))(rows)
         path = self.path(pure)
         assert len(path) == 2  # the second finds nothing to change
         reference = LogisticRegression(C=1.0, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
@@ -273,7 +273,7 @@ class TestAlternatingMeanMap:
     def test_of_the_largest_losses_the_best_round_counts(self) -> None:
         train = made_up(2)
         path = self.path(train, labels="max")
-        x = Columns("scores", train.rows, schema_of(train, 3))(train.rows)
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         best = min(path, key=lambda fit: fit[0])[1]
         found = predict("alternating-mean-map", train, train.rows, labels="max", start="means", strength=1.0)
         assert found == pytest.approx(probabilities(best(x)), abs=1e-6)

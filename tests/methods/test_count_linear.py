@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import check_grad
 
 from llpbench.blocks.bag_losses import BAG_LOSSES, BagLoss, count_probability, fit_bags
-from llpbench.blocks.linear import FEATURES, Columns
+from llpbench.blocks.linear import FEATURES, LinearColumns
 from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.registry import METHODS
 
@@ -102,7 +102,7 @@ def test_bags_of_one_row_are_logistic_regression() -> None:
 
     labels = np.random.default_rng(3).integers(0, 2, 60)
     train = in_bags(bags(2).rows, [[row] for row in range(60)], np.eye(2)[labels].tolist())
-    x = Columns("scores", train.rows, schema_of(train, 3))(train.rows)
+    x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
     reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=1000).fit(x, labels).predict_proba(x)
     assert fitted(train, features="scores", strength=3.0) == pytest.approx(reference, abs=1e-5)
 
@@ -127,7 +127,7 @@ def test_noise_of_counts_weakens_them() -> None:
 def test_bins_stand_beside_scores_and_missing_values_have_their_indicator() -> None:
     rows = rows_of([[float(i % 20)] if i % 7 else [float("nan")] for i in range(100)])
     schema = schema_of(in_bags(rows, [list(range(100))], [[50, 50]]))
-    width = {features: Columns(features, rows, schema)(rows).shape[1] for features in FEATURES.values}
+    width = {features: LinearColumns(features, rows, schema)(rows).shape[1] for features in FEATURES.values}
     assert width == {"plain": 2, "scores": 2, "scores+bins": 12}
-    bins = Columns("scores+bins", rows, schema)(rows).toarray()[:, 2:]
+    bins = LinearColumns("scores+bins", rows, schema)(rows).toarray()[:, 2:]
     assert (bins.sum(axis=1) == ~rows.missing[:, 0]).all()

@@ -11,7 +11,7 @@ from bagged import in_bags, rows_of, schema_of
 from test_classical_methods import made_up, predict
 
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.linear import Columns
+from llpbench.blocks.linear import LinearColumns
 from llpbench.blocks.proportion_svm import best_labels, proportion_cost, proportion_svm
 from llpbench.core.bags import FloatArray
 from llpbench.core.registry import METHODS
@@ -79,7 +79,7 @@ class TestPropSVM:
         train = made_up(2)
         labels = np.arange(96) % 3 == 0
         alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)].tolist())
-        x = Columns("scores", train.rows, schema_of(alone, 3))(train.rows)
+        x = LinearColumns("scores", train.rows, schema_of(alone, 3))(train.rows)
         found = proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
         reference = SVC(kernel="linear", C=0.1, tol=1e-8).fit(x.toarray(), labels).decision_function(x.toarray())
         assert np.abs(found(x)[:, 0] - reference).max() < 0.1  # corners are rounded
