@@ -103,14 +103,14 @@ class ClusterShares(DirectMethod):
 
         train = train.where_known()
         points = Points(train.rows, schema)
-        seen: sparse.csr_array | FloatArray = points(train.rows)
-        waves = None
+        plain, waves = points(train.rows), None
+        seen: sparse.csr_array | FloatArray = plain
         if self.params.points == "waves":
-            squares = seen.multiply(seen).mean(axis=0) - np.asarray(seen.mean(axis=0)) ** 2
+            squares = plain.multiply(plain).mean(axis=0) - np.asarray(plain.mean(axis=0)) ** 2
             width = np.sqrt(2 * max(float(squares.sum()), 1e-12))
-            waves = Waves(rng.normal(size=(seen.shape[1], _WAVES)) / width, rng.uniform(0, 2 * np.pi, _WAVES))
-            seen = np.concatenate([waves(seen[i : i + _BLOCK]) for i in range(0, seen.shape[0], _BLOCK)])
-        number = min(self.params.clusters, seen.shape[0])
+            waves = Waves(rng.normal(size=(plain.shape[1], _WAVES)) / width, rng.uniform(0, 2 * np.pi, _WAVES))
+            seen = np.concatenate([waves(plain[i : i + _BLOCK]) for i in range(0, plain.shape[0], _BLOCK)])
+        number = min(self.params.clusters, plain.shape[0])
         centres = [
             MiniBatchKMeans(number, n_init=1, random_state=int(rng.integers(2**31))).fit(seen).cluster_centers_
             for _ in range(_STARTS)

@@ -246,7 +246,13 @@ class TestAlternatingMeanMap:
     def path(self, train: BaggedRows, **params: object) -> list[tuple[float, LogitWeights]]:
         x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
         start = logistic_of_means(x, mean_operator(train, x), 1.0)[1]
-        return alternated(x, train, start, AlternatingMeanMapParams(strength=1.0, **params))  # type: ignore[arg-type]
+        path: list[tuple[float, LogitWeights]] = alternated(
+            x,
+            train,
+            start,
+            AlternatingMeanMapParams(strength=1.0, **params),  # type: ignore[arg-type]
+        )
+        return path
 
     @pytest.mark.parametrize("classes", [2, 3])
     def test_the_objective_never_rises(self, classes: int) -> None:

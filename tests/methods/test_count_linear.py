@@ -86,7 +86,7 @@ def test_gradients_against_finite_differences(loss: str, classes: int, noise: fl
 def fitted(train: BaggedRows, **params: object) -> FloatArray:
     declared = METHODS.get("count-linear")
     predictor = declared(declared.Params(**params)).fit(train, schema_of(train, 3), np.random.default_rng(0))
-    return predictor(bags(2).rows)
+    return np.asarray(predictor(bags(2).rows))
 
 
 @pytest.mark.parametrize("loss", BAG_LOSSES.values)

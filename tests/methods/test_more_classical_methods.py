@@ -13,7 +13,7 @@ from test_classical_methods import made_up, predict
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.linear import LinearColumns
 from llpbench.blocks.proportion_svm import best_labels, proportion_cost, proportion_svm
-from llpbench.core.bags import FloatArray
+from llpbench.core.bags import BoolArray, FloatArray
 from llpbench.core.registry import METHODS
 from llpbench.methods.cluster_shares import cluster_shares
 from llpbench.methods.count_bayes import bayes_logits, bayes_tables, responsibilities
@@ -59,13 +59,13 @@ class TestPropSVM:
         for _ in range(5):
             scores = rng.normal(size=8) * 2
 
-            def cost(labels: FloatArray, scores: FloatArray = scores) -> float:
+            def cost(labels: BoolArray, scores: FloatArray = scores) -> float:
                 signs = np.where(labels, 1, -1)
                 rows = np.maximum(1 - signs * scores, 0).sum()
-                return float(rows + weight * proportion_cost(np.array(labels, dtype=bool), train, shares))
+                return float(rows + weight * proportion_cost(labels, train, shares))
 
             found = best_labels(scores, train, shares, weight)
-            assert cost(found) == pytest.approx(min(cost(y) for y in map(np.array, product([0, 1], repeat=8))))
+            assert cost(found) == pytest.approx(min(cost(y) for y in map(np.array, product([False, True], repeat=8))))
 
     def test_no_wrong_count_where_they_cost_everything(self) -> None:
         scores = np.random.default_rng(1).normal(size=96)
