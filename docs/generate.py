@@ -23,20 +23,30 @@ from llpbench.interactive.tidy import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 
 EQUATIONS: dict[str, str] = {
+    "alternating-mean-map": "logistic regression on labels with Σᵢ [yᵢ = c] = nₖc of the largest logits; and again",
+    "bag-forest": "p̄ₖ = Σₗ Hₖₗ θₗ + noise,  Hₖₗ the share of bag k in leaf l;  f(x) = mean of θ over trees",
     "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σᵢⱼ gᵢⱼ(xᵢ, xⱼ) + …,  g Gaussian;  p̄ₖ = meanᵢ f(xᵢ) + noise",
     "bag-gp-gbdt": "softmax( ⅓ log p_bag-gp + ⅓ log p_em-gbdt + ⅓ log p_count-gbdt )",
     "bag-mean-linear": "min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x",
     "bag-share": "f(x) = π;  of a row in a known bag k: p̄ₖ",
     "bag-soft-label": "L = meanᵢ KL( p̄ of i's bag ‖ f(xᵢ) ),  over shuffled rows",
     "bag-soft-label-gbdt": "targets p̄ of each row's bag, histogram gradient boosting",
+    "bag-soft-label-knn": "f(x) = mean of p̄ over the bags of the k nearest training rows",
     "bag-soft-label-linear": "targets p̄ of each row's bag, a linear model",
+    "cluster-shares": "min over 0 ≤ v ≤ 1 of Σₖ mₖ ( p̄ₖ − Rₖ · v )² + shrinkage Σⱼ (vⱼ − π)²,  Rₖ shares of clusters",
+    "count-bayes": "naive Bayes by EM,  qᵢ = softmax( log P(xᵢ, y) + shift of i's bag ) with Σᵢ qᵢ = nₖ",
     "count-gbdt": "max over F of Σₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ Bernoulli(sigmoid F(xᵢ))",
+    "count-linear": "max over W of Σₖ log P( Σᵢ yᵢ = nₖ ) − ½ strength ‖W‖²,  yᵢ ~ softmax(W xᵢ + b)",
     "count-loss": "L = −meanₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ f(xᵢ) independent",
     "dllp": "L = meanₖ KL( p̄ₖ ‖ meanᵢ f(xᵢ) )",
     "em-gbdt": "qᵢ = softmax( F(xᵢ) + shift of i's bag ) with Σᵢ qᵢ = nₖ;  then F fits q by cross-entropy; and again",
+    "inv-cal": "min of ½ ‖w‖² + C Σₖ max( 0, | w · meanᵢ xᵢ + b − logit p̄ₖ | − εₖ ),  εₖ = ε / ( p̄ₖ (1 − p̄ₖ) )",
     "interpolated": "L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )",
+    "laplacian-mean-map": "min over B of Σₖ mₖ ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map",
     "llp-gan": "L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²",
     "llp-vat": "L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length",
+    "mean-map": "M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp fᵢc − N Σ_c π_c f_c(M_c) + ½ strength ‖w‖²",
+    "prop-svm": "min over w, y of ½ ‖w‖² + C Σᵢ hinge(yᵢ fᵢ) + C_p Σₖ mₖ | share of y in k − p̄ₖ |",
     "selfclr-llp": "L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ",
     "supervised": "L = −meanᵢ log f(xᵢ) of i's label",
     "supervised-gbdt": "histogram gradient boosting on labels",
@@ -47,18 +57,15 @@ EQUATIONS: dict[str, str] = {
 }
 """in a line, p̄ₖ the proportions of bag k, nₖ its counts, f(x) the predicted probabilities, L_bag the loss of dllp"""
 
-FAMILIES = {
-    "Floors": ("bag-share", "bag-soft-label"),
-    "Ceilings": ("supervised", "supervised-gbdt"),
-    "Direct methods": (
-        *("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),
-        *("bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"),
-    ),
-    "Neural methods": (
-        *("dllp", "count-loss", "interpolated", "llp-vat", "llp-gan", "selfclr-llp"),
-        *("tabllp-self", "tabllp-dec", "tabllp-pse", "tabllp-bdc"),
-    ),
+HEADINGS = {
+    "floor": "Floors",
+    "direct": "Direct methods",
+    "classical": "Classical methods",
+    "neural": "Neural methods",
+    "pseudo-label": "Pseudo-label methods",
+    "ceiling": "Ceilings",
 }
+"""of families, in the order of the page"""
 
 INTRODUCTION = """# Methods
 
@@ -69,7 +76,8 @@ In all of them k is a bag of mₖ rows, p̄ₖ its proportions, nₖ its counts,
 the predicted probabilities of a row, z its row vector, and L_bag the loss of [dllp](#dllp). *The paper* is "Class-aware
 and Augmentation-free Contrastive Learning from Label Proportion" by Jialiang Wang, Ning Zhang, Shimin Di, Ruidong Wang
 and Lei Chen; its method is [tabllp-bdc](#tabllp-bdc). What every neural method has besides (`learning_rate`,
-`weight_decay`, `dropout`, `hidden`) is left out of the tables.
+`weight_decay`, `dropout`, `hidden`) is left out of the tables. `--methods family:classical` runs a family; `--methods
+all` leaves out what says so.
 """
 
 COMMON = ("learning_rate", "weight_decay", "dropout", "hidden")
@@ -78,9 +86,10 @@ COMMON = ("learning_rate", "weight_decay", "dropout", "hidden")
 def methods() -> str:
     """The page of methods."""
     parts = [INTRODUCTION]
-    for family, names in FAMILIES.items():
-        parts.append(f"## {family}\n")
-        parts += [_method(METHODS.entry(name)) for name in names]
+    for family, heading in HEADINGS.items():
+        parts.append(f"## {heading}\n")
+        entries = (entry for entry in METHODS.entries() if entry.family == family)
+        parts += [_method(entry) for entry in sorted(entries, key=lambda entry: entry.facts["extra"])]
     return "\n".join(parts)
 
 
@@ -89,7 +98,8 @@ def _method(entry: Entry) -> str:
     told = importlib.import_module(entry.module).__doc__ or ""
     file = f"methods/{entry.module.rpartition('.')[2]}.py"
     lines = [f"### {entry.name}\n", f"    {EQUATIONS[entry.name]}\n", f"{told.strip()}\n"]
-    facts = [entry.facts["kind"], *(filter(None, (entry.facts["role"], entry.facts["reference"]))), f"`{file}`"]
+    kind = entry.facts["kind"] + ", not part of `all`" * entry.facts["extra"]
+    facts = [kind, *(filter(None, (entry.facts["role"], entry.facts["reference"]))), f"`{file}`"]
     lines.append(f"*{', '.join(map(str, facts[:-1]))}*, {facts[-1]}\n")
     searched = ranges(declared.Params)
     rows = [

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from llpbench.core.cell import Cell
 from llpbench.core.effects import FeatureEffect, bin_text, strongest
-from llpbench.core.entries import Entry
+from llpbench.core.entries import FAMILIES, Entry
 from llpbench.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from llpbench.running.planning import Plan
 
 _FACTS = {
-    "method": ("kind", "role"),
+    "method": ("family", "kind", "extra"),
     "dataset": ("code", "rows", "natural_keys", "licence"),
     "bagging": (),
     "encoder": (),
@@ -71,6 +71,8 @@ def show(table: Table) -> None:
 def registry_table(registry: Registry) -> Table:
     """Everything of one kind; imports nothing that is indexed from source."""
     entries, facts = registry.entries(), _FACTS[registry.kind]
+    if registry.kind == "method":
+        entries = sorted(entries, key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
     rows = [
         [entry.name, *(_fact(entry, fact) for fact in facts), entry.summary, _fact(entry, "reference")]
         for entry in entries
@@ -196,7 +198,9 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _fact(entry: Entry, name: str) -> str:
-    value: Any = entry.facts.get(name, "")
+    value: Any = entry.family if name == "family" else entry.facts.get(name, "")
+    if isinstance(value, bool):
+        return "yes" if value else ""
     if isinstance(value, tuple):
         return ", ".join(value)
     return _number(value) if isinstance(value, int) else str(value)

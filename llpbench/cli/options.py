@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from llpbench.core.entries import FAMILIES
 from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS, default
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,6 +27,8 @@ def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
         before, comma, last = written.rpartition(",")
         names = [name for kind in kinds for name in REGISTRIES[kind].names()]
         names += [f"suite:{name}" for name in REGISTRIES["suite"].names()] if kinds == ("dataset",) else []
+        if kinds == ("method",):
+            names += [f"family:{family}" for family in FAMILIES]
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
     return complete

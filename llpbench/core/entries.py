@@ -13,6 +13,17 @@ from typing import Any
 
 from llpbench.core.errors import LLPBenchError
 
+FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "ceiling")
+"""families of methods, in the order of lists"""
+
+_PUBLISHED = {
+    "bag-mean-linear": "classical",
+    "bag-soft-label-linear": "classical",
+    "tabllp-dec": "pseudo-label",
+    "tabllp-pse": "pseudo-label",
+}
+"""families of methods whose published results carry the hash of their file: their decorators must not change"""
+
 
 @dataclass
 class Entry:
@@ -31,6 +42,17 @@ class Entry:
     alone: bool = False
     """whether other processes do not know it: it was typed into a notebook, or stands in a program or a module that no
     plugin has loaded"""
+
+    @property
+    def family(self) -> str:
+        """One of `FAMILIES`, for a method; "" for anything else.
+
+        Unless the decorator names one, a method is of the family of its role, else of its kind.
+        """
+        if self.kind != "method":
+            return ""
+        facts = self.facts
+        return str(facts["family"] or _PUBLISHED.get(self.name) or facts["role"] or facts["kind"])
 
     @property
     def file(self) -> str | None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llpbench.core.entries import Entry, first_line, kind_of, modules_of, place_of, read_entries
+from llpbench.core.entries import FAMILIES, Entry, first_line, kind_of, modules_of, place_of, read_entries
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
 from llpbench.core.text import hint, one_line
@@ -34,6 +34,8 @@ from llpbench.core.text import hint, one_line
 T = TypeVar("T")
 
 ENTRY_POINT_GROUP = "llpbench.plugins"
+FAMILY = "family:"
+"""selects the methods of a family, as in `family:classical`"""
 
 
 @dataclass
@@ -60,10 +62,11 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        if name == "all" or name != name.strip() or any(mark in name for mark in ",*?["):
+        taken = name == "all" or name.startswith(FAMILY)
+        if taken or name != name.strip() or any(mark in name for mark in ",*?["):
             raise LLPBenchError(
-                f"no command could select {self.kind} {name!r}: 'all', commas and patterns (*, ?, [) have meanings of "
-                "their own, and blanks at the ends are cut off. Give it another name."
+                f"no command could select {self.kind} {name!r}: 'all', {FAMILY!r}, commas and patterns (*, ?, [) have "
+                "meanings of their own, and blanks at the ends are cut off. Give it another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
@@ -71,6 +74,10 @@ class Registry:
                 raise LLPBenchError(
                     f"{self.kind} {name!r} states an unknown {fact!r}. {hint(fact, self.defaults)}There are: {known}."
                 )
+        if facts.get("family", FAMILIES[0]) not in FAMILIES:
+            raise LLPBenchError(
+                f"family of {self.kind} {name!r} must be one of {', '.join(FAMILIES)}, got {facts['family']!r}."
+            )
 
         def decorate(target: T) -> T:
             entry = Entry(
@@ -117,14 +124,20 @@ class Registry:
         return self.entry(name).load()
 
     def select(self, pattern: str | Iterable[str]) -> list[str]:
-        """Names chosen by `all`, comma lists and globs (`"dllp,tabllp-*"`), each once, in the order given."""
+        """Names chosen by comma lists and globs (`"dllp,tabllp-*"`), `family:NAME` and `all`, each once, in the order
+        given. `all` leaves out what is `extra`; `*` does not.
+
+        Raises `LLPBenchError` if a part of the pattern chooses nothing.
+        """
         parts = pattern.split(",") if isinstance(pattern, str) else list(pattern)
         chosen: dict[str, None] = {}
         for part in (p.strip() for p in parts):
             if not part:
                 continue
             if part == "all":
-                found = self.names()
+                found = [entry.name for entry in self.entries() if not entry.facts.get("extra")]
+            elif part.startswith(FAMILY):
+                found = self._of_family(part.removeprefix(FAMILY))
             elif any(mark in part for mark in "*?["):
                 found = fnmatch.filter(self.names(), part)
                 if not found:
@@ -135,6 +148,14 @@ class Registry:
         if not chosen:
             raise LLPBenchError(f"no {self.kind} was named. {self._suggest('')}")
         return list(chosen)
+
+    def _of_family(self, family: str) -> list[str]:
+        names = [entry.name for entry in self.entries() if entry.family == family]
+        if not names:
+            families = list(dict.fromkeys(filter(None, (entry.family for entry in self.entries()))))
+            known = f"There are: {', '.join(families)}." if families else "Families are of methods alone."
+            raise LLPBenchError(f"no {self.kind} is of family {family!r}. {hint(family, families)}{known}")
+        return names
 
     def _suggest(self, name: str) -> str:
         return f"{hint(name, self.names())}There are: {', '.join(self.names())} (llpbench list {self.kind}s)."
@@ -187,8 +208,9 @@ METHODS = Registry(
     "method",
     "llpbench.methods",
     lazy=True,
-    # role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary
-    defaults={"role": "", "classes": "multi", "reference": ""},
+    # role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary; family: `Entry.family`;
+    # extra: not part of `all`, so that new methods do not make a default run longer
+    defaults={"role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=lambda target: {"kind": kind_of(target.__mro__)},
 )
 ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.core.cell import NUMBERS
 from llpbench.core.criteria import Regime
+from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 from llpbench.core.tunings import SAMPLERS, TUNING_SEED
@@ -182,7 +183,12 @@ OPTIONS: dict[str, Option] = {
         Option(
             "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
         ),
-        _names("methods", help="Methods: all, comma lists and globs, such as dllp,tabllp-*."),
+        _names(
+            "methods",
+            help="Methods: comma lists and globs, such as dllp,tabllp-*; family:classical and the like "
+            f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
+            "every one.",
+        ),
         _names("datasets", help="Datasets: all, comma lists, globs and suite:NAME."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
         _names("encoders", help="Encoders of the neural methods."),

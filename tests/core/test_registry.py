@@ -57,10 +57,50 @@ def test_listing_and_help_do_not_import_what_is_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+PUBLISHED = {
+    "floor": {"bag-share", "bag-soft-label"},
+    "direct": {"bag-gp", "bag-gp-gbdt", "bag-soft-label-gbdt", "count-gbdt", "em-gbdt"},
+    "classical": {"bag-mean-linear", "bag-soft-label-linear"},
+    "neural": {
+        *("count-loss", "dllp", "interpolated", "llp-gan", "llp-vat", "selfclr-llp"),
+        *("tabllp-bdc", "tabllp-self"),
+    },
+    "pseudo-label": {"tabllp-dec", "tabllp-pse"},
+    "ceiling": {"supervised", "supervised-gbdt"},
+}
+"""what `all` has selected since the first published results, by family"""
+
+
+def test_all_is_what_it_was_and_families_are_more() -> None:
+    assert set(METHODS.select("all")) == set().union(*PUBLISHED.values())
+    for family, names in PUBLISHED.items():
+        selected = set(METHODS.select(f"family:{family}"))
+        assert names <= selected
+        assert not (selected - names) & set(METHODS.select("all"))
+    assert {"mean-map", "inv-cal"} <= set(METHODS.select("dllp,family:classical"))
+    families = [METHODS.select(f"family:{family}") for family in PUBLISHED]
+    assert sorted(name for names in families for name in names) == sorted(METHODS.names())
+
+
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_an_unknown_family_is_an_error(kind: str) -> None:
+    with pytest.raises(LLPBenchError, match="family"):
+        REGISTRIES[kind].select("family:clasical")
+
+
+def test_a_plugin_states_its_family_or_has_that_of_its_kind(tmp_path: Path) -> None:
+    load_plugin(plugin(tmp_path, "mine"))
+    assert METHODS.entry("mine").family == "neural"
+    assert "mine" in METHODS.select("all")
+    with pytest.raises(LLPBenchError, match="clasical"):
+        METHODS.register("other", family="clasical")
+
+
 def test_selection_by_all_lists_and_globs() -> None:
-    assert METHODS.select("all") == METHODS.names()
+    assert METHODS.select("all") == [entry.name for entry in METHODS.entries() if not entry.facts["extra"]]
+    assert METHODS.select("*") == METHODS.names()
     assert METHODS.select("dllp, supervised*,dllp") == ["dllp", "supervised", "supervised-gbdt"]
-    assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear"]
+    assert METHODS.select("*-linear") == ["bag-mean-linear", "bag-soft-label-linear", "count-linear"]
     assert DATASETS.select("AD,el") == ["adult", "electricity"]
 
 
@@ -162,7 +202,8 @@ def test_a_plugin_is_registered_once_however_often_it_is_named(tmp_path: Path) -
     load_plugin(str(path))
     assert METHODS.names()[-1] == "mine"
     assert METHODS.entry("mine").summary == "One line."
-    assert METHODS.entry("mine").facts == {"kind": "neural", "role": "", "classes": "multi", "reference": "me"}
+    expected = {"kind": "neural", "role": "", "classes": "multi", "reference": "me", "family": "", "extra": False}
+    assert METHODS.entry("mine").facts == expected
 
 
 @pytest.mark.parametrize(
@@ -294,7 +335,7 @@ def test_facts_that_are_not_known_are_refused(tmp_path: Path, fact: str, message
     path.write_text(path.read_text().replace("reference='me'", fact))
     with pytest.raises(LLPBenchError, match=re.escape(message)) as error:
         load_plugin(path)
-    assert "There are: role, classes, reference." in str(error.value)
+    assert "There are: role, classes, reference, family, extra." in str(error.value)
     assert "mine" not in METHODS.names()
 
 

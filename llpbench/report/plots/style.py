@@ -120,6 +120,16 @@ METHODS: Mapping[str, Style] = {
     "bag-share": Style("#bdb76b", "_", _FLOOR),
     "count-loss": Style("#1b4965", (5, 1, 0), "-"),
     "interpolated": Style("#b56576", (3, 0, 90), "-"),
+    "count-linear": Style("#2a6f97", (5, 1, 36), _LONG),
+    "mean-map": Style("#7f4f24", (3, 1, 0), _DASH_DOT),
+    "laplacian-mean-map": Style("#936639", (3, 1, 90), _DASH_DOT),
+    "alternating-mean-map": Style("#a68a64", (3, 1, 180), _DASH_DOT),
+    "inv-cal": Style("#5a189a", (4, 1, 0), _DASH_DOT_DOT),
+    "prop-svm": Style("#9d4edd", (4, 1, 22), _DASH_DOT_DOT),
+    "cluster-shares": Style("#588157", (6, 0, 0), _DOTTED),
+    "count-bayes": Style("#bc4749", (6, 0, 30), _DOTTED),
+    "bag-soft-label-knn": Style("#52796f", (5, 0, 36), _DASH_DOT_DOT),
+    "bag-forest": Style("#386641", (8, 1, 0), _DOTTED),
 }
 """the methods that come with llpbench"""
 

@@ -1,0 +1,161 @@
+"""Trees whose splits and leaves are fitted to bags.
+
+A tree is a partition of the rows. H_kl is the share of bag k in leaf l, and a bag's proportion is sum_l H_kl theta_l
+plus noise of variance v / m_k, v = prior (1 - prior), with theta_l ~ N(prior, v / rho). So leaves get their values by
+ridge regression on bags, not by averaging rows. A split adds the column h, the bags' shares in its left side. It is
+chosen by
+
+    gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
+
+e the residual of the present fit, summed over classes. Everything is multiplied by sqrt(m_k), and targets are divided
+by sqrt(v).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from llpbench.blocks.binning import FeatureBins
+from llpbench.core.bags import BoolArray, FloatArray, IntArray
+
+
+class TreeSplit(NamedTuple):
+    """Where a leaf is divided."""
+
+    leaf: int
+    feature: int
+    left: BoolArray
+    """[bins] that stay in the leaf; the others go to a new one"""
+
+
+@dataclass(frozen=True, eq=False)
+class BagTree:
+    """A partition of rows and what it predicts."""
+
+    leaves: IntArray
+    """[splits] the leaf that each split divides; the other half gets the next number"""
+    features: IntArray
+    """[splits]"""
+    left: list[BoolArray]
+    values: FloatArray
+    """[leaves, outputs]"""
+
+    def __call__(self, codes: IntArray) -> FloatArray:
+        """[rows, outputs] of binned rows [features, rows]."""
+        leaf = np.zeros(codes.shape[1], dtype=np.int64)
+        for number, (divided, feature) in enumerate(zip(self.leaves, self.features, strict=True), start=1):
+            leaf[(leaf == divided) & ~self.left[number - 1][codes[feature]]] = number
+        return np.asarray(self.values[leaf])
+
+
+@dataclass(frozen=True, eq=False)
+class BagTargets:
+    """The bags that a tree is grown on."""
+
+    bag_of_row: IntArray
+    sizes: IntArray
+    root: FloatArray
+    """[bags] what divides by the noise's standard deviation, but for sqrt(v); 0 for a bag that is left out"""
+    targets: FloatArray
+    """[bags, outputs] (proportions - prior) / sqrt(v), not yet multiplied by `root`"""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown."""
+
+    leaves: int = 8
+    rho: float = 1.0
+    """prior precision of leaf values in units of 1 / v"""
+    least: int = 20
+    """rows of a leaf"""
+    features: float = 0.5
+    """share of the features that are looked at in each leaf"""
+
+
+class _Candidates(NamedTuple):
+    """Possible splits of one leaf."""
+
+    columns: FloatArray
+    """[bags, candidates] shares of bags in the left side, times `root`"""
+    feature: IntArray
+    bin: IntArray
+    """[candidates] the last bin on the left side, or the only one of a categorical feature"""
+
+
+def grow_tree(
+    codes: IntArray, features: list[FeatureBins], bags: BagTargets, growth: Growth, rng: np.random.Generator
+) -> BagTree:
+    """The best split first, until there are enough leaves or nothing is left to gain."""
+    leaf = np.zeros(codes.shape[1], dtype=np.int64)
+    columns = _share(leaf, bags, 1)
+    targets = bags.targets * bags.root[:, None]
+    candidates = [_candidates(codes, features, bags, np.arange(len(leaf)), growth, rng)]
+    splits: list[TreeSplit] = []
+    while True:
+        inverse = np.linalg.inv(columns.T @ columns + growth.rho * np.eye(columns.shape[1]))
+        fitted = inverse @ (columns.T @ targets)
+        if columns.shape[1] == growth.leaves:
+            break
+        residual = targets - columns @ fitted
+        gains = [split_gains(each.columns, columns, inverse, residual, growth.rho) for each in candidates]
+        best = [float(gain.max(initial=0.0)) for gain in gains]
+        divided = int(np.argmax(best))
+        if best[divided] <= 0:
+            break
+        chosen = int(gains[divided].argmax())
+        feature, number = int(candidates[divided].feature[chosen]), int(candidates[divided].bin[chosen])
+        bins = np.arange(features[feature].size)
+        left = bins == number if features[feature].positions is None else bins <= number
+        splits.append(TreeSplit(divided, feature, left))
+        new = len(splits)
+        leaf[(leaf == divided) & ~left[codes[feature]]] = new
+        halves = [np.flatnonzero(leaf == each) for each in (divided, new)]
+        columns = _share(leaf, bags, new + 1)
+        candidates[divided] = _candidates(codes, features, bags, halves[0], growth, rng)
+        candidates.append(_candidates(codes, features, bags, halves[1], growth, rng))
+    leaves, chosen_features = (np.array([split[i] for split in splits], dtype=np.int64) for i in (0, 1))
+    return BagTree(leaves, chosen_features, [split.left for split in splits], fitted)
+
+
+def split_gains(
+    added: FloatArray, columns: FloatArray, inverse: FloatArray, residual: FloatArray, rho: float
+) -> FloatArray:
+    """[candidates] gain of each column of `added` beside `columns`, `inverse` that of their ridge system."""
+    crossed = columns.T @ added
+    apart = (added**2).sum(axis=0) - (crossed * (inverse @ crossed)).sum(axis=0)
+    return np.asarray(((added.T @ residual) ** 2).sum(axis=1) / (np.maximum(apart, 0.0) + rho))
+
+
+def _share(leaf: IntArray, bags: BagTargets, leaves: int) -> FloatArray:
+    """[bags, leaves] shares of bags in leaves, times `root`."""
+    counts = np.bincount(bags.bag_of_row * leaves + leaf, minlength=len(bags.sizes) * leaves)
+    return np.asarray(counts.reshape(-1, leaves) * (bags.root / bags.sizes)[:, None])
+
+
+def _candidates(
+    codes: IntArray,
+    features: list[FeatureBins],
+    bags: BagTargets,
+    rows: IntArray,
+    growth: Growth,
+    rng: np.random.Generator,
+) -> _Candidates:
+    """Every bin edge of some features that leaves enough rows on both sides."""
+    looked_at = rng.choice(len(features), int(np.ceil(growth.features * len(features))), replace=False)
+    bag, scale = bags.bag_of_row[rows], (bags.root / bags.sizes)[:, None]
+    columns, feature, number = [np.zeros((len(bags.sizes), 0))], [], []
+    for place in sorted(looked_at.tolist()) if len(rows) >= 2 * growth.least else []:
+        size = features[place].size
+        counts = np.bincount(bag * size + codes[place, rows], minlength=len(bags.sizes) * size).reshape(-1, size)
+        if features[place].positions is not None:
+            counts = counts.cumsum(axis=1)[:, :-1]
+        inside = counts.sum(axis=0)
+        kept = np.flatnonzero((inside >= growth.least) & (len(rows) - inside >= growth.least))
+        columns.append(counts[:, kept] * scale)
+        feature += [place] * len(kept)
+        number += kept.tolist()
+    return _Candidates(np.hstack(columns), np.array(feature, dtype=np.int64), np.array(number, dtype=np.int64))

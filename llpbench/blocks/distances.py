@@ -1,0 +1,41 @@
+"""Rows as points whose Euclidean distance treats numbers and categories alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from llpbench.blocks.scores import NormalScores
+from llpbench.core.bags import FloatArray, Rows, Schema
+
+_APART = np.sqrt(0.5)
+"""of an indicator: two categories are at distance 1"""
+
+
+class Points:
+    """Normal scores of numbers, and indicators of categories and missing values: two categories are at distance 1."""
+
+    def __init__(self, rows: Rows, schema: Schema) -> None:
+        """`rows` are the training rows."""
+        self.scores, self.cardinalities = NormalScores(rows), schema.cardinalities
+        self.gaps = np.flatnonzero(rows.missing.any(axis=0))
+
+    @property
+    def width(self) -> int:
+        """number of coordinates"""
+        return len(self.scores.columns) + len(self.gaps) + sum(self.cardinalities)
+
+    def __call__(self, rows: Rows) -> sparse.csr_array:
+        """[rows, coordinates]"""
+        numbers = np.hstack([self.scores(rows), _APART * rows.missing[:, self.gaps]])
+        parts = [sparse.csr_array(numbers)]
+        for codes, cardinality in zip(rows.categorical.T, self.cardinalities, strict=True):
+            values, starts = np.full(len(codes), _APART), np.arange(len(codes) + 1, dtype=np.int32)
+            # scikit-learn takes no indices of 64 bits
+            parts.append(sparse.csr_array((values, codes.astype(np.int32), starts), shape=(len(codes), cardinality)))
+        return sparse.csr_array(sparse.hstack(parts))
+
+
+def dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:
+    """Points as a dense array where that needs little memory."""
+    return np.asarray(points.toarray()) if points.shape[1] <= most else points

@@ -1,0 +1,119 @@
+"""What linear methods of bags share: the columns that they look at, and logits of these as probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+
+from llpbench.blocks.binning import RowBins
+from llpbench.blocks.design import OneHot
+from llpbench.blocks.scores import NormalScores
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.ranges import Choice
+
+FEATURES = Choice("plain", "scores", "scores+bins")
+"""how a linear method sees numbers: as they are, by normal scores, or by scores and quantile bins"""
+_BINS = 10
+"""quantile bins of a number"""
+
+
+class LinearColumns:
+    """Rows as a sparse matrix: numbers, missing-value indicators and one-hot categories of unit variance, then bins.
+
+    Bins are 0 and 1: with a variance below 0.1 they bend the effect of a score, and do not replace it. Columns are not
+    centred, which would make them dense: models here have an intercept without a penalty.
+    """
+
+    def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
+        """`features` is one of `FEATURES`; `rows` are the training rows."""
+        self.scores = None if features == "plain" else NormalScores(rows)
+        self.bins = RowBins(rows, _BINS, 1) if features == "scores+bins" else None
+        self.one_hot = OneHot(self._scored(rows), schema)
+
+    def __call__(self, rows: Rows) -> sparse.csr_array:
+        """[rows, columns]"""
+        plain = self.one_hot(self._scored(rows))
+        if self.bins is None:
+            return plain
+        return sparse.csr_array(sparse.hstack([plain, *_binned(rows, self.bins)]))
+
+    def _scored(self, rows: Rows) -> Rows:
+        return rows if self.scores is None else rows._replace(numeric=self.scores(rows))
+
+
+def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
+    """One-hot bins of each number, without that of missing values, which has its indicator."""
+    for codes, feature in zip(bins(rows), bins.features, strict=True):
+        if feature.positions is not None:
+            ones, starts = np.ones(len(codes)), np.arange(len(codes) + 1)
+            one_hot = sparse.csr_array((ones, codes.astype(np.int64), starts), shape=(len(codes), feature.size))
+            yield one_hot[:, :-1]
+
+
+@dataclass(frozen=True, eq=False)
+class LogitWeights:
+    """A linear model of logits. Two classes have one output, the logit of the second."""
+
+    coefficients: FloatArray
+    """[columns, outputs]"""
+    intercept: FloatArray
+    """[outputs]"""
+
+    def __call__(self, columns: sparse.csr_array) -> FloatArray:
+        """[rows, outputs]"""
+        return np.asarray(columns @ self.coefficients + self.intercept)
+
+
+def outputs(classes: int) -> int:
+    """Number of logits that so many classes need."""
+    return 1 if classes == 2 else classes
+
+
+def probabilities(logits: FloatArray) -> FloatArray:
+    """[rows, classes] of logits [rows, outputs]."""
+    if logits.shape[1] == 1:
+        return np.hstack([expit(-logits), expit(logits)])
+    return np.asarray(softmax(logits, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class LogitPredictor:
+    """Probabilities of rows by a linear model of their logits."""
+
+    columns: LinearColumns
+    weights: LogitWeights
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return probabilities(self.weights(self.columns(rows)))
+
+
+def bag_sums(train: BaggedRows) -> sparse.csr_array:
+    """[bags, rows]: times a matrix of rows it is the sum of each bag."""
+    rows = len(train.bag_of_row)
+    return sparse.csr_array((np.ones(rows), (train.bag_of_row, np.arange(rows))), shape=(len(train.sizes), rows))
+
+
+def minimise(
+    objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
+) -> tuple[float, LogitWeights]:
+    """The least value that L-BFGS finds from `start`, and where; `objective` gives value and gradient."""
+    shape = start.coefficients.shape
+
+    def unpack(flat: FloatArray) -> LogitWeights:
+        split = len(flat) - shape[1]
+        return LogitWeights(flat[:split].reshape(shape), flat[split:])
+
+    def flattened(flat: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = objective(unpack(flat))
+        return value, np.concatenate([gradient.coefficients.ravel(), gradient.intercept])
+
+    first = np.concatenate([start.coefficients.ravel(), start.intercept])
+    options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
+    found = minimize(flattened, first, jac=True, method="L-BFGS-B", options=options)
+    return float(found.fun), unpack(found.x)

@@ -1,0 +1,86 @@
+"""bag-forest: a forest whose splits and leaf values are fitted to the proportions of bags.
+
+Ours; the nearest published are forests refitted to labels that alternate with them (Shi et al. 2018). A tree's leaf
+values are the ridge regression of proportions on the bags' shares in its leaves, and a split is chosen by what it takes
+off the residual of this regression (`blocks/bag_trees.py`). Each tree sees a bootstrap of the bags and, in each leaf,
+half of the features; numbers are in 16 quantile bins, and a category is split from all others. The forest is the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from llpbench.blocks.bag_trees import BagTargets, BagTree, Growth, grow_tree
+from llpbench.blocks.binning import RowBins
+from llpbench.blocks.design import as_proba
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.ranges import Choice
+from llpbench.core.registry import register_method
+
+_BINS, _CATEGORIES = 16, 40
+
+
+@dataclass(frozen=True)
+class BagForestParams(DirectParams):
+    """Hyperparameters."""
+
+    trees: Annotated[int, Choice(50, 100, 200)] = 100
+    leaves: Annotated[int, Choice(4, 8, 16)] = 8
+    """of a tree, at most"""
+    rho: Annotated[float, Choice(0.1, 0.3, 1.0, 3.0)] = 1.0
+    """prior precision of leaf values: so many rows would say as much"""
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The mean of trees."""
+
+    bins: RowBins
+    trees: list[BagTree]
+    prior: FloatArray
+    """[classes]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        codes, binary = self.bins(rows), len(self.prior) == 2
+        outputs = np.zeros((codes.shape[1], 1 if binary else len(self.prior)))
+        for tree in self.trees:
+            outputs += tree(codes) / len(self.trees)
+        deviation = np.sqrt(self.prior * (1 - self.prior))
+        if binary:
+            second = self.prior[1] + deviation[1] * outputs[:, 0]
+            return as_proba(np.column_stack([1 - second, second]))
+        return as_proba(self.prior + deviation * outputs)
+
+
+@register_method("bag-forest", reference="after Shi et al. 2018", family="direct", extra=True)
+class BagForest(DirectMethod):
+    """Trees whose splits and leaves explain the proportions of bags."""
+
+    Params = BagForestParams
+    params: BagForestParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Forest:
+        """One tree after the other, each on bags drawn with replacement."""
+        del schema
+        train = train.where_known()
+        bins = RowBins(train.rows, _BINS, _CATEGORIES)
+        codes, prior, sizes = bins(train.rows), train.prior, train.sizes
+        variance = prior * (1 - prior)
+        deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+        targets = (train.proportions - prior) / deviation
+        targets = targets[:, 1:] if len(prior) == 2 else targets
+        # a bag's proportion has the variance v / m of independent rows, and that of the noise in its counts
+        added = train.noise**2 / max(float(variance[variance > 0].mean() if variance.any() else 1.0), 1e-12)
+        precision = 1 / (1 / sizes + added / sizes**2)
+        growth = Growth(leaves=self.params.leaves, rho=self.params.rho)
+        trees = []
+        for _ in range(self.params.trees):
+            drawn = np.bincount(rng.integers(0, len(sizes), len(sizes)), minlength=len(sizes))
+            bags = BagTargets(train.bag_of_row, sizes, np.sqrt(drawn * precision), targets)
+            trees.append(grow_tree(codes, bins.features, bags, growth, rng))
+        return Forest(bins, trees, prior)

@@ -1,0 +1,75 @@
+"""Bag soft labels with nearest neighbours: the mean proportions of the bags that the nearest training rows are in.
+
+The k-nearest-neighbour learner of Musicant, Christensen & Olson 2007 on aggregate outputs. In random bags it says next
+to nothing, since a neighbour's bag is any bag. The paper leaves distances open; here they are those of normal scores,
+and two categories are at distance 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy import sparse
+
+from llpbench.blocks.design import soft_labels
+from llpbench.blocks.distances import Points, dense_if_narrow
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.ranges import Choice
+from llpbench.core.registry import register_method
+
+_TREE = 20
+"""coordinates up to which a ball tree is faster than trying all rows"""
+_BLOCK = 4_096
+"""rows that are predicted together"""
+
+
+@dataclass(frozen=True)
+class BagSoftLabelKNNParams(DirectParams):
+    """Hyperparameters."""
+
+    neighbours: Annotated[int, Choice(10, 50, 200)] = 50
+    """training rows whose bags are averaged"""
+
+
+@dataclass(frozen=True, eq=False)
+class NearestBags:
+    """Mean targets of the nearest training rows."""
+
+    points: Points
+    training: sparse.csr_array | FloatArray
+    """[training rows, coordinates]"""
+    targets: FloatArray
+    """[training rows, classes]"""
+    neighbours: int
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        from sklearn.neighbors import NearestNeighbors
+
+        algorithm = "ball_tree" if self.points.width <= _TREE else "brute"
+        search = NearestNeighbors(n_neighbors=self.neighbours, algorithm=algorithm).fit(self.training)
+        asked = dense_if_narrow(self.points(rows))
+        proba = np.empty((len(rows.numeric), self.targets.shape[1]))
+        for first in range(0, len(proba), _BLOCK):
+            nearest = search.kneighbors(asked[first : first + _BLOCK], return_distance=False)
+            proba[first : first + _BLOCK] = self.targets[nearest].mean(axis=1)
+        return proba
+
+
+@register_method("bag-soft-label-knn", reference="Musicant et al. 2007", family="classical", extra=True)
+class BagSoftLabelKNN(DirectMethod):
+    """Mean proportions of the bags of the nearest rows."""
+
+    Params = BagSoftLabelKNNParams
+    params: BagSoftLabelKNNParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NearestBags:
+        """Remembers the training rows."""
+        del rng
+        train = train.where_known()
+        points = Points(train.rows, schema)
+        neighbours = min(self.params.neighbours, len(train.bag_of_row))
+        return NearestBags(points, dense_if_narrow(points(train.rows)), soft_labels(train), neighbours)

@@ -1,0 +1,142 @@
+"""cluster-shares: clusters of rows whose shares of a class explain the proportions of bags.
+
+Stolpe & Morik 2011 cluster first and label the clusters so that the proportions of bags come out; Chen et al. 2009 do
+it with kernel k-means. R_kj is the share of cluster j in bag k. The shares v_j of a class in the clusters, each in [0,
+1], minimise sum_k (m_k / mean size) (p_k - R_k . v)^2 + shrinkage sum_j (v_j - prior)^2. A row gets the v of its
+cluster, averaged over five clusterings.
+
+Where it differs: v_j are shares (published: labels), there is no evolutionary search for weights of features, and
+`points=waves` stands for kernel k-means: 300 random Fourier features. Distances are those of normal scores, and two
+categories are at distance 1. More than two classes: each alone, then divided by their sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import lsq_linear
+
+from llpbench.blocks.design import bag_average
+from llpbench.blocks.distances import Points
+from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.ranges import Choice
+from llpbench.core.registry import register_method
+
+_STARTS = 5
+_WAVES = 300
+_BLOCK = 20_000
+"""rows that are turned into waves together"""
+
+
+@dataclass(frozen=True)
+class ClusterSharesParams(DirectParams):
+    """Hyperparameters."""
+
+    clusters: Annotated[int, Choice(5, 10, 20, 40)] = 20
+    shrinkage: Annotated[float, Choice(0.01, 0.1, 1.0)] = 0.1
+    """of the shares of clusters towards the class proportions of all rows, in bags"""
+    points: Annotated[str, Choice("plain", "waves")] = "plain"
+    """what is clustered: rows, or random Fourier features of them (kernel k-means)"""
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Random Fourier features of the Gaussian kernel whose width is the root mean square distance of rows."""
+
+    frequencies: FloatArray
+    """[coordinates, waves]"""
+    phases: FloatArray
+
+    def __call__(self, points: sparse.csr_array) -> FloatArray:
+        """[rows, waves]"""
+        return np.asarray(np.cos(points @ self.frequencies + self.phases), dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Clusterings:
+    """Rows by the nearest of some centres, in several clusterings."""
+
+    points: Points
+    waves: Waves | None
+    centres: FloatArray
+    """[clusterings, clusters, coordinates]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[clusterings, rows] the number of each row's cluster"""
+        points = self.points(rows)
+        nearest = [self._nearest(points[i : i + _BLOCK]) for i in range(0, points.shape[0], _BLOCK)]
+        return np.concatenate(nearest, axis=1)
+
+    def _nearest(self, points: sparse.csr_array) -> FloatArray:
+        seen = points if self.waves is None else self.waves(points)
+        return np.stack([((c**2).sum(axis=1) / 2 - seen @ c.T).argmin(axis=1) for c in self.centres])
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterPredictor:
+    """Class shares of the clusters that a row is in."""
+
+    clusters: Clusterings
+    shares: FloatArray
+    """[clusterings, clusters, classes]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        pairs = zip(self.shares, self.clusters(rows), strict=True)
+        return np.asarray(np.mean([shares[number] for shares, number in pairs], axis=0))
+
+
+@register_method("cluster-shares", reference="after Stolpe & Morik 2011", family="classical", extra=True)
+class ClusterShares(DirectMethod):
+    """Clusters of rows, labelled with shares that explain the proportions of bags."""
+
+    Params = ClusterSharesParams
+    params: ClusterSharesParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ClusterPredictor:
+        """Five clusterings by mini-batch k-means, a small least-squares problem each."""
+        from sklearn.cluster import MiniBatchKMeans
+
+        train = train.where_known()
+        points = Points(train.rows, schema)
+        plain, waves = points(train.rows), None
+        seen: sparse.csr_array | FloatArray = plain
+        if self.params.points == "waves":
+            squares = plain.multiply(plain).mean(axis=0) - np.asarray(plain.mean(axis=0)) ** 2
+            width = np.sqrt(2 * max(float(squares.sum()), 1e-12))
+            waves = Waves(rng.normal(size=(plain.shape[1], _WAVES)) / width, rng.uniform(0, 2 * np.pi, _WAVES))
+            seen = np.concatenate([waves(plain[i : i + _BLOCK]) for i in range(0, plain.shape[0], _BLOCK)])
+        number = min(self.params.clusters, plain.shape[0])
+        centres = [
+            MiniBatchKMeans(number, n_init=1, random_state=int(rng.integers(2**31))).fit(seen).cluster_centers_
+            for _ in range(_STARTS)
+        ]
+        clusters = Clusterings(points, waves, np.stack(centres).astype(np.float64))
+        in_bag, weights = bag_average(train), train.sizes / train.sizes.mean()
+        shares = []
+        for labels in clusters(train.rows):
+            place = (np.arange(len(labels)), labels)
+            of_cluster = sparse.csr_array((np.ones(len(labels)), place), shape=(len(labels), number))
+            inside = (in_bag @ of_cluster).toarray()
+            shares.append(cluster_shares(inside, train.proportions, weights, train.prior, self.params.shrinkage))
+        return ClusterPredictor(clusters, np.stack(shares))
+
+
+def cluster_shares(
+    inside: FloatArray, proportions: FloatArray, weights: FloatArray, prior: FloatArray, shrinkage: float
+) -> FloatArray:
+    """[clusters, classes] shares between 0 and 1 that explain `proportions` [bags, classes] by the bags' shares of
+    clusters `inside` [bags, clusters]."""
+    clusters, root, pull = inside.shape[1], np.sqrt(weights)[:, None], np.sqrt(shrinkage)
+    system = np.vstack([inside * root, pull * np.eye(clusters)])
+    targets = np.vstack([proportions * root, np.tile(pull * prior, (clusters, 1))])
+    if len(prior) == 2:  # the other class has the rest
+        second = lsq_linear(system, targets[:, 1], (0, 1), method="bvls").x
+        return np.column_stack([1 - second, second])
+    shares = np.column_stack([lsq_linear(system, target, (0, 1), method="bvls").x for target in targets.T])
+    shares += 1e-9 * prior
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))

@@ -1,0 +1,105 @@
+"""count-bayes: naive Bayes by EM, each bag's posteriors adding up to its counts.
+
+Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks this way; here it is the simplest one. Numbers are in ten
+quantile bins. M: tables of each class, rows weighted by their posteriors q; E: the logits of Bayes' rule, and q given
+the counts of the bag. It starts from q = proportions, so that one round is naive Bayes on soft labels. A new row gets
+Bayes' rule with the class proportions of all rows. EM of a generative model follows whatever structures the features,
+classes or not: more rounds can be worse.
+
+Where it differs: no structure is learned. q comes from the shift of logits at which a bag adds up (`posterior=shift`),
+or is the posterior given the count, exact in small bags and normal in others (`posterior=count`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy.special import softmax
+
+from llpbench.blocks.binning import RowBins
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import soft_labels
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
+
+_BINS, _CATEGORIES = 10, 250
+_STILL = 1e-4
+"""change of posteriors that ends EM"""
+_LEAST = 1e-12
+"""probability of a bin that a class has never shown"""
+
+
+@dataclass(frozen=True)
+class CountBayesParams(DirectParams):
+    """Hyperparameters."""
+
+    rounds: Annotated[int, Choice(1, 2, 5, 50)] = 50
+    """of EM, at most"""
+    smoothing: Annotated[float, LogUniform(0.1, 100.0)] = 1.0
+    """rows that are added to every bin of every class (Laplace)"""
+    posterior: Annotated[str, Choice("shift", "count")] = "shift"
+    """of rows given their bag: logits shifted until the bag adds up, or the posterior given the count"""
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveBayes:
+    """Bayes' rule with independent features."""
+
+    bins: RowBins
+    tables: list[FloatArray]
+    """[bins, classes] log probability of each bin of a feature"""
+    prior: FloatArray
+    """[classes]"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        return np.asarray(softmax(bayes_logits(self.bins(rows), self.tables, self.prior), axis=1))
+
+
+@register_method("count-bayes", reference="Hernandez-Gonzalez et al. 2013", family="classical", extra=True)
+class CountBayes(DirectMethod):
+    """Naive Bayes by EM on the counts of bags."""
+
+    Params = CountBayesParams
+    params: CountBayesParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NaiveBayes:
+        """At most `rounds` of EM."""
+        del schema, rng
+        train = train.where_known()
+        bins = RowBins(train.rows, _BINS, _CATEGORIES)
+        codes, counts, q = bins(train.rows), BagCounts(train), soft_labels(train)
+        sizes = [feature.size for feature in bins.features]
+        tables = bayes_tables(codes, sizes, q, self.params.smoothing)
+        for _ in range(self.params.rounds - 1):
+            before, q = q, responsibilities(counts, bayes_logits(codes, tables, train.prior), self.params.posterior)
+            tables = bayes_tables(codes, sizes, q, self.params.smoothing)
+            if np.abs(q - before).max() < _STILL:
+                break
+        return NaiveBayes(bins, tables, train.prior)
+
+
+def bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: float) -> list[FloatArray]:
+    """Of each feature [bins, classes] log P(bin | class), rows weighted by `q` [rows, classes]."""
+    tables = []
+    for feature, size in zip(codes, sizes, strict=True):
+        total = np.stack([np.bincount(feature, weight, size) for weight in q.T], axis=1) + smoothing
+        tables.append(np.log(np.maximum(total / np.maximum(total.sum(axis=0), _LEAST), _LEAST)))
+    return tables
+
+
+def bayes_logits(codes: IntArray, tables: list[FloatArray], prior: FloatArray) -> FloatArray:
+    """[rows, classes] log prior + sum over features of log P(bin | class)."""
+    logits = np.tile(np.log(np.maximum(prior, _LEAST)), (codes.shape[1], 1))
+    for feature, table in zip(codes, tables, strict=True):
+        logits += table[feature]
+    return logits
+
+
+def responsibilities(counts: BagCounts, logits: FloatArray, posterior: str) -> FloatArray:
+    """[rows, classes] probabilities of rows given the counts of their bags."""
+    return counts.fitted(logits) if posterior == "shift" else counts.posterior(softmax(logits, axis=1))

@@ -1,0 +1,83 @@
+"""inv-cal: support vector regression of bag means on the logits of their proportions.
+
+Rueping 2010. Each bag's mean is one example, its target y_k = log(p_k / (1 - p_k)), p_k clipped to [1/N, 1 - 1/N], its
+tolerance eps_k = epsilon / (p_k (1 - p_k)): the least of |w|^2 / 2 + C sum_k max(0, |w . M_k + b - y_k| - eps_k) gives
+the logit of a row. Beware of large tolerances: with epsilon = 0.1 every logit of random bags lies within its own.
+
+Where it differs: the published program is the kernel dual by an external solver; with linear features the primal is
+solved by L-BFGS, its corners rounded by a thousandth. `clip=bag` clips at half a row of the bag, for bags of unequal
+sizes. More than two classes: one against the rest, then the softmax of logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy import sparse
+
+from llpbench.blocks.design import bag_average
+from llpbench.blocks.hinges import hinge
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitPredictor, LogitWeights, minimise, outputs
+from llpbench.core.bags import BaggedRows, FloatArray, Schema
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
+
+_CORNERS = (1.0, 0.1, 0.01, 0.001)
+"""width of rounded corners: each fit starts from the one before"""
+
+
+@dataclass(frozen=True)
+class InvCalParams(DirectParams):
+    """Hyperparameters."""
+
+    features: Annotated[str, FEATURES] = "scores"
+    """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
+    cost: Annotated[float, LogUniform(0.01, 100.0)] = 1.0
+    """of a bag beyond its tolerance, C in the paper"""
+    epsilon: Annotated[float, Choice(0.0, 0.01, 0.1)] = 0.01
+    """tolerance of a proportion"""
+    clip: Annotated[str, Choice("rows", "bag")] = "rows"
+    """proportions of 0 and 1 become those of one row of all, or of half a row of the bag"""
+
+
+@register_method("inv-cal", reference="Rueping 2010", family="classical", extra=True)
+class InvCal(DirectMethod):
+    """Support vector regression of bag means on logits of proportions."""
+
+    Params = InvCalParams
+    params: InvCalParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
+        """One example a bag, one regression a class (of two classes one)."""
+        del rng
+        train = train.where_known()
+        columns = LinearColumns(self.params.features, train.rows, schema)
+        means = sparse.csr_array(bag_average(train) @ columns(train.rows))
+        edge = 1 / train.sizes.sum() if self.params.clip == "rows" else 0.5 / train.sizes[:, None]
+        shares = train.proportions[:, -outputs(schema.classes) :].clip(edge, 1 - edge)
+        fits = [calibrated(means, p, self.params.cost, self.params.epsilon) for p in shares.T]
+        coefficients = np.hstack([fit.coefficients for fit in fits])
+        return LogitPredictor(columns, LogitWeights(coefficients, np.concatenate([fit.intercept for fit in fits])))
+
+
+def calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> LogitWeights:
+    """One logit, of bag means [bags, columns] whose proportions are `shares` [bags], none of them 0 or 1."""
+    targets, tolerances = np.log(shares / (1 - shares)), epsilon / (shares * (1 - shares))
+    transposed = sparse.csr_array(means.T)
+    weights = LogitWeights(np.zeros((means.shape[1], 1)), np.array([np.median(targets)]))
+    for corner in _CORNERS:
+
+        def objective(weights: LogitWeights, corner: float = corner) -> tuple[float, LogitWeights]:
+            residual = weights(means)[:, 0] - targets
+            above, by_above = hinge(residual - tolerances, corner)
+            below, by_below = hinge(-residual - tolerances, corner)
+            slope = cost * (by_above - by_below)
+            value = (weights.coefficients**2).sum() / 2 + cost * (above + below).sum()
+            gradient = LogitWeights(weights.coefficients + (transposed @ slope)[:, None], np.array([slope.sum()]))
+            return float(value), gradient
+
+        weights = minimise(objective, weights)[1]
+    return weights

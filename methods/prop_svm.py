@@ -1,0 +1,101 @@
+"""prop-svm: support vectors and labels of nearly the right counts, in turn (alternating proportion-SVM).
+
+Yu, Liu, Kumar, Jebara & Chang 2013: the least over w, b and labels y of |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k
+m_k |share of y in bag k - p_k|. A linear SVM of the labels, then the best labels of each bag (exact, by sorting), C
+raised from a ten-thousandth by half a round. It has many local optima: from random labels it ends anywhere, from the
+ranks of ridge regression on bag means near these.
+
+Where it differs from the authors' code: linear with L-BFGS (there kernels and an external solver), C_p = 10 C, labels
+of the right counts by `bag-mean-linear`'s ranks as the start (there the best of ten random ones: `start=random`). One
+class against the rest where there are more than two. Scores become probabilities by a logistic curve that is fitted to
+the proportions of bags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy import sparse
+
+from llpbench.blocks.assigning import assigned
+from llpbench.blocks.bag_losses import fit_bags
+from llpbench.blocks.design import bag_average, linear_fit
+from llpbench.blocks.linear import FEATURES, LinearColumns, LogitWeights, outputs, probabilities
+from llpbench.blocks.proportion_svm import proportion_svm
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Rows, Schema
+from llpbench.core.method import DirectMethod, DirectParams
+from llpbench.core.ranges import Choice, LogUniform
+from llpbench.core.registry import register_method
+
+_RANDOM_STARTS = 10
+
+
+@dataclass(frozen=True)
+class PropSVMParams(DirectParams):
+    """Hyperparameters."""
+
+    features: Annotated[str, FEATURES] = "scores"
+    """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
+    cost: Annotated[float, LogUniform(1e-3, 10.0)] = 1.0
+    """of a row inside the margin, C in the paper"""
+    proportions: Annotated[float, LogUniform(0.1, 100.0)] = 10.0
+    """cost of a row more or less than the bag's count, relative to `cost`"""
+    start: Annotated[str, Choice("ridge", "random")] = "ridge"
+    """first labels: by the ranks of ridge regression on bag means, or the best of ten random ones"""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedScores:
+    """Probabilities of rows by scores whose logistic curves fit the proportions of bags."""
+
+    columns: LinearColumns
+    scores: tuple[LogitWeights, ...]
+    """of two classes one, else one a class"""
+    curves: tuple[LogitWeights, ...]
+    """logit of a class by its score"""
+
+    def __call__(self, rows: Rows) -> FloatArray:
+        """[rows, classes]"""
+        columns = self.columns(rows)
+        pairs = zip(self.scores, self.curves, strict=True)
+        each = [probabilities(curve(sparse.csr_array(score(columns)))) for score, curve in pairs]
+        if len(each) == 1:
+            return each[0]
+        shares = np.column_stack([proba[:, 1] for proba in each]) + 1e-12
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+@register_method("prop-svm", reference="Yu et al. 2013", family="classical", extra=True)
+class PropSVM(DirectMethod):
+    """Linear support vectors whose labels match the proportions of bags."""
+
+    Params = PropSVMParams
+    params: PropSVMParams
+
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> CalibratedScores:
+        """One class against the rest, of two classes once."""
+        train = train.where_known()
+        design = LinearColumns(self.params.features, train.rows, schema)
+        columns = design(train.rows)
+        scores, curves, anneal = [], [], self.params.start == "random"
+        for label in range(schema.classes)[-outputs(schema.classes) :]:
+            share = train.proportions[:, label]
+            against = BaggedRows(train.rows, train.index, np.stack([1 - share, share], axis=1) * train.sizes[:, None])
+            fits = [
+                proportion_svm(columns, against, share, labels, self.params.cost, self.params.proportions, anneal)
+                for labels in self._starts(columns, against, rng)
+            ]
+            scores.append(min(fits, key=lambda fit: fit[0])[1])
+            curves.append(fit_bags(sparse.csr_array(scores[-1](columns)), against, "kl", 1e-3))
+        return CalibratedScores(design, tuple(scores), tuple(curves))
+
+    def _starts(self, columns: sparse.csr_array, train: BaggedRows, rng: np.random.Generator) -> list[BoolArray]:
+        """[rows] labels of the right counts, one or several times."""
+        if self.params.start == "random":
+            noise = rng.normal(size=(_RANDOM_STARTS, columns.shape[0], 2))
+            return [assigned(each, train) == 1 for each in noise]
+        means = sparse.csr_array(bag_average(train) @ columns)
+        ridge = linear_fit("ridge", means, train.proportions, train.sizes / train.sizes.mean(), 1.0)
+        return [assigned(np.log(ridge(columns)), train) == 1]

@@ -1,0 +1,293 @@
+"""Classical methods against known answers and independent references."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bagged import in_bags, rows_of, schema_of
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from llpbench.blocks.linear import LinearColumns, LogitWeights, probabilities
+from llpbench.blocks.mean_operator import (
+    MeanOperator,
+    SmoothMeans,
+    class_means,
+    laplacian_operator,
+    logistic_of_means,
+    mean_operator,
+)
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.registry import METHODS
+from llpbench.methods.alternating_mean_map import AlternatingMeanMapParams, alternated
+from llpbench.methods.inv_cal import calibrated
+
+LINEAR = ("mean-map", "laplacian-mean-map", "alternating-mean-map", "inv-cal")
+CLASSICAL = (*LINEAR, "bag-soft-label-knn")
+
+
+def made_up(classes: int, bags: int = 12, size: int = 8) -> BaggedRows:
+    """Bags that differ in their proportions, and in size by one row."""
+    rng = np.random.default_rng(classes)
+    rows = bags * size
+    labels = rng.integers(0, classes, rows)
+    numbers = rng.normal(size=(rows, 3)) + labels[:, None] * [1.5, 0, -1]
+    numbers[rng.random(rows) < 0.1, 1] = np.nan
+    order = np.argsort(labels + rng.normal(size=rows), kind="stable")
+    parts = np.split(order, np.arange(1, bags) * size + np.arange(1, bags) % 2)
+    counts = [np.bincount(labels[part], minlength=classes).tolist() for part in parts]
+    return in_bags(
+        rows_of(numbers.tolist(), rng.integers(0, 3, (rows, 1)).tolist()), [p.tolist() for p in parts], counts
+    )
+
+
+def predict(name: str, train: BaggedRows, other: Rows, **params: object) -> FloatArray:
+    declared = METHODS.get(name)
+    cardinalities = (3,) * train.rows.categorical.shape[1]
+    predictor = declared(declared.Params(**params)).fit(
+        train, schema_of(train, *cardinalities), np.random.default_rng(0)
+    )
+    return np.asarray(predictor(other))
+
+
+class TestAllOfThem:
+    @pytest.mark.parametrize("name", CLASSICAL)
+    def test_suppressed_bags_say_nothing(self, name: str) -> None:
+        train = made_up(3)
+        known = np.arange(12) % 4 > 0
+        suppressed = replace(train, counts=np.where(known[:, None], train.counts, np.nan))
+        expected = predict(name, train.some(known), train.rows)
+        declared = METHODS.get(name)
+        found = declared().fit(suppressed, schema_of(train, 3), np.random.default_rng(0))(train.rows)
+        assert found == pytest.approx(expected, abs=1e-9)
+        assert found != pytest.approx(predict(name, train, train.rows), abs=1e-3)
+
+    @pytest.mark.parametrize("name", CLASSICAL)
+    def test_an_increasing_transform_of_numbers_changes_nothing(self, name: str) -> None:
+        train = made_up(2)
+        rows = train.rows._replace(numeric=np.where(train.rows.missing, 0, np.exp(train.rows.numeric)))
+        assert predict(name, replace(train, rows=rows), rows) == pytest.approx(
+            predict(name, train, train.rows), abs=1e-9
+        )
+
+    @pytest.mark.parametrize("name", CLASSICAL)
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_classes_swapped_swap_their_probabilities(self, name: str, classes: int) -> None:
+        train = made_up(classes)
+        swapped = replace(train, counts=train.counts[:, ::-1].copy())
+        assert predict(name, swapped, train.rows)[:, ::-1] == pytest.approx(predict(name, train, train.rows), abs=1e-4)
+
+    @pytest.mark.parametrize("name", [*LINEAR, "count-linear"])
+    def test_two_gaussians_in_random_bags_come_apart(self, name: str) -> None:
+        rng = np.random.default_rng(0)
+        labels = rng.integers(0, 2, 1600)
+        rows = rows_of((rng.normal(size=(1600, 2)) + 2 * labels[:, None]).tolist())
+        bags = np.arange(1600).reshape(100, 16)
+        counts = np.array([np.bincount(labels[bag], minlength=2) for bag in bags])
+        proba = predict(name, in_bags(rows, bags.tolist(), counts.tolist()), rows)[:, 1]
+        above = proba[labels == 1][:, None] > proba[labels == 0]
+        assert above.mean() > 0.9
+
+
+class TestMeanMap:
+    HALVES = np.array([[0.25, 0.75], [0.75, 0.25]])
+
+    def test_class_means_by_hand(self) -> None:
+        means = sparse.csr_array(np.array([[2.5], [1.5]]))
+        assert class_means(self.HALVES, np.ones(2), means, 0.0) == pytest.approx(np.array([[1.0], [3.0]]))
+        third = np.vstack([self.HALVES, [0.5, 0.5]])
+        means = sparse.csr_array(np.array([[2.5], [1.5], [2.3]]))
+        for sizes, expected in (([4.0, 4.0, 8.0], [[1.15], [3.15]]), ([1.0, 1.0, 1.0], [[1.1], [3.1]])):
+            assert class_means(third, np.array(sizes), means, 0.0) == pytest.approx(np.array(expected))
+
+    def test_shrinkage_pulls_class_means_together_and_keeps_the_common_mean(self) -> None:
+        means = sparse.csr_array(np.array([[2.5], [1.5]]))
+        gaps = []
+        for shrinkage in (0.0, 0.1, 1.0, 1e6):
+            low, high = class_means(self.HALVES, np.ones(2), means, shrinkage)[:, 0]
+            assert (low + high) / 2 == pytest.approx(2.0, abs=1e-5)
+            gaps.append(high - low)
+        assert gaps == sorted(gaps, reverse=True)
+        assert gaps[-1] == pytest.approx(0, abs=1e-5)
+
+    def test_bags_of_the_same_proportions_have_one_mean(self) -> None:
+        same = np.tile([0.3, 0.7], (3, 1))
+        found = class_means(same, np.ones(3), sparse.csr_array(np.array([[1.0], [2.0], [6.0]])), 0.0)
+        assert found == pytest.approx(np.full((2, 1), 3.0))
+
+    def test_the_second_step_by_hand(self) -> None:
+        columns = sparse.csr_array(np.array([[3.0], [3], [3], [1], [3], [1], [1], [1]]))
+        operator = MeanOperator(np.array([[0.5], [1.5]]), np.array([0.5, 0.5]))
+        weights = logistic_of_means(columns, operator, 1.0)[1]
+        assert weights.coefficients == pytest.approx(np.array([[1.481549]]), abs=1e-6)
+        assert weights.intercept == pytest.approx(np.array([-2.963098]), abs=1e-6)
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_pure_bags_are_logistic_regression(self, classes: int) -> None:
+        labels = np.random.default_rng(1).integers(0, classes, 96)
+        rows = made_up(classes).rows
+        bags = [np.flatnonzero(labels == c) for c in range(classes)]
+        pure = in_bags(rows, [b.tolist() for b in bags], np.diag([len(b) for b in bags]).tolist())
+        x = LinearColumns("scores", rows, schema_of(pure, 3))(rows)
+        reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
+        assert predict("mean-map", pure, rows, strength=3.0) == pytest.approx(reference, abs=1e-5)
+
+
+class TestInvCal:
+    @pytest.mark.parametrize(("epsilon", "slope"), [(0.1, 0.761294), (0.0, 1.386294)])
+    def test_two_bags_by_hand(self, epsilon: float, slope: float) -> None:
+        # the logit of .8 is 1.386294, its tolerance .1 / .16 = .625
+        found = calibrated(sparse.csr_array(np.array([[-1.0], [1.0]])), np.array([0.2, 0.8]), 1e4, epsilon)
+        assert found.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
+        assert found.intercept == pytest.approx(np.zeros(1), abs=1e-6)
+
+    def test_against_a_quadratic_program(self) -> None:
+        from scipy.optimize import minimize
+
+        rng = np.random.default_rng(2)
+        means, shares = rng.normal(size=(7, 2)), rng.uniform(0.1, 0.9, 7)
+        targets, tolerances = np.log(shares / (1 - shares)), 0.05 / (shares * (1 - shares))
+
+        def slacks(z: FloatArray, sign: float) -> FloatArray:
+            return np.asarray(z[3:] + tolerances - sign * (means @ z[:2] + z[2] - targets))
+
+        limits = [{"type": "ineq", "fun": slacks, "args": (sign,)} for sign in (1.0, -1.0)]
+        limits.append({"type": "ineq", "fun": lambda z: z[3:]})
+        start = np.concatenate([np.zeros(3), np.full(7, 5.0)])
+        program = minimize(lambda z: z[:2] @ z[:2] / 2 + 0.7 * z[3:].sum(), start, constraints=limits, method="SLSQP")
+        found = calibrated(sparse.csr_array(means), shares, 0.7, 0.05)
+        assert found.coefficients[:, 0] == pytest.approx(program.x[:2], abs=5e-3)
+
+    def test_a_tolerance_that_covers_every_bag_leaves_nothing(self) -> None:
+        train = made_up(2)
+        mixed = replace(train, counts=np.tile([3.8, 4.2], (12, 1)) + np.linspace(-0.3, 0.3, 12)[:, None] * [-1, 1])
+        assert np.ptp(predict("inv-cal", mixed, train.rows, epsilon=0.1)[:, 1]) < 1e-3
+        assert np.ptp(predict("inv-cal", mixed, train.rows, epsilon=0.0)[:, 1]) > 1e-2
+
+    def test_clipping_by_bags_trusts_small_pure_bags_less(self) -> None:
+        pure = in_bags(rows_of([[-1.0], [1.0]]), [[0], [1]], [[1, 0], [0, 1]])
+        # of one row: half a row is a logit of 0, one of two rows as well; of many rows one is a large logit
+        many = in_bags(
+            rows_of([[-1.0]] * 50 + [[1.0]] * 50), [list(range(50)), list(range(50, 100))], [[50, 0], [0, 50]]
+        )
+        for train, clip, expected in ((pure, "bag", 0.5), (many, "rows", 0.99), (many, "bag", 0.99)):
+            found = predict("inv-cal", train, rows_of([[1.0]]), clip=clip, cost=100.0, epsilon=0.0)
+            assert found[0, 1] == pytest.approx(expected, abs=1e-4)
+
+
+class TestNeighbours:
+    def test_all_neighbours_give_the_proportions_of_all_rows(self) -> None:
+        train = made_up(3)
+        share = train.counts.sum(axis=0) / 96
+        assert predict("bag-soft-label-knn", train, train.rows, neighbours=1000) == pytest.approx(
+            np.tile(share, (96, 1))
+        )
+
+    def test_the_nearest_of_a_training_row_is_itself(self) -> None:
+        train = made_up(3)
+        found = predict("bag-soft-label-knn", train, train.rows, neighbours=1)
+        assert found == pytest.approx(train.proportions[train.bag_of_row])
+
+    @pytest.mark.parametrize("numbers", [3, 25])
+    def test_against_all_distances(self, numbers: int) -> None:
+        from llpbench.blocks.scores import NormalScores
+
+        rng = np.random.default_rng(5)
+        rows = rows_of(rng.normal(size=(80, numbers)).tolist(), rng.integers(0, 3, (80, 1)).tolist())
+        bags = np.split(rng.permutation(80), 10)
+        train = in_bags(rows, [bag.tolist() for bag in bags], [[8 - k % 8, k % 8] for k in range(10)])
+        other = rows_of(rng.normal(size=(9, numbers)).tolist(), rng.integers(0, 3, (9, 1)).tolist())
+        a, b = NormalScores(rows)(other), NormalScores(rows)(rows)
+        apart = ((a[:, None] - b) ** 2).sum(axis=2) + (other.categorical != rows.categorical.T)
+        nearest = np.argsort(apart, axis=1)[:, :5]
+        expected = train.proportions[train.bag_of_row][nearest].mean(axis=1)
+        assert predict("bag-soft-label-knn", train, other, neighbours=5) == pytest.approx(expected)
+
+
+class TestLaplacianMeanMap:
+    def test_smooth_means_stay_as_they_are(self) -> None:
+        halves, means = np.array([[0.25, 0.75], [0.75, 0.25]]), sparse.csr_array(np.array([[2.5], [1.5]]))
+        for gamma in (0.01, 1.0):
+            smooth = SmoothMeans(halves, np.ones(2), means, gamma)
+            assert smooth.operator(np.ones(2)) == pytest.approx(
+                np.array([[0.5], [1.5]]), abs=5e-6
+            )  # of a ridge of 1e-8
+            by_bag = smooth.combined(np.eye(4).reshape(4, 2, 2)).ravel()
+            assert by_bag == pytest.approx([1, 3, 1, 3], abs=2e-5)
+
+    def test_against_the_whole_system(self) -> None:
+        train = made_up(3)
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+        sizes, means = train.sizes.astype(float), np.stack([x.toarray()[b[b >= 0]].mean(axis=0) for b in train.index])
+        apart = np.linalg.norm(means[:, None] - means, axis=2)
+        similar = np.exp(-apart / np.median(apart[np.triu_indices(12, 1)])) * (1 - np.eye(12))
+        laplacian = np.diag(similar.sum(axis=1)) - similar
+        mixing = np.hstack([np.diag(p) for p in train.proportions.T])
+        weighted = mixing.T * (sizes / sizes.mean())
+        system = (
+            weighted @ mixing + 0.3 * np.kron(np.eye(3), laplacian) + 1e-8 * np.diag(np.tile(sizes / sizes.mean(), 3))
+        )
+        centre = sizes @ means / sizes.sum()
+        b = np.linalg.solve(system, weighted @ (means - centre)).reshape(3, 12, -1) + centre
+        expected = np.einsum("k,kc,ckx->cx", sizes / sizes.sum(), train.proportions, b)
+        assert laplacian_operator(train, x, 0.3).means == pytest.approx(expected, abs=1e-8)
+
+    def test_many_bags_are_solved_over_their_nearest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        train = made_up(2)  # 12 bags: with eleven others, ten are nearest
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+        dense = laplacian_operator(train, x, 0.01).means
+        monkeypatch.setattr("llpbench.blocks.mean_operator._DENSE", 0)
+        assert laplacian_operator(train, x, 0.01).means == pytest.approx(dense, abs=0.02)
+
+
+class TestAlternatingMeanMap:
+    def path(self, train: BaggedRows, **params: object) -> list[tuple[float, LogitWeights]]:
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+        start = logistic_of_means(x, mean_operator(train, x), 1.0)[1]
+        path: list[tuple[float, LogitWeights]] = alternated(
+            x,
+            train,
+            start,
+            AlternatingMeanMapParams(strength=1.0, **params),  # type: ignore[arg-type]
+        )
+        return path
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_the_objective_never_rises(self, classes: int) -> None:
+        train = made_up(classes)
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+        width = 1 if classes == 2 else classes
+        wrong = LogitWeights(np.random.default_rng(0).normal(size=(x.shape[1], width)), np.zeros(width))
+        values = [value for value, _ in alternated(x, train, wrong, AlternatingMeanMapParams())]
+        assert len(values) > 2
+        assert (np.diff(values) < 1e-6).all()
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_pure_bags_need_one_refit_which_is_logistic_regression(self, classes: int) -> None:
+        labels = np.random.default_rng(1).integers(0, classes, 96)
+        rows = made_up(classes).rows
+        bags = [np.flatnonzero(labels == c).tolist() for c in range(classes)]
+        pure = in_bags(rows, bags, np.diag([len(b) for b in bags]).tolist())
+        x = LinearColumns("scores", rows, schema_of(pure, 3))(rows)
+        path = self.path(pure)
+        assert len(path) == 2  # the second finds nothing to change
+        reference = LogisticRegression(C=1.0, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
+        assert probabilities(path[0][1](x)) == pytest.approx(reference, abs=1e-5)
+
+    def test_of_the_largest_losses_the_best_round_counts(self) -> None:
+        train = made_up(2)
+        path = self.path(train, labels="max")
+        x = LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+        best = min(path, key=lambda fit: fit[0])[1]
+        found = predict("alternating-mean-map", train, train.rows, labels="max", start="means", strength=1.0)
+        assert found == pytest.approx(probabilities(best(x)), abs=1e-6)
+        assert path[0][0] > self.path(train)[0][0]
+
+    def test_equal_bags_give_equal_rows(self) -> None:
+        train = made_up(2)
+        equal = replace(train, counts=train.sizes[:, None] * [0.25, 0.75])
+        for start in ("laplacian", "means"):
+            found = predict("alternating-mean-map", equal, train.rows, start=start)
+            assert found == pytest.approx(np.tile([0.25, 0.75], (96, 1)), abs=1e-6)

@@ -1,0 +1,157 @@
+"""prop-svm, cluster-shares and count-bayes against known answers and independent references."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from bagged import in_bags, rows_of, schema_of
+from test_classical_methods import made_up, predict
+
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.linear import LinearColumns
+from llpbench.blocks.proportion_svm import best_labels, proportion_cost, proportion_svm
+from llpbench.core.bags import BoolArray, FloatArray
+from llpbench.core.registry import METHODS
+from llpbench.methods.cluster_shares import cluster_shares
+from llpbench.methods.count_bayes import bayes_logits, bayes_tables, responsibilities
+
+NAMES = ("prop-svm", "cluster-shares", "count-bayes")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_suppressed_bags_say_nothing(name: str) -> None:
+    train = made_up(3)
+    known = np.arange(12) % 4 > 0
+    suppressed = replace(train, counts=np.where(known[:, None], train.counts, np.nan))
+    found = METHODS.get(name)().fit(suppressed, schema_of(train.some(known), 3), np.random.default_rng(0))(train.rows)
+    assert found == pytest.approx(predict(name, train.some(known), train.rows), abs=1e-9)
+    assert found != pytest.approx(predict(name, train, train.rows), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_swapped_swap_their_probabilities(name: str, classes: int) -> None:
+    train = made_up(classes)
+    swapped = replace(train, counts=train.counts[:, ::-1].copy())
+    found = predict(name, swapped, train.rows)[:, ::-1]
+    assert np.abs(found - predict(name, train, train.rows)).max() < 2e-3
+
+
+class TestPropSVM:
+    SCORES = np.array([3.0, 2.0, -1.0, -2.0])
+    BAG = in_bags(rows_of([[0.0]] * 4), [[0, 1, 2, 3]], [[3, 1]])
+
+    @pytest.mark.parametrize(("weight", "positives"), [(10.0, 1), (0.1, 2)])
+    def test_labels_of_a_bag_by_hand(self, weight: float, positives: int) -> None:
+        # objective by positives: 7, 3, 0, 2, 5; with ten times the difference of counts 17, 3, 10, 22, 35
+        found = best_labels(self.SCORES, self.BAG, np.array([0.25]), weight)
+        assert found.tolist() == [place < positives for place in range(4)]
+
+    @pytest.mark.parametrize("weight", [0.0, 0.3, 2.0])
+    def test_labels_against_all_labels(self, weight: float) -> None:
+        rng = np.random.default_rng(0)
+        bags = [[5, 0, 3], [1], [2, 4, 6, 7]]
+        train = in_bags(rows_of([[0.0]] * 8), bags, [[1, 2], [0, 1], [3, 1]])
+        shares = np.array([0.4, 0.9, 0.2])
+        for _ in range(5):
+            scores = rng.normal(size=8) * 2
+
+            def cost(labels: BoolArray, scores: FloatArray = scores) -> float:
+                signs = np.where(labels, 1, -1)
+                rows = np.maximum(1 - signs * scores, 0).sum()
+                return float(rows + weight * proportion_cost(labels, train, shares))
+
+            found = best_labels(scores, train, shares, weight)
+            assert cost(found) == pytest.approx(min(cost(y) for y in map(np.array, product([False, True], repeat=8))))
+
+    def test_no_wrong_count_where_they_cost_everything(self) -> None:
+        scores = np.random.default_rng(1).normal(size=96)
+        train = made_up(2)
+        found = best_labels(scores, train, train.proportions[:, 1], 1e6)
+        assert (np.bincount(train.bag_of_row, found) == train.counts[:, 1]).all()
+
+    def test_bags_of_one_row_are_a_support_vector_machine(self) -> None:
+        from sklearn.svm import SVC
+
+        train = made_up(2)
+        labels = np.arange(96) % 3 == 0
+        alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)].tolist())
+        x = LinearColumns("scores", train.rows, schema_of(alone, 3))(train.rows)
+        found = proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
+        reference = SVC(kernel="linear", C=0.1, tol=1e-8).fit(x.toarray(), labels).decision_function(x.toarray())
+        assert np.abs(found(x)[:, 0] - reference).max() < 0.1  # corners are rounded
+
+    def test_random_starts_keep_the_best(self) -> None:
+        train = made_up(2)
+        proba = predict("prop-svm", train, train.rows, start="random")
+        assert proba.sum(axis=1) == pytest.approx(np.ones(96))
+        mean = np.bincount(train.bag_of_row, proba[:, 1]) / train.sizes
+        assert np.corrcoef(mean, train.proportions[:, 1])[0, 1] > 0.8
+
+
+class TestClusterShares:
+    def test_shares_by_hand(self) -> None:
+        inside, shares = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0.5, 0.26])
+        found = cluster_shares(inside, np.column_stack([1 - shares, shares]), np.ones(2), np.array([0.5, 0.5]), 0.0)
+        assert found == pytest.approx(np.array([[0.1, 0.9], [0.9, 0.1]]), abs=1e-6)
+
+    def test_shares_stay_between_0_and_1_and_shrink_to_the_prior(self) -> None:
+        inside, shares = np.array([[0.6, 0.4], [0.4, 0.6]]), np.array([0.9, 0.0])
+        p, prior = np.column_stack([1 - shares, shares]), np.array([0.55, 0.45])
+        assert cluster_shares(inside, p, np.ones(2), prior, 1e-6)[:, 1] == pytest.approx([1, 0], abs=1e-2)
+        assert cluster_shares(inside, p, np.ones(2), prior, 1e6) == pytest.approx(np.tile(prior, (2, 1)), abs=1e-5)
+
+    @pytest.mark.parametrize("points", ["plain", "waves"])
+    def test_separate_clusters_get_their_own_shares(self, points: str) -> None:
+        rng = np.random.default_rng(0)
+        group = rng.integers(0, 3, 1500)
+        share = np.array([0.1, 0.5, 0.9])[group]
+        rows = rows_of(np.zeros((1500, 1)).tolist(), group[:, None].tolist())
+        order = np.argsort(group + rng.normal(size=1500), kind="stable").reshape(50, 30)
+        counts = share[order].sum(axis=1)
+        train = in_bags(rows, order.tolist(), np.column_stack([30 - counts, counts]).tolist())
+        found = predict("cluster-shares", train, rows, points=points, clusters=5, shrinkage=0.01)[:, 1]
+        assert np.abs(found - share).max() < 0.05
+
+
+class TestCountBayes:
+    def test_two_bags_by_hand(self) -> None:
+        train = in_bags(rows_of([[0.0]] * 8), [[0, 1, 2, 3], [4, 5, 6, 7]], [[1, 3], [3, 1]])
+        codes = np.array([[1, 1, 1, 0, 1, 0, 0, 0]])
+        q = train.proportions[train.bag_of_row]
+        tables = bayes_tables(codes, [2], q, 0.0)
+        assert np.exp(tables[0][1]) == pytest.approx([0.375, 0.625])
+        logits = bayes_logits(codes, tables, train.prior)
+        counts = BagCounts(train)
+        shift = counts.shifts(logits)
+        assert shift[0, 1] - shift[0, 0] == pytest.approx(0.889138, abs=1e-5)
+        q = responsibilities(counts, logits, "shift")[:4, 1]
+        assert q == pytest.approx([0.802178] * 3 + [0.593466], abs=1e-5)
+
+    def test_one_round_is_naive_bayes_on_soft_labels(self) -> None:
+        train = made_up(3)
+        rows = train.rows._replace(numeric=train.rows.numeric[:, :0], missing=train.rows.missing[:, :0])
+        codes, q = rows.categorical[:, 0], train.proportions[train.bag_of_row]
+        table = np.stack([q[codes == code].sum(axis=0) for code in range(3)]) + 2.0
+        # the bin of rarer categories is empty, and smoothed like the others
+        table = np.vstack([table, np.full(3, 2.0)])
+        expected = (train.prior * table[:3] / table.sum(axis=0))[codes]
+        expected /= expected.sum(axis=1, keepdims=True)
+        found = predict("count-bayes", replace(train, rows=rows), rows, rounds=1, smoothing=2.0)
+        assert found == pytest.approx(expected)
+
+    @pytest.mark.parametrize("posterior", ["shift", "count"])
+    def test_posteriors_add_up_to_counts(self, posterior: str) -> None:
+        train = made_up(2)
+        logits = np.random.default_rng(0).normal(size=(96, 2))
+        q = responsibilities(BagCounts(train), logits, posterior)
+        assert np.bincount(train.bag_of_row, q[:, 1]) == pytest.approx(train.counts[:, 1], abs=0.1)
+
+
+def test_curves_fit_the_proportions_of_bags() -> None:
+    train = made_up(2)
+    mean = np.bincount(train.bag_of_row, predict("prop-svm", train, train.rows)[:, 1]) / train.sizes
+    assert np.abs(mean - train.proportions[:, 1]).mean() < 0.15
