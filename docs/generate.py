@@ -18,6 +18,7 @@ from llpbench.interactive.tidy import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 
 EQUATIONS: dict[str, str] = {
+    "bag-contrast": "L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ",
     "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σᵢⱼ gᵢⱼ(xᵢ, xⱼ) + …,  g Gaussian;  p̄ₖ = meanᵢ f(xᵢ) + noise",
     "bag-gp-gbdt": "softmax( ⅓ log p_bag-gp + ⅓ log p_em-gbdt + ⅓ log p_count-gbdt )",
     "bag-mean-linear": "min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x",
@@ -27,11 +28,16 @@ EQUATIONS: dict[str, str] = {
     "bag-soft-label-linear": "targets p̄ of each row's bag, a linear model",
     "count-gbdt": "max over F of Σₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ Bernoulli(sigmoid F(xᵢ))",
     "count-loss": "L = −meanₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ f(xᵢ) independent",
+    "debiased-square": "L = meanₖ mₖ ‖ p̄ₖ − meanᵢ f(xᵢ) + oₖ ‖² + ‖ oₖ ‖²,  oₖ = mean f of the other bags − π",
     "dllp": "L = meanₖ KL( p̄ₖ ‖ meanᵢ f(xᵢ) )",
+    "easy-llp": "L = meanₖ meanᵢ Σ_c (mₖ p̄ₖc − (mₖ − 1) π_c) ℓ_c(xᵢ)",
     "em-gbdt": "qᵢ = softmax( F(xᵢ) + shift of i's bag ) with Σᵢ qᵢ = nₖ;  then F fits q by cross-entropy; and again",
+    "eprm": "L = meanₖ ‖ meanᵢ f(xᵢ) − p̄ₖ ‖²,  or another distance",
     "interpolated": "L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )",
     "llp-gan": "L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²",
     "llp-vat": "L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length",
+    "llpfc": "L = −meanᵢ log Σ_c Tⱼc f(xᵢ)_c,  Tⱼc = P(bag j of its group | class c)",
+    "rot": "stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) ),  Q the transport of log f to nₖ with entropy",
     "selfclr-llp": "L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ",
     "supervised": "L = −meanᵢ log f(xᵢ) of i's label",
     "supervised-gbdt": "histogram gradient boosting on labels",
@@ -50,7 +56,8 @@ FAMILIES = {
         *("bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"),
     ),
     "Neural methods": (
-        *("dllp", "count-loss", "interpolated", "llp-vat", "llp-gan", "selfclr-llp"),
+        *("dllp", "eprm", "count-loss", "bag-contrast", "debiased-square", "easy-llp", "interpolated"),
+        *("llpfc", "rot", "llp-vat", "llp-gan", "selfclr-llp"),
         *("tabllp-self", "tabllp-dec", "tabllp-pse", "tabllp-bdc"),
     ),
 }
