@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from llpbench.blocks.losses import masked_mean
 from llpbench.blocks.residuals import bag_means, bag_residuals, bag_sizes, mean_of_others, mean_residual
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.method import Member, Method, MethodParams, Now, Stage
+from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, When
 from llpbench.core.registry import register_method
@@ -55,18 +55,17 @@ class DebiasedSquareParams(MethodParams):
 
 
 class Offsets(nn.Module):
-    """A member's mean prediction, and the bags of its steps."""
+    """A member's mean prediction, and the bags of its steps: a parameter, since buffers are not kept with weights."""
 
     mean: Tensor
     prior: Tensor
-    bags: Tensor
 
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self.rows_per_step = schema.rows_per_step
         self.register_buffer("mean", torch.tensor(schema.prior))
         self.register_buffer("prior", torch.tensor(schema.prior))
-        self.register_buffer("bags", torch.tensor(2.0))
+        self.bags = nn.Parameter(torch.tensor(2.0))
 
 
 @register_method("debiased-square", reference="Busa-Fekete et al. 2025; Li, Chen, Javanmard & Mirrokni 2024")
@@ -75,6 +74,7 @@ class DebiasedSquare(Method):
 
     Params = DebiasedSquareParams
     params: DebiasedSquareParams
+    phases = (Phase(modules=("encoder.", "head.")),)
 
     def __init__(self, params: MethodParams | None = None) -> None:
         super().__init__(params)
@@ -88,9 +88,10 @@ class DebiasedSquare(Method):
         """Count the bags of a step; every epoch of `stream`, average the predictions."""
         del now
         offsets: Offsets = member.network.offsets
-        offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))
-        if self.params.form == "stream":
-            offsets.mean.copy_(torch.from_numpy(member.proba().mean(axis=0)))
+        with torch.no_grad():
+            offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))
+            if self.params.form == "stream":
+                offsets.mean.copy_(torch.from_numpy(member.proba().mean(axis=0)))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """The corrected square loss."""
