@@ -18,6 +18,7 @@ from llpbench.interactive.tidy import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 
 EQUATIONS: dict[str, str] = {
+    "ahil": "L = L_bag + weight · meanᵢ ωᵢ CE( argmax f(xᵢ), f(strong view) ),  ω from entropies of row and bag",
     "bag-contrast": "L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ",
     "bag-gp": "logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σᵢⱼ gᵢⱼ(xᵢ, xⱼ) + …,  g Gaussian;  p̄ₖ = meanᵢ f(xᵢ) + noise",
     "bag-gp-gbdt": "softmax( ⅓ log p_bag-gp + ⅓ log p_em-gbdt + ⅓ log p_count-gbdt )",
@@ -34,11 +35,18 @@ EQUATIONS: dict[str, str] = {
     "em-gbdt": "qᵢ = softmax( F(xᵢ) + shift of i's bag ) with Σᵢ qᵢ = nₖ;  then F fits q by cross-entropy; and again",
     "eprm": "L = meanₖ ‖ meanᵢ f(xᵢ) − p̄ₖ ‖²,  or another distance",
     "interpolated": "L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )",
+    "llp-aae": "L = L_bag + reconstruction · ‖ x − decoder(f(x), style) ‖²,  f(x) and style deceive two critics",
+    "llp-co": "L = −½ meanᵢ Σ_c [ Q¹ log softmax(s²/0.1) + Q² log softmax(s¹/0.1) ],  Q the transport of s to nₖ",
     "llp-gan": "L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²",
     "llp-vat": "L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length",
     "llpfc": "L = −meanᵢ log Σ_c Tⱼc f(xᵢ)_c,  Tⱼc = P(bag j of its group | class c)",
+    "mixbag": "−Σ_c p̃_c log( mean f of a mixed bag )_c,  classes inside an interval of p̃ left out",
+    "moment-matching": "L = mean over r ≤ order of CE( classes of r rows as counted, as predicted )",
+    "plot": "stage 1: L_bag;  stage 2: CE( y, f(x) ) + noise · RCE on mixed rows, labels y with Σᵢ [yᵢ = c] = nₖc",
     "rot": "stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) ),  Q the transport of log f to nₖ with entropy",
+    "self-llp": "L = L_bag + task_weight · CE(which rotation) + teacher_weight · w(t) meanᵢ ‖ f(xᵢ) − f_teacher(xᵢ) ‖²",
     "selfclr-llp": "L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ",
+    "sim-llp": "L = similarity · meanᵢⱼ exp(−‖φᵢ − φⱼ‖²) ‖ f(xᵢ) − f(xⱼ) ‖² + bag_weight · meanₖ ‖ rₖ ‖²",
     "supervised": "L = −meanᵢ log f(xᵢ) of i's label",
     "supervised-gbdt": "histogram gradient boosting on labels",
     "tabllp-bdc": "L(t) = λ(t) · weight · L_Diff + γ(t) L_bag,  λ = exp(−5 (1 − t/T)²),  γ = max(1 − λ, gamma_floor)",
@@ -56,8 +64,9 @@ FAMILIES = {
         *("bag-mean-linear", "bag-soft-label-linear", "bag-soft-label-gbdt"),
     ),
     "Neural methods": (
-        *("dllp", "eprm", "count-loss", "bag-contrast", "debiased-square", "easy-llp", "interpolated"),
-        *("llpfc", "rot", "llp-vat", "llp-gan", "selfclr-llp"),
+        *("dllp", "eprm", "count-loss", "moment-matching", "bag-contrast", "debiased-square", "easy-llp"),
+        *("interpolated", "mixbag", "llpfc", "rot", "plot", "ahil", "sim-llp", "self-llp", "llp-co", "llp-vat"),
+        *("llp-gan", "llp-aae", "selfclr-llp"),
         *("tabllp-self", "tabllp-dec", "tabllp-pse", "tabllp-bdc"),
     ),
 }
