@@ -10,6 +10,7 @@ OT-LLP); `joint` has both from the start, and then trains on its own noise. Diff
 - Sinkhorn has twenty rounds, of which the last scales rows, so that targets are distributions. LLP-Bench always has a
   thousand (its test sums the whole plan), another code three.
 - Hard labels match counts exactly also where predictions are tied; OT-LLP labels every row that ties with the last.
+- Targets are made of predictions without dropout: sharpened, its noise would be what rows are trained on.
 - A class that a bag lacks has the logarithm of no count, not a clamped one.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from torch import Tensor
 
 from llpbench.blocks.losses import masked_mean, proportion_loss
@@ -60,15 +62,19 @@ class ROT(Method):
         log_proba = model.log_proba(bags)
         if now.stage == "proportions":
             return proportion_loss(log_proba, bags)
-        rows = row_targets_loss(log_proba, bags, self.params.labels, self.params.entropy)
+        with torch.no_grad():
+            calm = model.frozen().log_proba(bags)
+        rows = row_targets_loss(log_proba, calm, bags, self.params.labels, self.params.entropy)
         if self.params.stages == "warm":
             return rows
         return self.params.alpha * proportion_loss(log_proba, bags) + (1 - self.params.alpha) * rows
 
 
-def row_targets_loss(log_proba: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
-    """Mean over known bags of mean_i CE(target of row i, P_i), targets without gradient."""
-    detached = log_proba.detach()
-    targets = counted_labels(detached, bags) if labels == "hard" else transported(detached, bags, entropy)
+def row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
+    """Mean over known bags of mean_i CE(target of row i, P_i); targets are made of `calm`, predictions as they are.
+
+    `log_proba`, `calm` [bags, size, classes].
+    """
+    targets = counted_labels(calm, bags) if labels == "hard" else transported(calm, bags, entropy)
     each = -(targets * log_proba).masked_fill(~bags.mask.unsqueeze(-1), 0.0).sum(dim=(-2, -1))
     return masked_mean(each / bags.mask.sum(dim=-1), bags.known)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
-from small import assert_same, bags_of, make_bags, mlp, moment, no_features, some_bags, together
+from small import assert_same, bags_of, make_bags, mlp, moment, no_features, some_bags, stream, together
 
 from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.transport import counted_labels, transported
@@ -34,7 +34,7 @@ def test_the_plan_of_two_rows(entropy: float) -> None:
 
 
 def test_the_losses_of_two_rows() -> None:
-    bag, rows = proportion_loss(TWO, ONE_EACH), row_targets_loss(TWO, ONE_EACH, "soft", 1.0)
+    bag, rows = proportion_loss(TWO, ONE_EACH), row_targets_loss(TWO, TWO, ONE_EACH, "soft", 1.0)
     assert float(bag) == pytest.approx(0.143841, abs=1e-5)
     assert float(rows) == pytest.approx(0.770539, abs=1e-5)
     assert float(0.6 * bag + 0.4 * rows) == pytest.approx(0.394520, abs=1e-5)
@@ -88,9 +88,9 @@ def test_halves_of_noisy_counts_go_as_in_whole_counts() -> None:
     assert labels.sum(dim=1).tolist() == train.whole_counts.tolist()
 
 
-def test_targets_have_no_gradient() -> None:
+def test_rows_are_drawn_to_their_targets() -> None:
     log_proba = TWO.clone().requires_grad_()
-    (found,) = torch.autograd.grad(row_targets_loss(log_proba, ONE_EACH, "soft", 1.0), [log_proba])
+    (found,) = torch.autograd.grad(row_targets_loss(log_proba, TWO, ONE_EACH, "soft", 1.0), [log_proba])
     assert torch.allclose(found, -transported(TWO, ONE_EACH, 1.0) / 2)
 
 
@@ -100,6 +100,18 @@ def test_all_weight_on_bags_is_dllp() -> None:
     network = method.build(mlp(task), task.schema)
     model = Model(network)
     assert torch.allclose(method.loss(model, bags, moment("transport")), proportion_loss(model.log_proba(bags), bags))
+
+
+def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, bags = toy_task(0), some_bags()
+    method = ROT(ROTParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    seen = []
+    monkeypatch.setattr("llpbench.methods.rot.transported", lambda calm, *_: seen.append(calm) or calm.exp())
+    method.loss(Model(network, stream()), bags, moment("transport"))
+    assert torch.equal(seen[0], Model(network).log_proba(bags))
+    assert not torch.allclose(seen[0], Model(network, stream()).log_proba(bags))
+    assert not seen[0].requires_grad
 
 
 OPTIONS: list[dict[str, Any]] = [{"stages": "warm"}, {"stages": "warm", "labels": "hard"}, {"stages": "joint"}]
