@@ -19,7 +19,7 @@ from llpbench.core.model import Model
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_task
 from llpbench.methods.ahil import AHIL, AHILParams, bag_weights, row_weights
-from llpbench.methods.plot import PLOT, PLOTParams, confident_loss, folded_arcsine, symmetric_loss
+from llpbench.methods.llp_plot import PLOT, PLOTParams, confident_loss, folded_arcsine, symmetric_loss
 from llpbench.training.members import Outcome
 
 

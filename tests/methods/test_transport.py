@@ -106,8 +106,13 @@ def test_dropout_has_no_part_in_targets(monkeypatch: pytest.MonkeyPatch) -> None
     task, bags = toy_task(0), some_bags()
     method = ROT(ROTParams(hidden=8))
     network = method.build(mlp(task), task.schema)
-    seen = []
-    monkeypatch.setattr("llpbench.methods.rot.transported", lambda calm, *_: seen.append(calm) or calm.exp())
+    seen: list[torch.Tensor] = []
+
+    def watched(calm: torch.Tensor, *_: object) -> torch.Tensor:
+        seen.append(calm)
+        return calm.exp()
+
+    monkeypatch.setattr("llpbench.methods.rot.transported", watched)
     method.loss(Model(network, stream()), bags, moment("transport"))
     assert torch.equal(seen[0], Model(network).log_proba(bags))
     assert not torch.allclose(seen[0], Model(network, stream()).log_proba(bags))
