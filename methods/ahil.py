@@ -81,6 +81,7 @@ def bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor:
     inside = log_proba.masked_fill(~bags.mask.unsqueeze(-1), -1e9)
     share = inside.log_softmax(dim=-2)
     spread = -(share.exp() * share).sum(dim=-2)
-    each = (-(spread - counts.clamp(min=1e-30).log()).square() / scale).exp()
-    weights = torch.where(counts > 0, each, 0.0)
+    weights: Tensor = (
+        -(spread - counts.clamp(min=1e-30).log()).square() / scale
+    ).exp()  # of no rows: exp(-69^2 / scale)
     return weights.gather(-1, log_proba.argmax(dim=-1))
