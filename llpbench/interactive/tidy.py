@@ -72,6 +72,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "max_epochs": Variable("most epochs of a stage; missing without epochs", _of_protocol("epochs")),
     "patience": Variable("epochs without improvement that settle a criterion", _of_protocol("patience")),
+    "bags_per_step": Variable("bags in one gradient step; missing without epochs", _of_protocol("bags_per_step")),
     "status": Variable("`ok`, `failed`, `out-of-memory` or `timed-out`", lambda run, _: run["status"]),
     "reason": Variable("why it failed; empty if it did not", lambda run, _: run["reason"]),
     "epoch": Variable(

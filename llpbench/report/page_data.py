@@ -99,6 +99,8 @@ def command(record: Record) -> str | None:
         flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
     if protocol is not None:
         flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
+        if protocol["bags_per_step"] != Protocol().bags_per_step:
+            flags |= {"bags-per-step": protocol["bags_per_step"]}
     flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec}
     settings = [
         (
@@ -107,8 +109,7 @@ def command(record: Record) -> str | None:
         )
         for name, value in record["method"]["changed"].items()
     ]
-    other_steps = protocol is not None and protocol["bags_per_step"] != Protocol().bags_per_step
-    if other_steps or any(name.count(".") != 1 or set(value) & set(",=") for name, value in settings):
+    if any(name.count(".") != 1 or set(value) & set(",=") for name, value in settings):
         return None
     words = [f"--{name} {shlex.quote(str(value))}" for name, value in flags.items()]
     words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings]

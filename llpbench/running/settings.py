@@ -83,6 +83,7 @@ class Settings:
     epochs: int | None = None
     """None: the paper's, as `Protocol` has them"""
     patience: int | None = None
+    bags_per_step: int | None = None
     set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """hyperparameters that differ from their defaults, by method; those of `pretraining` likewise"""
     tune: int | None = None
@@ -141,7 +142,7 @@ class Settings:
         """How long a neural method trains."""
         from llpbench.core.cell import Protocol
 
-        given = {"epochs": self.epochs, "patience": self.patience}
+        given = {"epochs": self.epochs, "patience": self.patience, "bags_per_step": self.bags_per_step}
         return Protocol(**{name: number for name, number in given.items() if number is not None})
 
     @property
@@ -204,6 +205,7 @@ OPTIONS: dict[str, Option] = {
         Option("seeds", reading.seeds, "10 for seeds 0 to 9, 0,3,7 or 4-6.", metavar="SEEDS"),
         Option("epochs", reading.count, "Most epochs of a training.", metavar="N"),
         Option("patience", reading.count, "Epochs without improvement that settle a criterion.", metavar="N"),
+        Option("bags-per-step", reading.count, "Bags in one gradient step, of every network alike.", metavar="N"),
         Option(
             "set",
             reading.params,

@@ -66,6 +66,13 @@ def test_flags_override_the_file_and_the_file_overrides_the_preset(tmp_path: Pat
     assert resolve({}, config=path, preset="quick").encoders == "mlp"
 
 
+def test_bags_per_step_are_the_protocols() -> None:
+    assert resolve({"bags-per-step": "8"}).protocol == Protocol(epochs=5, patience=3, bags_per_step=8)
+    assert resolve({}).protocol.bags_per_step == 2
+    with pytest.raises(LLPBenchError, match="--bags-per-step"):
+        resolve({"bags-per-step": "0"})
+
+
 def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
     path = config(
         tmp_path,
@@ -80,6 +87,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         seeds = [3, 4]
         epochs = 5
         patience = 2
+        bags-per-step = 8
         out = "there"
         device = "cpu"
         threads = 2
@@ -116,6 +124,7 @@ def test_the_file_says_all_that_flags_can_say(tmp_path: Path) -> None:
         "seeds": "3,4",
         "epochs": "5",
         "patience": "2",
+        "bags-per-step": "8",
         "out": "there",
         "device": "cpu",
         "threads": "2",

@@ -1,0 +1,87 @@
+"""AHIL: pseudo-labels weighed by how sure a row is, and how well its class fits the count of its bag.
+
+Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i), P' the predictions of a strong view, with
+w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale): H_i the entropy of row i, c its predicted class,
+h_kc the entropy over the rows of its bag of P_jc / sum_j P_jc, which is log n_kc where n_kc rows are sure of the class
+and the others sure of another. Weights have no gradient. A class that a bag lacks has weight 0. Different from
+published code, and why:
+
+- The weak view is the row without dropout, the strong one has dropout and mixed features: tables have no crops.
+- A stage of DLLP comes first (`stages=warm`); from the start (`joint`, as published) it trains on its own noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench.blocks.views import mixed_view
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Now, Stage
+from llpbench.core.model import Model
+from llpbench.core.ranges import AtLeast, Choice, LogUniform, Uniform
+from llpbench.core.registry import register_method
+
+
+@dataclass(frozen=True)
+class AHILParams(MethodParams):
+    """Hyperparameters of the pseudo-labels."""
+
+    stages: Annotated[str, Choice("warm", "joint")] = "warm"
+    """a stage of DLLP before pseudo-labels, or both from the start"""
+    weight: Annotated[float, Uniform(0.1, 1.0), AtLeast(0.0)] = 0.5
+    """of the pseudo-labels"""
+    row_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
+    """of a row's squared entropy"""
+    bag_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
+    """of the squared distance of a class's entropy in its bag from that of its count"""
+    mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
+    """share of a row's own embeddings in the strong view"""
+
+
+@register_method("ahil", reference="Ma et al. 2025", family="pseudo-label", extra=True)
+class AHIL(Method):
+    """DLLP with pseudo-labels weighed by two entropies."""
+
+    Params = AHILParams
+    params: AHILParams
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        super().__init__(params)
+        both = Stage("labels")
+        self.stages = (Stage("proportions"), both) if self.params.stages == "warm" else (both,)
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """L_bag, in the stage of labels with weighted pseudo-labels."""
+        loss = proportion_loss(model.log_proba(bags), bags)
+        if now.stage == "proportions":
+            return loss
+        with torch.no_grad():
+            weak = model.frozen().log_proba(bags)
+            weights = row_weights(weak, self.params.row_scale) * bag_weights(weak, bags, self.params.bag_scale)
+        strong = model.classify(mixed_view(model, bags, 0.1, self.params.mixup).z)
+        chosen = strong.gather(-1, weak.argmax(dim=-1, keepdim=True)).squeeze(-1)
+        inside = bags.mask & bags.known.unsqueeze(-1)
+        return loss + self.params.weight * masked_mean(-weights * chosen, inside)
+
+
+def row_weights(log_proba: Tensor, scale: float | Tensor) -> Tensor:
+    """[bags, size] exp(-H^2 / scale), H the entropy of each row."""
+    entropy = -(log_proba.exp() * log_proba).sum(dim=-1)
+    return (-entropy.square() / scale).exp()
+
+
+def bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor:
+    """[bags, size] exp(-(h_kc - log n_kc)^2 / scale) of each row's predicted class c, 0 where its bag has none."""
+    counts = bags.proportions * bags.mask.sum(dim=-1, keepdim=True)
+    inside = log_proba.masked_fill(~bags.mask.unsqueeze(-1), -1e9)
+    share = inside.log_softmax(dim=-2)
+    spread = -(share.exp() * share).sum(dim=-2)
+    weights: Tensor = (
+        -(spread - counts.clamp(min=1e-30).log()).square() / scale
+    ).exp()  # of no rows: exp(-69^2 / scale)
+    return weights.gather(-1, log_proba.argmax(dim=-1))

@@ -1,0 +1,144 @@
+"""Debiased square: the square loss of random bags, without the bias that a common offset brings.
+
+The square loss of bag means, m_k |p_k - mean f|^2, is in expectation the Brier score plus (m_k - 1) |E f - pi|^2.
+
+- `form=leave-out` (NonClip, Busa-Fekete et al. 2025): o_k = mean prediction of the step's other bags - pi, and
+  L = mean over bags of m_k |p_k - mean f + o_k|^2 + |o_k|^2.
+- `form=stream` (DSQ, Li, Chen, Javanmard & Mirrokni 2024): L = mean over bags of m_k |p_k - mean f|^2, minus
+  mean (m_k - 1) |f - pi|^2, f a running mean of predictions.
+
+Different from the published code, and why:
+
+- Outputs are a softmax, also of several classes.
+- `leave-out` with B bags a step shrinks f - pi by (B - 1) / B in expectation, since the others' mean is noisy: by half
+  with two bags. AUC does not mind, probabilities do; `unshrink` predicts pi + (f - pi) B / (B - 1). What would fall
+  below a thousandth of the prediction stays there, so that no rows are tied; then rows are normalised.
+- The running mean starts each epoch from the mean prediction of all training rows, instead of from 0. Written as
+  decay * old + (1 - decay) * step's mean, its gradient is (1 - decay) times that of the correction, so that with the
+  published .99 hardly anything is corrected: the value is kept, and the gradient is that of the step's mean.
+  `history` 0, the default of the published code, corrects by the step's own mean, which overshoots.
+
+It assumes rows that are independent of bags: in ordered bags the offset is no common one. A single known bag in a step
+has no others and no offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from llpbench.blocks.losses import masked_mean
+from llpbench.blocks.residuals import bag_means, bag_residuals, bag_sizes, mean_of_others, mean_residual
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
+from llpbench.core.model import Encoder, Model, Network
+from llpbench.core.ranges import Choice, When
+from llpbench.core.registry import register_method
+
+LEAST = 1e-3
+"""share of its prediction that a class keeps when predictions are stretched"""
+
+
+@dataclass(frozen=True)
+class DebiasedSquareParams(MethodParams):
+    """Hyperparameters of the correction."""
+
+    form: Annotated[str, Choice("leave-out", "stream")] = "leave-out"
+    """where the common offset comes from: the step's other bags, or a running mean"""
+    history: Annotated[float, Choice(0.0, 0.9, 0.99), When("form", "stream")] = 0.99
+    """decay of the running mean; 0: the step's own mean"""
+    unshrink: Annotated[bool, Choice(True, False), When("form", "leave-out")] = True
+    """whether predictions are stretched by B / (B - 1), B the bags of a step"""
+
+
+class Offsets(nn.Module):
+    """A member's mean prediction, and the bags of its steps: a parameter, since buffers are not kept with weights."""
+
+    mean: Tensor
+    prior: Tensor
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__()
+        self.rows_per_step = schema.rows_per_step
+        self.register_buffer("mean", torch.tensor(schema.prior))
+        self.register_buffer("prior", torch.tensor(schema.prior))
+        self.bags = nn.Parameter(torch.tensor(2.0))
+
+
+@register_method(
+    "debiased-square", reference="Busa-Fekete et al. 2025; Li, Chen, Javanmard & Mirrokni 2024", extra=True
+)
+class DebiasedSquare(Method):
+    """Square loss of bags, corrected for the offset common to all of them."""
+
+    Params = DebiasedSquareParams
+    params: DebiasedSquareParams
+    phases = (Phase(modules=("encoder.", "head.")),)
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        super().__init__(params)
+        self.stages = (Stage(refresh=1 if self.params.form == "stream" else None),)
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        """The usual network, and what is known of offsets."""
+        return super().build(encoder, schema).add(offsets=Offsets(schema))
+
+    def prepare(self, member: Member, now: Now) -> None:
+        """Count the bags of a step; every epoch of `stream`, average the predictions."""
+        del now
+        offsets: Offsets = member.network.offsets
+        with torch.no_grad():
+            offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))
+            if self.params.form == "stream":
+                offsets.mean.copy_(torch.from_numpy(member.proba().mean(axis=0)))
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """The corrected square loss."""
+        del now
+        residuals, sizes = bag_residuals(log_proba := model.log_proba(bags), bags), bag_sizes(bags)
+        means = bag_means(log_proba.exp(), bags.mask)
+        if self.params.form == "leave-out":
+            return leave_out(residuals, means, sizes, bags.prior)
+        return stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)
+
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        """Log predictions, of `leave-out` stretched away from the prior."""
+        log_proba = model.log_proba(bags)
+        if self.params.form == "stream" or not self.params.unshrink:
+            return log_proba
+        offsets: Offsets = model.network.offsets
+        return stretched(log_proba, offsets.prior, offsets.bags)
+
+
+def leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -> Tensor:
+    """Mean over bags of m_k |o_k - r_k|^2 + |o_k|^2, o_k the others' mean prediction - prior, 0 without others.
+
+    `residuals`, `means` [bags, classes], `sizes` [bags] with 0 for bags that take no part, `prior` [classes].
+    """
+    accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
+    offsets = torch.where(accompanied, mean_of_others(means, sizes) - prior, 0.0)
+    each = sizes * (offsets - residuals).square().sum(dim=-1) + offsets.square().sum(dim=-1)
+    return masked_mean(each, sizes > 0)
+
+
+def stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: Tensor, history: float) -> Tensor:
+    """Mean over bags of m_k |r_k|^2 - (m_k - 1) |f - prior|^2, f = history * `old` + (1 - history) * the step's mean.
+
+    The gradient of f is that of the step's mean.
+    """
+    here = mean_residual(means, sizes)
+    running = history * old + (1 - history) * here.detach() + (here - here.detach())
+    offset = (running - prior).square().sum()
+    return masked_mean(sizes * residuals.square().sum(dim=-1) - (sizes - 1) * offset, sizes > 0)
+
+
+def stretched(log_proba: Tensor, prior: Tensor, bags: Tensor) -> Tensor:
+    """Log of prior + (f - prior) B / (B - 1), never below `LEAST` f, normalised; with one bag a step f itself."""
+    proba = log_proba.exp()
+    factor = bags / (bags - 1).clamp(min=1)
+    moved = torch.maximum(prior + (proba - prior) * factor, LEAST * proba)
+    stretched = moved.log() - moved.sum(dim=-1, keepdim=True).log()
+    return torch.where(bags > 1, stretched, log_proba)

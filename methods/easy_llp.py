@@ -1,0 +1,91 @@
+"""EasyLLP: an unbiased estimate of the loss of single rows, from random bags.
+
+Busa-Fekete, Choi, Dick, Gentile & Medina 2023: with weights w_kc = m_k p_kc - (m_k - 1) pi_c, which add up to 1,
+L = mean over bags of mean_i sum_c w_kc l_c(x_i) has the expectation of the supervised loss, where rows are independent
+of bags. `baseline=others` is UPM (Applebaum, Dick, Gentile, Kaplan & Koren 2025): the mean loss l of the step's other
+bags is subtracted before it is weighted, L_k = sum_c (p_kc - pi_c) sum_i (l_ic - l_c) + sum_c pi_c l_c, as unbiased
+and of less variance where losses have much in common.
+
+Weights are about +- sqrt(m): an estimate may fall below any loss, so that `cross-entropy` has no lower bound. Different
+from published code, and why:
+
+- All rows of a bag are weighed (LLP-Bench draws one), and the mean of others leaves the bag itself out, with rows
+  counted once (another code includes it, and its prior ignores sizes).
+- `square` is the Brier score |e_c - P|^2; a published square error counts sum_c w_c (1 - P_c)^2 alone.
+- `bound=flood` is |L - level| + level.
+
+Nothing but the weights holds proportions, so bags of 256 teach as little as they do DLLP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from llpbench.blocks.losses import masked_mean
+from llpbench.blocks.residuals import bag_means, bag_sizes, mean_of_others
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import Model
+from llpbench.core.ranges import Choice, LogUniform, When
+from llpbench.core.registry import register_method
+
+
+@dataclass(frozen=True)
+class EasyLLPParams(MethodParams):
+    """Hyperparameters."""
+
+    loss: Annotated[str, Choice("square", "cross-entropy")] = "square"
+    """of a row with a label"""
+    baseline: Annotated[str, Choice("none", "others")] = "none"
+    """what is subtracted before losses are weighted: nothing, or the mean of the step's other bags (UPM)"""
+    bound: Annotated[str, Choice("none", "abs", "flood")] = "none"
+    """what keeps the estimate from falling without end"""
+    level: Annotated[float, LogUniform(1e-3, 0.5), When("bound", "flood")] = 0.05
+    """value below which a flooded estimate is pushed up"""
+
+
+@register_method("easy-llp", reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
+class EasyLLP(Method):
+    """An unbiased estimate of the supervised loss from weighted rows."""
+
+    Params = EasyLLPParams
+    params: EasyLLPParams
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """The estimate, possibly bounded."""
+        del now
+        losses = class_losses(model.log_proba(bags), self.params.loss)
+        means, sizes = bag_means(losses, bags.mask), bag_sizes(bags)
+        estimate = masked_mean(bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
+        if self.params.bound == "abs":
+            return estimate.abs()
+        if self.params.bound == "flood":
+            return (estimate - self.params.level).abs() + self.params.level
+        return estimate
+
+
+def class_losses(log_proba: Tensor, kind: str) -> Tensor:
+    """[..., classes] the loss that a prediction would have if the label were c: -log P_c, or |e_c - P|^2."""
+    if kind == "cross-entropy":
+        return -log_proba
+    proba = log_proba.exp()
+    return 1 - 2 * proba + proba.square().sum(dim=-1, keepdim=True)
+
+
+def bag_estimates(means: Tensor, sizes: Tensor, bags: Bags, baseline: str) -> Tensor:
+    """[bags] unbiased estimates of the mean loss from each bag's `means` [bags, classes] of `class_losses`.
+
+    `sizes` [bags] with 0 for suppressed bags. A bag without others has no baseline.
+    """
+    level, subtracted = means, torch.zeros_like(means)
+    if baseline == "others":
+        accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
+        others = mean_of_others(means, sizes)
+        level, subtracted = torch.where(accompanied, others, means), torch.where(accompanied, others, 0.0)
+    contrast = ((bags.proportions - bags.prior) * (means - subtracted)).sum(dim=-1)
+    estimates: Tensor = sizes * contrast + (bags.prior * level).sum(dim=-1)
+    return estimates

@@ -1,0 +1,70 @@
+"""EPRM: empirical proportion risk minimisation, DLLP with other distances of mean predictions from proportions.
+
+Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance of mean_i f(x_i) from the proportions.
+Their own loss is the absolute one, with a tolerance. `square` is DLLP-MSE of LLP-Bench, and `bce` its DLLP-BCE: of two
+classes that is twice DLLP's loss but for a constant, so run `dllp` instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from llpbench.blocks.losses import bag_log_proba, masked_mean
+from llpbench.blocks.residuals import bag_sizes
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import Model
+from llpbench.core.ranges import Choice, LogUniform, When
+from llpbench.core.registry import register_method
+
+CORNER = 0.01
+"""distance within which the absolute loss is rounded"""
+
+
+@dataclass(frozen=True)
+class EPRMParams(MethodParams):
+    """Hyperparameters."""
+
+    loss: Annotated[str, Choice("square", "absolute", "insensitive", "bce")] = "square"
+    """of a bag's mean prediction from its proportions, summed over classes"""
+    tolerance: Annotated[float, LogUniform(0.003, 0.3), When("loss", "insensitive")] = 0.03
+    """absolute distance that costs nothing"""
+    weight: Annotated[str, Choice("bags", "rows")] = "bags"
+    """what counts once: a bag, or a row"""
+
+
+@register_method("eprm", reference="Yu et al. 2014", extra=True)
+class EPRM(Method):
+    """Match mean predictions to proportions by the square, absolute or another distance."""
+
+    Params = EPRMParams
+    params: EPRMParams
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """The mean distance of known bags."""
+        del now
+        each = distance(
+            bag_log_proba(model.log_proba(bags), bags.mask), bags.proportions, self.params.loss, self.params.tolerance
+        )
+        if self.params.weight == "bags":
+            return masked_mean(each, bags.known)
+        sizes = bag_sizes(bags)
+        return torch.where(bags.known, sizes * each, 0.0).sum() / sizes.sum().clamp(min=1.0)
+
+
+def distance(log_mean: Tensor, proportions: Tensor, kind: str, tolerance: float | Tensor) -> Tensor:
+    """[bags] distance of mean predictions, given as logs [bags, classes], from `proportions` [bags, classes]."""
+    if kind == "bce":
+        own = torch.eye(log_mean.shape[-1], dtype=torch.bool, device=log_mean.device)
+        other = log_mean.unsqueeze(-2).masked_fill(own, -torch.inf).logsumexp(dim=-1)
+        return -(proportions * log_mean + (1 - proportions) * other).sum(dim=-1)
+    residuals = log_mean.exp() - proportions
+    if kind == "square":
+        return residuals.square().sum(dim=-1)
+    if kind == "absolute":
+        return (residuals.square() + CORNER**2).sqrt().sum(dim=-1)
+    return (residuals.abs() - tolerance).relu().sum(dim=-1)

@@ -1,0 +1,126 @@
+"""PLOT: a stage of DLLP, then pseudo-labels of exact counts with mixup and a loss that bears label noise.
+
+Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP each bag's rows get the labels of the least total -log P that
+match its counts, anew every epoch; rows are trained on mixtures of two of them, x = l x' + (1 - l) x'', l from
+Beta(1/2, 1/2) folded above 1/2, with symmetric cross-entropy L = CE(y, P) + noise * RCE, RCE = -sum_c P_c log y_c,
+log 0 = -4 (Wang et al. 2019).
+
+`variant=distil` (PT-LLP, 2025) trains on the first stage's probabilities for twenty epochs in between; `variant=online`
+(LLP-DC, 2026) is one stage, L = L_bag + weight * mean over rows of [P_y >= threshold] CE(y, P), y the labels of exact
+counts in each step. Different from the papers, and why:
+
+- A table's cells cannot be mixed; the embeddings of a row and of another of the step are.
+- Labels come from an assignment rather than from transport with many rounds: it is what that ends in.
+- Distilling takes a fixed number of epochs, where PT-LLP takes a third of all.
+
+`tabllp-pse` differs by its cost, distances from centroids, and by plain cross-entropy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench.blocks.relabelling import in_known_bags, matching_labels
+from llpbench.blocks.transport import counted_labels
+from llpbench.blocks.views import random_partner
+from llpbench.core.bags import Bags, FloatArray
+from llpbench.core.method import Member, Method, MethodParams, Now, Stage
+from llpbench.core.model import Model
+from llpbench.core.ranges import AtLeast, Choice, LogUniform, Uniform, When
+from llpbench.core.registry import register_method
+
+LOG_OF_NONE = -4.0
+"""what the reverse cross-entropy takes for the logarithm of 0"""
+DISTILLED_EPOCHS = 20
+
+
+@dataclass(frozen=True)
+class PLOTParams(MethodParams):
+    """Hyperparameters of what follows or accompanies the proportion loss."""
+
+    variant: Annotated[str, Choice("plot", "distil", "online")] = "plot"
+    """a stage of labels; one of distilled predictions before it; or labels within each step"""
+    noise: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0), When("variant", "plot", "distil")] = 0.1
+    """weight of the reverse cross-entropy"""
+    mixup: Annotated[bool, Choice(True, False), When("variant", "plot", "distil")] = True
+    """whether rows are mixed"""
+    weight: Annotated[float, LogUniform(0.05, 5.0), AtLeast(0.0), When("variant", "online")] = 0.5
+    """of the labels within each step"""
+    threshold: Annotated[float, Uniform(0.6, 0.97), When("variant", "online")] = 0.95
+    """least probability of its label at which a row is trained on it"""
+
+
+@register_method("plot", reference="Liu et al. 2021", family="pseudo-label", extra=True)
+class PLOT(Method):
+    """DLLP, then labels of exact counts, mixed, with symmetric cross-entropy."""
+
+    Params = PLOTParams
+    params: PLOTParams
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        super().__init__(params)
+        distil = Stage("distil", unit="rows", epochs=DISTILLED_EPOCHS, judged=False)
+        labels = Stage("labels", unit="rows", refresh=1)
+        variants = {"plot": (labels,), "distil": (distil, labels), "online": ()}
+        self.stages = (Stage("proportions"), *variants[self.params.variant])
+
+    def prepare(self, member: Member, now: Now) -> FloatArray | None:
+        """[rows, classes] targets of the stages of rows."""
+        if now.stage == "proportions":
+            return None
+        proba = member.proba()
+        return in_known_bags(proba, member.train) if now.stage == "distil" else matching_labels(proba, member.train)
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """The loss of the stage."""
+        told = bags.mask & bags.known.unsqueeze(-1)
+        targets = torch.where(told.unsqueeze(-1), bags.proportions.unsqueeze(-2), 0.0)
+        if now.stage == "labels":
+            log_proba, targets = (
+                self._mixed(model, bags, targets) if self.params.mixup else (model.log_proba(bags), targets)
+            )
+            return masked_mean(symmetric_loss(log_proba, targets, self.params.noise), told)
+        log_proba = model.log_proba(bags)
+        if now.stage == "distil":
+            return masked_mean(-(targets * log_proba).sum(dim=-1), told)
+        loss = proportion_loss(log_proba, bags)
+        if self.params.variant == "online":
+            loss = loss + self.params.weight * confident_loss(log_proba, bags, self.params.threshold)
+        return loss
+
+    def _mixed(self, model: Model, bags: Bags, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Log predictions and targets [bags, size, classes] of mixtures of two rows each."""
+        assert model.random is not None
+        partner = random_partner(bags.mask.flatten(), model.random)
+        share = folded_arcsine(model.random.uniform(*bags.mask.shape))[..., None]
+        embeddings = model.network.encoder.embed(bags.rows)
+        others = embeddings.flatten(0, 1)[partner].view_as(embeddings)
+        mixed = torch.lerp(others, embeddings, share[..., None])
+        z = model.network.encoder.encode(mixed, bags.mask, model.random).z
+        return model.classify(z), torch.lerp(targets.flatten(0, 1)[partner].view_as(targets), targets, share)
+
+
+def folded_arcsine(uniform: Tensor) -> Tensor:
+    """Beta(1/2, 1/2) numbers from uniform ones, the larger of each and what it lacks to 1."""
+    share = (uniform * (math.pi / 2)).sin().square()
+    return torch.maximum(share, 1 - share)
+
+
+def symmetric_loss(log_proba: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor:
+    """[...] CE(y, P) + noise * RCE(y, P); `log_proba`, `targets` [..., classes]. Targets of 0 alone teach nothing."""
+    reverse = -(log_proba.exp() * targets.log().clamp(min=LOG_OF_NONE)).sum(dim=-1)
+    return -(targets * log_proba).sum(dim=-1) + noise * reverse
+
+
+def confident_loss(log_proba: Tensor, bags: Bags, threshold: float | Tensor) -> Tensor:
+    """Mean over rows of known bags of [P_y >= threshold] CE(y, P), y the labels of the step that match its counts."""
+    labels = counted_labels(log_proba.detach(), bags)
+    chosen = (labels * log_proba).sum(dim=-1)
+    sure = chosen.detach().exp() >= threshold
+    return masked_mean(torch.where(sure, -chosen, 0.0), bags.mask & bags.known.unsqueeze(-1))

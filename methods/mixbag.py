@@ -1,0 +1,95 @@
+"""MixBag: new bags mixed from two, with an interval for what their proportions may be.
+
+Asanomi, Matsuo, Suehiro & Bise 2023: with probability 1/2 a bag is replaced by g of its rows and g' of another's,
+with target p = a p_i + (1 - a) p_j, a = g / (g + g'). Which rows are drawn is chance, so that the proportions of the
+drawn rows lie within +- 2.576 standard errors of their bags' in 99 of 100 cases: classes whose mean prediction is
+inside that interval have no loss, the others -p_c log(mean prediction). Bags left as they are have DLLP's loss.
+Different from the published code:
+
+- Rows are drawn without replacement, so standard errors shrink by sqrt((m - g) / (m - 1)) (`finite`): a bag taken
+  whole has no error.
+- The partner is the next bag of the step; with a suppressed one, nothing is mixed.
+- Each class is left out alone, as published, so what remains is no cross-entropy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from llpbench.blocks.losses import masked_mean
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import Model, Random
+from llpbench.core.ranges import Choice, Uniform
+from llpbench.core.registry import register_method
+
+QUANTILE = 2.575829
+"""of the normal distribution, two-sided 99 %"""
+
+
+@dataclass(frozen=True)
+class MixBagParams(MethodParams):
+    """Hyperparameters of the mixtures."""
+
+    probability: Annotated[float, Uniform(0.0, 1.0)] = 0.5
+    """of a bag to be mixed"""
+    share: Annotated[str, Choice("uniform", "half", "normal")] = "uniform"
+    """rows that a mixed bag keeps of its own: any part, half of them, or about half"""
+    finite: Annotated[bool, Choice(True, False)] = True
+    """whether intervals allow for rows being drawn without replacement"""
+
+
+@register_method("mixbag", reference="Asanomi et al. 2023", extra=True)
+class MixBag(Method):
+    """DLLP on bags and on mixtures of two of them."""
+
+    Params = MixBagParams
+    params: MixBagParams
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """Mean over known bags, mixed or not, of -sum_c p_c log(mean prediction) outside of intervals."""
+        del now
+        assert model.random is not None
+        log_proba, sizes = model.log_proba(bags), bags.mask.sum(dim=-1).float()
+        partner = torch.arange(len(sizes), device=sizes.device).roll(-1)
+        mixed = (model.random.uniform(len(sizes)) < self.params.probability) & bags.known & bags.known[partner]
+        mixed = mixed & (partner != partner.roll(1))  # a bag alone in its step has no partner
+        kept = (self._kept(model.random, len(sizes)) * sizes).round().clamp(min=1).minimum(sizes)
+        own = torch.where(mixed, kept, sizes)
+        other = torch.where(mixed, (sizes[partner] * (1 - own / sizes)).round(), 0.0)
+        mine = some_of(log_proba, bags.mask, own, model.random)
+        theirs = some_of(log_proba[partner], bags.mask[partner], other, model.random)
+        log_mean = torch.logaddexp(mine, theirs) - (own + other).log().unsqueeze(-1)
+        share = (own / (own + other)).unsqueeze(-1)
+        p, q = bags.proportions, bags.proportions[partner]
+        target = share * p + (1 - share) * q
+        of_own = standard_error(p, own, sizes, self.params.finite)
+        of_other = standard_error(q, other, sizes[partner], self.params.finite)
+        width = QUANTILE * (share * of_own + (1 - share) * of_other)
+        inside = mixed.unsqueeze(-1) & ((log_mean.detach().exp() - target).abs() < width)
+        loss = torch.xlogy(target, target) - target * log_mean
+        return masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
+
+    def _kept(self, random: Random, bags: int) -> Tensor:
+        """[bags] share of its own rows that a mixed bag keeps."""
+        if self.params.share == "half":
+            return torch.full_like(random.uniform(bags), 0.5)
+        return random.uniform(bags) if self.params.share == "uniform" else 0.5 + 0.1 * random.normal(bags)
+
+
+def some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> Tensor:
+    """[bags, classes] log of the summed predictions of `number` [bags] rows of each bag, drawn without replacement."""
+    rank = random.uniform(*mask.shape).masked_fill(~mask, 2.0).argsort(dim=-1).argsort(dim=-1)
+    chosen = (rank < number.unsqueeze(-1)) & mask
+    return log_proba.masked_fill(~chosen.unsqueeze(-1), -1e9).logsumexp(dim=-2)
+
+
+def standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor, finite: bool) -> Tensor:
+    """[bags, classes] of the proportions of `drawn` [bags] rows out of `sizes` [bags]; 0 of none."""
+    variance = proportions * (1 - proportions) / drawn.clamp(min=1).unsqueeze(-1)
+    left = (sizes - drawn) / (sizes - 1).clamp(min=1) if finite else torch.ones_like(sizes)
+    return (variance * left.clamp(min=0).unsqueeze(-1)).sqrt()

@@ -1,0 +1,92 @@
+"""Moment matching: what classes several rows of a bag have, predicted against counted.
+
+LLP-MM 2026: for r = 1 .. order, the law of the classes of r different rows drawn from a bag. Predicted, with rows
+independent: M_r(c_1 .. c_r) = (1 / (m)_r) sum over different i_1 .. i_r of the product of P_(i_j c_j); counted:
+the product of (n_(c_j) - how often c_j came before) / (m)_r. L = mean over r of the cross-entropy of the two. Order 1
+is DLLP but for the entropy of proportions; order m, all rows of the bag, is the likelihood of its counts. Different
+from the published code, and why:
+
+- Orders up to 3 are written with sums of powers instead of a dynamic programme over rows: no loop, in float32.
+- Orders that a bag has too few rows for are left out of its mean; more than ten classes stop at order 2.
+- Noisy counts, which may be fractional, have no negative chances: those are 0, and the rest adds up to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from llpbench.blocks.losses import bag_log_proba, masked_mean
+from llpbench.core.bags import Bags
+from llpbench.core.method import Method, MethodParams, Now
+from llpbench.core.model import Model
+from llpbench.core.ranges import Choice
+from llpbench.core.registry import register_method
+
+UNIFORM = 1e-4
+"""share of the uniform law in predictions of pairs and triples, whose chances may round to 0"""
+MANY = 10
+"""classes beyond which triples are left out"""
+
+
+@dataclass(frozen=True)
+class MomentParams(MethodParams):
+    """Hyperparameters."""
+
+    order: Annotated[int, Choice(1, 2, 3)] = 3
+    """most rows that are drawn together"""
+
+
+@register_method("moment-matching", reference="LLP-MM 2026", extra=True)
+class MomentMatching(Method):
+    """Match the classes of one, two and three rows of a bag to its counts."""
+
+    Params = MomentParams
+    params: MomentParams
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """Mean over known bags of the mean over orders."""
+        del now
+        return moment_loss(model.log_proba(bags), bags, self.params.order)
+
+
+def moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNIFORM) -> Tensor:
+    """Mean over known bags of the mean cross-entropy of orders 1 to `order`, those that the bag has rows for."""
+    sizes = bags.mask.sum(dim=-1).float()
+    classes = log_proba.shape[-1]
+    total = -(bags.proportions * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
+    orders = torch.ones_like(total)
+    for r in range(2, min(order, 2 if classes > MANY else 3) + 1):
+        predicted = drawn_classes(log_proba.exp().masked_fill(~bags.mask.unsqueeze(-1), 0.0), sizes, r)
+        smooth = (1 - uniform) * predicted.clamp(min=0) + uniform / classes**r
+        target = counted_classes(bags.proportions * sizes.unsqueeze(-1), r)
+        each = -(target * smooth.clamp(min=torch.finfo(smooth.dtype).tiny).log()).flatten(1).sum(dim=-1)
+        total, orders = total + torch.where(sizes >= r, each, 0.0), orders + (sizes >= r)
+    return masked_mean(total / orders, bags.known)
+
+
+def drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
+    """[bags, classes, ..] law of the classes of `order` different rows; `proba` [bags, size, classes], 0 in padding."""
+    one = proba.sum(dim=1)
+    two = torch.einsum("kia,kib->kab", proba, proba)
+    if order == 2:
+        pairs = one[:, :, None] * one[:, None, :] - two
+        return pairs / (sizes * (sizes - 1)).clamp(min=1)[:, None, None]
+    three = torch.einsum("kia,kib,kic->kabc", proba, proba, proba)
+    a, b, c = one[:, :, None, None], one[:, None, :, None], one[:, None, None, :]
+    ab, ac, bc = two[:, :, :, None], two[:, :, None, :], two[:, None, :, :]
+    triples = a * b * c - ab * c - ac * b - bc * a + 2 * three
+    return triples / (sizes * (sizes - 1) * (sizes - 2)).clamp(min=1)[:, None, None, None]
+
+
+def counted_classes(counts: Tensor, order: int) -> Tensor:
+    """The same law of rows whose classes were counted, without replacement: from `counts` [bags, classes]."""
+    same = torch.eye(counts.shape[-1], device=counts.device, dtype=counts.dtype)
+    law = (counts[:, :, None] * (counts[:, None, :] - same)).clamp(min=0)
+    if order == 3:
+        law = law[..., None] * (counts[:, None, None, :] - same[:, None, :] - same[None, :, :]).clamp(min=0)
+    total = law.flatten(1).sum(dim=-1).reshape(-1, *[1] * order)
+    return torch.where(total > 0, law / total.clamp(min=1e-30), 0.0)

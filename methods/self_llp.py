@@ -1,0 +1,116 @@
+"""SELF-LLP: proportions, a self-supervised task, and a teacher of earlier weights.
+
+Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weight * w(t) mean |P - P_teacher|^2. The
+task of images is their rotation; of tables it is, in the authors' own words, an orthogonal transformation: each row's
+embeddings, concatenated, go through one of four fixed orthogonal matrices (one of them the identity), and a head on
+the row vector says which. The teacher is a moving average of encoder and head, w(t) = exp(-5 (1 - t)^2) over the first
+two fifths of the steps. Not in the abstract, which is all of the paper that was available: the weights of the terms,
+the number of transformations, and that they act on embeddings rather than cells (a category has no neighbourhood).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from llpbench.blocks.losses import masked_mean, proportion_loss, ramp_up
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Reports
+from llpbench.core.model import MLP, Encoder, Model, Network
+from llpbench.core.ranges import AtLeast, Choice, LogUniform
+from llpbench.core.registry import register_method
+
+TRANSFORMATIONS = 4
+RAMP = 0.4
+"""part of all steps until the teacher has its full weight"""
+PARTS = ("encoder", "head")
+"""what the teacher follows"""
+
+
+@dataclass(frozen=True)
+class SelfLLPParams(MethodParams):
+    """Hyperparameters of the two further terms."""
+
+    task_weight: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0)] = 0.1
+    """of telling transformations"""
+    teacher_weight: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
+    """of the distance from the teacher, beside its ramp"""
+    decay: Annotated[float, Choice(0.9, 0.99, 0.999)] = 0.99
+    """of the teacher's moving average"""
+
+
+class Rotations(nn.Module):
+    """Fixed orthogonal matrices, and the head that says which was used."""
+
+    matrices: Tensor
+
+    def __init__(self, width: int, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.head = MLP(dim, hidden, TRANSFORMATIONS)
+        drawn = [torch.linalg.qr(torch.randn(width, width)).Q for _ in range(TRANSFORMATIONS - 1)]
+        self.register_buffer("matrices", torch.stack(drawn))
+
+    def turned(self, flat: Tensor, which: Tensor) -> Tensor:
+        """`flat` [..., width], each row by the matrix `which` [...]; 0 is the identity."""
+        for number, matrix in enumerate(self.matrices.unbind(), start=1):
+            flat = torch.where((which == number).unsqueeze(-1), flat @ matrix, flat)
+        return flat
+
+
+@register_method("self-llp", reference="Liu et al. 2022", extra=True)
+class SelfLLP(Method, Reports):
+    """DLLP with a self-supervised task and a teacher of earlier weights."""
+
+    Params = SelfLLPParams
+    params: SelfLLPParams
+    phases = (Phase(modules=("encoder.", "head.", "rotations.head.")),)
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        """The network, the task, and a teacher, a copy."""
+        network = super().build(encoder, schema)
+        width = schema.features * encoder.token_dim
+        network.add(rotations=Rotations(width, encoder.dim, self.hidden))
+        return network.add(teacher=Network(deepcopy(network.encoder), deepcopy(network.head)))
+
+    def prepare(self, member: Member, now: Now) -> None:
+        """The teacher starts from the student, whose weights may be pretrained."""
+        del now
+        for part in PARTS:
+            member.network.teacher.get_submodule(part).load_state_dict(member.network.get_submodule(part).state_dict())
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """L_bag + task_weight * L_task + teacher_weight * w(t) * distance."""
+        log_proba = model.log_proba(bags)
+        with torch.no_grad():
+            teacher = Model(model.network.teacher).log_proba(bags)
+        distance = masked_mean((log_proba.exp() - teacher.exp()).square().sum(dim=-1), bags.mask)
+        return (
+            proportion_loss(log_proba, bags)
+            + self.params.task_weight * self.task(model, bags)
+            + self.params.teacher_weight * self.schedules(now)["w"] * distance
+        )
+
+    def schedules(self, now: Now) -> dict[str, Tensor]:
+        """w(t) = exp(-5 (1 - t)^2) over the first part of the steps."""
+        return {"w": ramp_up(now.step, RAMP * now.steps)}
+
+    def task(self, model: Model, bags: Bags) -> Tensor:
+        """Mean over rows of the cross-entropy of which transformation was drawn for it."""
+        assert model.random is not None
+        encoder, rotations = model.network.encoder, model.network.rotations
+        embeddings = encoder.embed(bags.rows)
+        which = (model.random.uniform(*bags.mask.shape) * TRANSFORMATIONS).long()
+        turned = rotations.turned(embeddings.flatten(-2), which).view_as(embeddings)
+        said = rotations.head(encoder.encode(turned, bags.mask, model.random).z).float().log_softmax(dim=-1)
+        return masked_mean(-said.gather(-1, which.unsqueeze(-1)).squeeze(-1), bags.mask)
+
+    def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+        """The teacher takes a small step towards the student."""
+        del now
+        pairs = {name: name.removeprefix("teacher.") for name in weights if name.startswith("teacher.")}
+        return {name: torch.lerp(weights[own], weights[name], self.params.decay) for name, own in pairs.items()}

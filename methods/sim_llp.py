@@ -1,0 +1,107 @@
+"""SIM-LLP: similar rows, similar predictions.
+
+Kotzias, Denil, de Freitas & Smyth 2015, as in LLP-Bench: after a stage of DLLP with the square loss,
+L = mean_ij exp(-|phi_i - phi_j|^2) |P_i - P_j|^2 + bag_weight * mean_k |r_k|^2 over 400 random rows of a step, r_k the
+residual of a bag and phi the row vectors of the first stage, frozen. Different from the code of LLP-Bench, and why:
+
+- phi is divided by the root of its width, its standard deviation and `bandwidth`: unscaled, nearly all weights are 0.
+- Predictions are compared as they are (there they go through a sigmoid once more).
+- The second stage goes on from the first's weights instead of from new ones.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from llpbench.blocks.losses import masked_mean
+from llpbench.blocks.residuals import bag_residuals
+from llpbench.core.bags import Bags, Schema
+from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
+from llpbench.core.model import Encoder, Model, Network, Random
+from llpbench.core.ranges import AtLeast, Choice, LogUniform
+from llpbench.core.registry import register_method
+
+MOST_ROWS = 400
+"""of a step that are compared with each other"""
+
+
+@dataclass(frozen=True)
+class SimLLPParams(MethodParams):
+    """Hyperparameters of the second stage."""
+
+    similarity: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
+    """weight of the distances of similar rows' predictions"""
+    bag_weight: Annotated[float, LogUniform(0.5, 5.0)] = 2.0
+    """of the square loss of bags beside it"""
+    bandwidth: Annotated[float, Choice(0.3, 1.0, 3.0)] = 1.0
+    """distance at which rows are hardly similar any more, in standard deviations"""
+
+
+class Earlier(nn.Module):
+    """The encoder as it was after the first stage, and the scale of its row vectors."""
+
+    scale: Tensor
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = deepcopy(encoder)
+        self.register_buffer("scale", torch.tensor(1.0))
+
+
+@register_method("sim-llp", reference="Kotzias et al. 2015", extra=True)
+class SimLLP(Method):
+    """Square loss of bags, and predictions that are alike where rows are."""
+
+    Params = SimLLPParams
+    params: SimLLPParams
+    stages = (Stage("proportions"), Stage("similarity"))
+    phases = (Phase(modules=("encoder.", "head.")),)
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        """The usual network, and room for its encoder after the first stage."""
+        network = super().build(encoder, schema)
+        return network.add(earlier=Earlier(network.encoder))
+
+    def prepare(self, member: Member, now: Now) -> None:
+        """At the start of the second stage, keep the encoder and measure its row vectors."""
+        if now.stage == "proportions":
+            return
+        earlier: Earlier = member.network.earlier
+        earlier.encoder.load_state_dict(member.network.encoder.state_dict())
+        z = member.encode()
+        earlier.scale.fill_(max(float(z.std(axis=0).mean()) * z.shape[1] ** 0.5, 1e-6))
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        """The square loss of bags; in the second stage with similarity."""
+        log_proba = model.log_proba(bags)
+        of_bags = masked_mean(bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
+        if now.stage == "proportions":
+            return of_bags
+        assert model.random is not None
+        earlier: Earlier = model.network.earlier
+        with torch.no_grad():
+            phi = earlier.encoder(bags.rows, bags.mask, None).z / (earlier.scale * self.params.bandwidth)
+        chosen = drawn_rows(bags.mask.flatten(), model.random)
+        proba = log_proba.exp().flatten(0, 1)[chosen]
+        unlike = similarity_loss(phi.float().flatten(0, 1)[chosen], proba, bags.mask.flatten()[chosen])
+        return self.params.similarity * unlike + self.params.bag_weight * of_bags
+
+
+def drawn_rows(mask: Tensor, random: Random) -> Tensor:
+    """Positions of at most `MOST_ROWS` random rows of a step, padding last."""
+    return (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()[:MOST_ROWS]
+
+
+def similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:
+    """Mean over pairs of rows, each with itself included, of exp(-|phi_i - phi_j|^2) |P_i - P_j|^2.
+
+    `phi` [rows, dim], `proba` [rows, classes], `mask` [rows].
+    """
+    near = (-(phi.unsqueeze(0) - phi.unsqueeze(1)).square().sum(dim=-1)).exp()
+    apart = (proba.unsqueeze(0) - proba.unsqueeze(1)).square().sum(dim=-1)
+    return masked_mean(near * apart, mask.unsqueeze(0) & mask.unsqueeze(1))

@@ -1,0 +1,251 @@
+"""Losses that compare bags with each other: known answers, and what they estimate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from small import bags_of, make_bags, mlp, moment, no_features, some_bags, together
+from torch import Tensor
+
+from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, mean_residual, pair_contrast
+from llpbench.core.bags import Bags
+from llpbench.core.model import Model
+from llpbench.data.toy import toy_task
+from llpbench.methods.bag_contrast import BagContrast, BagContrastParams, genbags
+from llpbench.methods.debiased_square import (
+    DebiasedSquare,
+    DebiasedSquareParams,
+    leave_out,
+    stretched,
+)
+from llpbench.methods.debiased_square import (
+    stream as streamed,
+)
+from llpbench.methods.easy_llp import EasyLLP, EasyLLPParams, bag_estimates, class_losses
+
+LAW = [(0.2, 0, 0.5), (0.6, 1, 0.3), (0.9, 0, 0.2)]
+"""prediction of the second class, label and probability of three kinds of rows"""
+
+
+def drawn(*sizes: int) -> list[tuple[float, Tensor, Bags]]:
+    """Every draw of bags of these sizes from `LAW`: its probability, log predictions [bags, size, 2], and bags."""
+    found = []
+    mask = torch.arange(max(sizes)) < torch.tensor(sizes)[:, None]
+    prior = torch.tensor([0.7, 0.3])
+    for kinds in product(range(3), repeat=sum(sizes)):
+        p, y = torch.full(mask.shape, 0.5), torch.zeros(mask.shape)
+        p[mask], y[mask] = torch.tensor([LAW[k][0] for k in kinds]), torch.tensor([float(LAW[k][1]) for k in kinds])
+        share = (y * mask).sum(dim=1) / mask.sum(dim=1)
+        bags = make_bags(no_features(*mask.shape), mask, torch.stack([1 - share, share], dim=1).tolist())
+        probability = float(np.prod([LAW[k][2] for k in kinds]))
+        found.append((probability, torch.stack([1 - p, p], dim=-1).log(), bags._replace(prior=prior)))
+    return found
+
+
+def test_the_contrast_of_two_opposite_bags() -> None:
+    residuals, sizes = torch.tensor([[0.25, -0.25], [-0.25, 0.25]]), torch.tensor([2.0, 2.0])
+    assert float(pair_contrast(residuals, sizes)) == pytest.approx(0.5)
+    assert mean_residual(residuals, sizes).tolist() == [0.0, 0.0]
+
+
+def test_pairs_without_a_known_bag_have_no_contrast() -> None:
+    residuals = torch.tensor([[0.25, -0.25], [-0.25, 0.25], [9.0, -9.0]])
+    assert float(pair_contrast(residuals, torch.tensor([2.0, 2.0, 0.0]))) == pytest.approx(0.5)
+    assert float(pair_contrast(residuals, torch.tensor([2.0, 0.0, 0.0]))) == 0.0
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
+def test_the_contrast_is_twice_the_variance_of_errors_in_expectation(sizes: tuple[int, int]) -> None:
+    found = sum(w * float(pair_contrast(bag_residuals(lp, bags), bag_sizes(bags))) for w, lp, bags in drawn(*sizes))
+    assert found == pytest.approx(0.4088, abs=1e-5)
+
+
+@pytest.mark.parametrize(("d", "expected"), [((1, -1, 0, 0), 2.662), ((1, 1, 1, 1), 0.044), ((1, 0, 0, 0), 1.001)])
+def test_generalized_bags_of_four(d: tuple[float, ...], expected: float) -> None:
+    differences = torch.tensor(d, dtype=torch.float32)[:, None]
+    assert float(genbags(differences, torch.full((4,), 0.25))) == pytest.approx(expected, abs=1e-5)
+
+
+def test_generalized_bags_are_the_mean_over_many_draws_of_weights() -> None:
+    d = np.array([3.0, -1.0, 2.0, 0.5])
+    covariance = 1.331 * np.eye(4) - 0.33
+    weights = np.random.default_rng(0).multivariate_normal(np.zeros(4), covariance, 400_000)
+    found = float(genbags(torch.tensor(d)[:, None], torch.full((4,), 2.0)))
+    assert found * 8 == pytest.approx(((weights @ d) ** 2).mean(), rel=0.01)
+
+
+def test_a_step_with_one_known_bag_has_the_level_alone() -> None:
+    bags = some_bags()._replace(known=torch.tensor([True, False]))
+    task = toy_task(0)
+    network = BagContrast(BagContrastParams(hidden=8)).build(mlp(task), task.schema)
+    residual = bag_residuals(Model(network).log_proba(bags), bags)[0].detach()
+    for level in (0.0, 10.0):
+        loss = BagContrast(BagContrastParams(hidden=8, level=level)).loss(Model(network), bags, moment())
+        assert loss.item() == pytest.approx(level * float(residual.square().sum()), abs=1e-6)
+
+
+M4 = torch.tensor([4.0, 4.0])
+PROPORTIONS, MEANS, PRIOR = torch.tensor([[0.5, 0.5], [0.75, 0.25]]), torch.tensor([[0.6, 0.4]] * 2), (0.625, 0.375)
+
+
+def test_leave_out_and_the_streams_correction_by_the_steps_own_mean() -> None:
+    prior = torch.tensor(PRIOR)
+    assert float(leave_out(MEANS - PROPORTIONS, MEANS, M4, prior)) == pytest.approx(0.12625, abs=1e-6)
+    assert float(streamed(MEANS - PROPORTIONS, MEANS, M4, prior, prior, 0.0)) == pytest.approx(0.12625, abs=1e-6)
+
+
+def test_constant_predictions_of_the_prior_need_no_correction() -> None:
+    prior = torch.tensor(PRIOR)
+    means = prior.expand(2, 2)
+    expected = (4 * (prior - PROPORTIONS).square().sum(dim=1)).mean()
+    assert torch.allclose(streamed(means - PROPORTIONS, means, M4, prior, prior, 0.99), expected)
+
+
+def test_the_stream_has_the_gradient_of_the_bias_whatever_its_history() -> None:
+    prior, old = torch.tensor(PRIOR), torch.tensor([0.4, 0.6])
+    means = MEANS.clone().requires_grad_()
+    loss = streamed((means - PROPORTIONS).detach(), means, M4, prior, old, 0.99)
+    (found,) = torch.autograd.grad(loss, [means])
+    running = 0.99 * old + 0.01 * MEANS[0]
+    expected = -3 * 2 * (running - prior) / 2  # (m - 1) times the derivative of a square, half of it through each bag
+    assert torch.allclose(found, expected.expand(2, 2), atol=1e-5)
+
+
+def test_the_stream_with_the_exact_mean_is_the_brier_score_in_expectation() -> None:
+    exact = torch.tensor([0.54, 0.46])
+    found = sum(
+        w * float(streamed(bag_residuals(lp, bags), exact.expand(2, 2), bag_sizes(bags), bags.prior, exact, 0.0))
+        for w, lp, bags in drawn(2, 2)
+    )
+    brier = 2 * sum(w * (p - y) ** 2 for p, y, w in LAW)
+    assert found == pytest.approx(brier, abs=1e-5)
+
+
+def least(loss: str, spread: list[float]) -> float:
+    """Where the expected loss of f = 1/2 +- .3 t is least, x of two equally likely values with E y = .8 and .2."""
+    expected = []
+    for t in spread:
+        total = 0.0
+        for kinds in product(range(4), repeat=4):  # of each row: x and y
+            x = torch.tensor([kind // 2 for kind in kinds]).reshape(2, 2)
+            y = torch.tensor([kind % 2 for kind in kinds]).reshape(2, 2).double()
+            f = 0.5 + 0.3 * t * (1 - 2 * x.double())
+            weight = torch.where(y == 1, 0.8 - 0.6 * x, 0.2 + 0.6 * x).prod() / 16
+            means, shares = (torch.stack([1 - v, v], dim=-1) for v in (f.mean(dim=1), y.mean(dim=1)))
+            sizes, half = torch.tensor([2.0, 2.0]).double(), torch.tensor([0.5, 0.5]).double()
+            residuals = means - shares
+            if loss == "contrast":
+                value = pair_contrast(residuals, sizes)
+            elif loss == "leave-out":
+                value = leave_out(residuals, means, sizes, half)
+            else:
+                value = streamed(residuals, means, sizes, half, half, 0.0)
+            total += float(weight * value)
+        expected.append(total)
+    return spread[int(np.argmin(expected))]
+
+
+def test_what_each_form_takes_for_the_best_predictions_with_two_bags_a_step() -> None:
+    assert least("leave-out", [0.3, 0.4, 0.5, 1.0]) == 0.4
+    assert least("contrast", [0.8, 0.9, 1.0, 1.1, 1.2]) == 1.0
+    assert least("stream", [1.0, 1.2, 4 / 3, 1.5]) == 4 / 3
+
+
+def test_predictions_are_stretched_by_the_bags_of_a_step() -> None:
+    prior = torch.tensor([0.5, 0.5])
+    log_proba = torch.tensor([[0.6, 0.4], [0.1, 0.9]]).log()
+    found = stretched(log_proba, prior, torch.tensor(2.0)).exp()
+    assert torch.allclose(found[0], torch.tensor([0.7, 0.3]))
+    assert torch.allclose(found.sum(dim=1), torch.ones(2))
+    assert torch.allclose(
+        stretched(log_proba, prior, torch.tensor(8.0)).exp()[0], torch.tensor([0.5 + 0.8 / 7, 0.5 - 0.8 / 7])
+    )
+    assert torch.equal(stretched(log_proba, prior, torch.tensor(1.0)), log_proba)
+
+
+def test_stretching_ties_no_rows() -> None:
+    p = torch.linspace(0.01, 0.99, 99)
+    found = stretched(torch.stack([1 - p, p], dim=1).log(), torch.tensor([0.9, 0.1]), torch.tensor(2.0))[:, 1]
+    assert bool((found.diff() > 0).all())
+
+
+@pytest.mark.parametrize("bags_per_step", [2, 5])
+def test_the_bags_of_a_step_are_found_at_the_start(bags_per_step: int) -> None:
+    task = toy_task(0, unequal=True)
+    rows = round(bags_per_step * task.train.sizes.mean())
+    task = replace(task, schema=replace(task.schema, rows_per_step=rows))
+    population = together(DebiasedSquare(DebiasedSquareParams(hidden=8, learning_rate=0.01)), {0: task}, epochs=1)
+    (outcome,) = population.train()
+    assert outcome.selected["l1"].weights[population.stack.place("offsets.bags")].tolist() == [bags_per_step]
+
+
+def test_the_running_mean_follows_predictions() -> None:
+    method = DebiasedSquare(DebiasedSquareParams(hidden=8, learning_rate=0.01, form="stream"))
+    population = together(method, {0: toy_task(0)}, epochs=2)
+    population.train()
+    mean = population.stack.template.get_buffer("offsets.mean")
+    assert float(mean.sum()) == pytest.approx(1, abs=1e-5)
+    assert not torch.allclose(mean, torch.tensor(toy_task(0).schema.prior), atol=1e-6)
+
+
+def test_weights_of_rows() -> None:
+    """m = 4, p = .5, pi = .25: 1.25 and -.25; of one row its label."""
+    losses = torch.eye(2)  # the loss of one class alone: its weight
+    for size, share, prior, expected in ((4, 0.5, 0.25, 1.25), (1, 1.0, 0.25, 1.0), (1, 0.0, 0.25, 0.0)):
+        bags = make_bags(no_features(1, size), torch.ones(1, size, dtype=torch.bool), [[1 - share, share]])
+        bags = bags._replace(prior=torch.tensor([1 - prior, prior]))
+        found = [float(bag_estimates(loss[None], bag_sizes(bags), bags, "none")) for loss in losses]
+        assert found == pytest.approx([1 - expected, expected])
+
+
+@pytest.mark.parametrize(("sizes", "baseline"), [((2,), "none"), ((3,), "none"), ((2, 2), "others"), ((2, 2), "none")])
+def test_estimates_of_the_supervised_loss_are_unbiased(sizes: tuple[int, ...], baseline: str) -> None:
+    total = 0.0
+    for weight, log_proba, bags in drawn(*sizes):
+        means = class_losses(log_proba, "cross-entropy").mean(dim=1)
+        total += weight * float(bag_estimates(means, bag_sizes(bags), bags, baseline).mean())
+    assert total == pytest.approx(0.725336, abs=1e-5)
+
+
+def test_the_square_loss_is_the_brier_score() -> None:
+    found = class_losses(torch.tensor([0.7, 0.2, 0.1]).log(), "square")
+    assert found.tolist() == pytest.approx(
+        [0.3**2 + 0.2**2 + 0.1**2, 0.7**2 + 0.8**2 + 0.1**2, 0.7**2 + 0.2**2 + 0.9**2]
+    )
+
+
+def test_a_bag_without_others_has_no_baseline() -> None:
+    means = torch.tensor([[0.5, 0.9]])
+    bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
+    sizes = bag_sizes(bags)
+    assert torch.equal(bag_estimates(means, sizes, bags, "others"), bag_estimates(means, sizes, bags, "none"))
+
+
+@pytest.mark.parametrize("bound", ["none", "abs", "flood"])
+def test_bounds(bound: str) -> None:
+    task, bags = toy_task(0), some_bags()
+    network = EasyLLP(EasyLLPParams(hidden=8)).build(mlp(task), task.schema)
+    flipped = bags._replace(proportions=bags.proportions.flip(-1) * 3 - 1)  # estimates far below 0 and above
+    plain = EasyLLP(EasyLLPParams(hidden=8)).loss(Model(network), flipped, moment()).item()
+    found = EasyLLP(EasyLLPParams(hidden=8, bound=bound, level=0.2)).loss(Model(network), flipped, moment()).item()
+    expected = {"none": plain, "abs": abs(plain), "flood": abs(plain - 0.2) + 0.2}[bound]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_means_of_others_weigh_rows() -> None:
+    found = mean_of_others(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1.0, 2.0, 1.0]))
+    assert found.flatten().tolist() == pytest.approx([8 / 3, 2.5, 5 / 3])
+    assert mean_of_others(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 0.0])).flatten().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("form", ["contrast", "genbags"])
+def test_the_order_of_bags_does_not_matter(form: str) -> None:
+    task = toy_task(0, unequal=True)
+    method = BagContrast(BagContrastParams(hidden=8, form=form))
+    model = Model(method.build(mlp(task), task.schema))
+    forward, backward = (method.loss(model, bags_of(task.train, *order), moment()) for order in ((0, 1, 2), (2, 0, 1)))
+    assert torch.allclose(forward, backward, atol=1e-5)

@@ -1,0 +1,180 @@
+"""SELF-LLP, LLP-Co, SIM-LLP and LLP-AAE: their terms by hand, and what they keep from stage to stage."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from small import make_bags, mlp, moment, no_features, some_bags, stream, together
+from torch.nn import functional as F
+
+from llpbench.blocks.losses import masked_mean, proportion_loss
+from llpbench.blocks.residuals import bag_residuals
+from llpbench.blocks.transport import transported
+from llpbench.core.model import Model
+from llpbench.data.toy import toy_task
+from llpbench.methods.llp_aae import LLPAAE, LLPAAEParams, drawn_classes
+from llpbench.methods.llp_co import CODES, LLPCo, LLPCoParams, swapped_loss
+from llpbench.methods.self_llp import TRANSFORMATIONS, SelfLLP, SelfLLPParams
+from llpbench.methods.sim_llp import SimLLP, SimLLPParams, similarity_loss
+
+
+def test_matrices_are_orthogonal_and_the_first_does_nothing() -> None:
+    task = toy_task(0)
+    rotations = SelfLLP(SelfLLPParams(hidden=8)).build(mlp(task), task.schema).rotations
+    assert len(rotations.matrices) == TRANSFORMATIONS - 1
+    for matrix in rotations.matrices:
+        assert torch.allclose(matrix @ matrix.T, torch.eye(len(matrix)), atol=1e-5)
+    flat = torch.randn(3, len(rotations.matrices[0]))
+    turned = rotations.turned(flat, torch.tensor([0, 1, 3]))
+    assert torch.equal(turned[0], flat[0])
+    assert torch.allclose(turned[1], flat[1] @ rotations.matrices[0], atol=1e-6)
+    assert torch.allclose(turned[2], flat[2] @ rotations.matrices[2], atol=1e-6)
+
+
+def test_a_head_of_zeros_knows_nothing_of_the_task() -> None:
+    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
+    method = SelfLLP(SelfLLPParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    with torch.no_grad():
+        for parameter in network.rotations.head[-1].parameters():
+            parameter.zero_()
+    assert float(method.task(Model(network, stream()), bags).detach()) == pytest.approx(math.log(4), abs=1e-5)
+
+
+def test_without_its_terms_self_llp_is_dllp_and_the_teacher_is_the_student_at_first() -> None:
+    task, bags = toy_task(0), some_bags()
+    late = moment(step=90.0)
+    losses = []
+    for weight in (0.0, 5.0):
+        torch.manual_seed(0)
+        method = SelfLLP(SelfLLPParams(hidden=8, task_weight=0.0, teacher_weight=weight, dropout=0.0))
+        network = method.build(mlp(task), task.schema)
+        network.encoder.dropout = network.teacher.encoder.dropout = 0.0
+        losses.append(method.loss(Model(network, stream()), bags, late))
+        expected = proportion_loss(Model(network, stream()).log_proba(bags), bags)
+    assert torch.allclose(losses[0], expected)
+    assert torch.allclose(losses[1], expected)
+    with torch.no_grad():
+        network.teacher.head[-1].bias.add_(torch.tensor([1.0, -1.0]))
+    moved = method.loss(Model(network, stream()), bags, late)
+    own, other = Model(network).log_proba(bags).exp(), Model(network.teacher).log_proba(bags).exp()
+    distance = masked_mean((own - other).square().sum(dim=-1), bags.mask)
+    assert torch.allclose(moved, expected + 5.0 * distance, atol=1e-5)
+
+
+def test_the_teacher_follows_and_the_matrices_stay() -> None:
+    population = together(SelfLLP(SelfLLPParams(hidden=8, learning_rate=0.01)), {0: toy_task(0)}, epochs=2)
+    matrices, start = population.stack.template.rotations.matrices.clone(), population.stack.theta.clone()
+    (outcome,) = population.train()
+    assert torch.equal(population.stack.template.rotations.matrices, matrices)
+    weights = outcome.selected["l1"].weights
+    teacher, student = (torch.cat([weights[population.stack.place(name)] for name in NAMES[who]]) for who in NAMES)
+    first = torch.cat([start[0, population.stack.place(name)] for name in NAMES["student"]])
+    assert 0 < float((teacher - first).norm()) < float((student - first).norm())
+
+
+NAMES = {
+    "teacher": ("teacher.encoder.first.weight", "teacher.head.0.weight"),
+    "student": ("encoder.first.weight", "head.0.weight"),
+}
+
+
+def test_equal_views_of_no_direction_have_the_proportions_for_codes() -> None:
+    bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.25, 0.75]])
+    nothing = torch.zeros(1, 4, 2)
+    assert torch.allclose(transported(nothing, bags, CODES, 3), torch.tensor([0.25, 0.75]).expand(1, 4, 2))
+    assert float(swapped_loss(nothing, nothing, bags)) == pytest.approx(math.log(2), abs=1e-5)
+
+
+def test_codes_meet_proportions_with_more_rounds() -> None:
+    torch.manual_seed(0)
+    bags = make_bags(no_features(1, 50), torch.ones(1, 50, dtype=torch.bool), [[0.3, 0.5, 0.2]])
+    codes = transported(torch.randn(1, 50, 3).tanh() / 4, bags, CODES, 50)
+    assert torch.allclose(codes.mean(dim=1), bags.proportions, atol=1e-3)
+
+
+def test_prototypes_predict_from_the_second_stage_on() -> None:
+    task, bags = toy_task(0), some_bags()
+    method = LLPCo(LLPCoParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    model = Model(network)
+    assert torch.allclose(method.log_proba(model, bags), model.log_proba(bags))
+    with torch.no_grad():
+        network.prototypes.active.fill_(1.0)
+    cosine = F.normalize(model.encode(bags).z, dim=-1) @ F.normalize(network.prototypes.vectors, dim=-1).T
+    assert torch.allclose(method.log_proba(model, bags), (cosine / 0.1).log_softmax(dim=-1), atol=1e-5)
+
+
+@pytest.mark.parametrize("view", ["mixed", "dropout"])
+def test_the_second_stage_starts_from_what_the_first_predicts(view: str) -> None:
+    method = LLPCo(LLPCoParams(hidden=16, learning_rate=0.003, view=view))
+    population = together(method, {0: toy_task(0)}, epochs=15)
+    (outcome,) = population.train()
+    assert outcome.selected["auc"].weights[population.stack.place("prototypes.active")].tolist() == [1.0]
+    assert outcome.selected["auc"].value > 0.9
+
+
+def test_similar_rows_with_other_predictions() -> None:
+    proba = torch.tensor([[0.1, 0.9], [0.9, 0.1]])
+    one_class = similarity_loss(torch.zeros(2, 3), proba[:, 1:], torch.tensor([True, True]))
+    assert float(one_class) == pytest.approx(0.32)
+    far = similarity_loss(torch.tensor([[0.0], [1.0]]), proba, torch.tensor([True, True]))
+    assert float(far) == pytest.approx(0.64 * math.exp(-1))
+    assert float(similarity_loss(torch.zeros(2, 3), proba, torch.tensor([True, False]))) == 0.0
+
+
+def test_without_similarity_it_is_the_square_loss_in_both_stages() -> None:
+    task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
+    method = SimLLP(SimLLPParams(hidden=8, similarity=0.0, bag_weight=2.0))
+    network = method.build(mlp(task), task.schema)
+    square = bag_residuals(Model(network, stream()).log_proba(bags), bags).square().sum(dim=-1).mean()
+    assert torch.allclose(method.loss(Model(network, stream()), bags, moment("proportions")), square)
+    assert torch.allclose(method.loss(Model(network, stream()), bags, moment("similarity")), 2 * square)
+
+
+def test_the_first_stages_encoder_is_kept_frozen() -> None:
+    method = SimLLP(SimLLPParams(hidden=8, learning_rate=0.01))
+    population = together(method, {0: toy_task(0)}, epochs=2)
+    start = population.stack.theta.clone()
+    (outcome,) = population.train()
+    kept, own = population.stack.columns(["earlier."]), population.stack.columns(["encoder."])
+    weights = outcome.selected["l1"].weights
+    assert not torch.equal(weights[kept], start[0, kept])
+    assert not torch.equal(weights[kept], weights[own])
+    assert float(population.stack.template.get_buffer("earlier.scale")) != 1.0
+
+
+def test_classes_are_drawn_by_proportions() -> None:
+    bags = make_bags(
+        no_features(2, 20_000), torch.ones(2, 20_000, dtype=torch.bool), [[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]]
+    )
+    drawn = drawn_classes(bags, stream())
+    assert drawn.sum(dim=-1).unique().tolist() == [1.0]
+    assert torch.allclose(drawn.mean(dim=1), bags.proportions, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("phase", "moves"),
+    [
+        ("reconstruct", {"encoder", "head", "style", "decoder"}),
+        ("tell", {"class_critic", "style_critic"}),
+        ("deceive", {"encoder", "head", "style", "class_critic", "style_critic"}),
+    ],
+)
+def test_whose_turn_it_is(phase: str, moves: set[str]) -> None:
+    task, bags = toy_task(0), some_bags()
+    method = LLPAAE(LLPAAEParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    loss = method.loss(Model(network, stream()), bags, moment(phase=phase))
+    named: dict[str, Any] = dict(network.named_parameters())
+    gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    found = {
+        name.partition(".")[0]
+        for name, gradient in zip(named, gradients, strict=True)
+        if gradient is not None and bool((gradient != 0).any())
+    }
+    assert found == moves
+    assert {prefix.rstrip(".") for each in method.phases if each.name == phase for prefix in each.modules} <= moves

@@ -1,0 +1,102 @@
+"""LLPFC: groups of bags, their transition matrices, and the corrected loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from bagged import in_bags, rows_of
+from small import make_bags, moment, no_features, together
+
+from llpbench.core.metrics import holdout_criteria
+from llpbench.core.model import Encoder, Model, Network
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import pure_bags
+from llpbench.methods.llpfc import LLPFC, LLPFCParams, forward_targets, noisy_prior, transition
+
+GAMMA = np.array([[0.8, 0.2], [0.4, 0.6]])
+
+
+def test_the_matrix_of_two_bags() -> None:
+    found = transition(GAMMA, np.array([0.5, 0.5]))
+    assert found == pytest.approx(np.array([[2 / 3, 0.25], [1 / 3, 0.75]]), abs=1e-6)
+    assert found.sum(axis=0) == pytest.approx([1, 1])
+
+
+def test_the_fitted_prior_solves_for_classes() -> None:
+    assert noisy_prior(GAMMA, np.array([0.5, 0.5])) == pytest.approx([0.25, 0.75], abs=1e-5)
+    assert noisy_prior(GAMMA, np.array([0.95, 0.05])) == pytest.approx([1.0, 0.0], abs=1e-5)  # beyond any mixture
+
+
+def test_a_class_in_no_bag() -> None:
+    found = transition(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0.5, 0.5]))
+    assert found.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+class Given(Model):
+    """A model whose predictions are given."""
+
+    def __init__(self, log_proba: torch.Tensor) -> None:
+        super().__init__(Network(Encoder(), torch.nn.Identity()))
+        self.given = log_proba
+
+    def log_proba(self, bags: object) -> torch.Tensor:
+        del bags
+        return self.given
+
+
+@pytest.mark.parametrize(("row", "expected"), [(0, 0.470004), (1, 0.980829)])
+def test_the_corrected_loss(row: int, expected: float) -> None:
+    target = transition(GAMMA, np.array([0.5, 0.5]))[row].tolist()
+    bags = make_bags(no_features(1, 1), torch.ones(1, 1, dtype=torch.bool), [target])
+    found = LLPFC(LLPFCParams(hidden=8)).loss(Given(torch.tensor([[[0.9, 0.1]]]).log()), bags, moment())
+    assert float(found) == pytest.approx(expected, abs=1e-5)
+
+
+def test_pure_bags_give_cross_entropy_and_rows_without_part_no_gradient() -> None:
+    log_proba = torch.tensor([[[0.9, 0.1]], [[0.3, 0.7]]]).log().requires_grad_()
+    pure = transition(np.eye(2), np.array([0.5, 0.5]))
+    bags = make_bags(no_features(2, 1), torch.ones(2, 1, dtype=torch.bool), [pure[0].tolist(), [1.0, 1.0]])
+    loss = LLPFC(LLPFCParams(hidden=8)).loss(Given(log_proba), bags, moment())
+    assert float(loss) == pytest.approx(-np.log(0.9) / 2, abs=1e-5)
+    logits = torch.zeros(2, 1, 2, requires_grad=True)
+    (gradient,) = torch.autograd.grad(
+        LLPFC(LLPFCParams(hidden=8)).loss(Given(logits.log_softmax(dim=-1)), bags, moment()), [logits]
+    )
+    assert bool((gradient[0] != 0).any())
+    assert float(gradient[1].abs().max()) < 1e-6
+
+
+def test_bags_in_groups_left_over_and_suppressed() -> None:
+    counts = [[8.0, 2.0], [4.0, 6.0], [5.0, 5.0], [np.nan, np.nan]]
+    train = in_bags(rows_of([[0.0]] * 40), [list(range(10 * k, 10 * k + 10)) for k in range(4)], counts)
+    targets = forward_targets(train, "uniform", np.random.default_rng(0)).reshape(4, 10, 2)
+    assert bool((targets == targets[:, :1]).all())
+    parts = [k for k in range(4) if not bool((targets[k] == 1).all())]
+    assert len(parts) == 2
+    assert 3 not in parts
+    first, second = (targets[k, 0] for k in parts)
+    assert first + second == pytest.approx([1, 1])
+
+
+def test_rows_of_the_heavier_bag_are_left_out() -> None:
+    """Bags of 10 and 90 rows weigh the same together: a row of the large one takes part with probability 1/9."""
+    train = in_bags(rows_of([[0.0]] * 100), [list(range(10)), list(range(10, 100))], [[8.0, 2.0], [36.0, 54.0]])
+    shares = []
+    for seed in range(200):
+        targets = forward_targets(train, "uniform", np.random.default_rng(seed))
+        assert not (targets[:10] == 1).all(axis=1).any()
+        shares.append((targets[10:] != 1).any(axis=1).mean())
+    assert np.mean(shares) == pytest.approx(1 / 9, abs=0.01)
+
+
+@pytest.mark.parametrize("prior", ["uniform", "fit"])
+def test_it_learns_pure_bags_of_three_classes(prior: str) -> None:
+    task = build_task(*pure_bags(3))
+    method = LLPFC(LLPFCParams(hidden=16, learning_rate=0.003, prior=prior, refresh=5))
+    population = together(method, {0: replace(task)}, epochs=10)
+    (outcome,) = population.train()
+    proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
+    assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
