@@ -154,12 +154,16 @@ def changed(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return {**made, "run": f"{made['cell']}-{made['seed']}"} if "run" in made else made
 
 
+def as_schema_2(record: Any) -> bytes:
+    """A line in which results may be anything."""
+    return to_line({**record, "schema": UNPACKED})
+
+
 def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
     """What is read of the good records and these."""
     folder.mkdir(parents=True, exist_ok=True)
     every: list[Any] = [*GOOD, *SEARCHES, *more]
-    # lines of schema 2, whose results may be anything
-    (folder / FILE).write_bytes(b"".join(to_line({**each, "schema": UNPACKED}) for each in every))
+    (folder / FILE).write_bytes(b"".join(map(as_schema_2, every)))
     return read(folder / FILE)
 
 
@@ -250,7 +254,7 @@ def test_whatever_the_schema_lets_through_can_be_shown(tmp_path: Path, seed: int
             inner[key] = rng.choice(SURPRISES)
         made |= {"cell": f"{len(kept):016x}", "run": f"{len(kept):016x}-{made['seed']}"} if "run" in made else {}
         try:
-            value = decode(to_line({**made, "schema": UNPACKED}))
+            value = decode(as_schema_2(made))
             as_run(value) if "run" in value else as_tuning(value)
         except DamagedError:
             continue
