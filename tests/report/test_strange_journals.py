@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from bench import LLPBench
 from factory import PROTOCOL, make_cell_of, make_record, record, searched
 
-from llpbench.core.record import TuningRecord
+from llpbench.core.record import Record, TuningRecord
 from llpbench.report import make_report, write_report
 from llpbench.report.plots import draw_gallery
 from llpbench.report.tabulate import tabulate
@@ -156,7 +156,7 @@ def changed(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 def as_schema_2(record: Any) -> bytes:
     """A line in which results may be anything."""
-    return to_line({**record, "schema": UNPACKED})
+    return to_line(cast(Record, {**record, "schema": UNPACKED}))
 
 
 def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:

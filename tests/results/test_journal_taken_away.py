@@ -208,7 +208,7 @@ def test_a_lock_that_another_process_has_taken_ends_the_run(tmp_path: Path) -> N
         (moved, "inline"),
         pytest.param(replaced_by_a_copy, "ray", marks=pytest.mark.slow),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", value),
 )
 def test_a_run_ends_with_a_line_and_all_its_results(
     change: Callable[[Path], None], executor: str, plugin: Path, tmp_path: Path
