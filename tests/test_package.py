@@ -141,6 +141,14 @@ def test_no_data_is_committed_that_may_not_be_passed_on() -> None:
     assert data <= {spec.name for spec in dataset_specs() if spec.redistributable}
 
 
+def test_the_tree_can_travel() -> None:
+    """A machine that is lent for minutes takes the tree as it is: results and figures must not grow without notice."""
+    sizes = {file: file.lstat().st_size for file in committed()}
+    embedded = sum(size for file, size in sizes.items() if file.parent.name == "embedded")
+    assert sum(sizes.values()) - embedded < 20_000_000
+    assert sum(sizes.values()) < 30_000_000
+
+
 def pins() -> dict[str, Requirement]:
     """The lines of constraints.txt, by name."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
