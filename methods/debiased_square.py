@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import masked_mean
-from llpbench.blocks.residuals import bag_means, bag_residuals, bag_sizes, mean_of_others, mean_residual
+from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, mean_residual, means_of_bags
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.method import Member, Method, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
@@ -99,7 +99,7 @@ class DebiasedSquare(Method):
         """The corrected square loss."""
         del now
         residuals, sizes = bag_residuals(log_proba := model.log_proba(bags), bags), bag_sizes(bags)
-        means = bag_means(log_proba.exp(), bags.mask)
+        means = means_of_bags(log_proba.exp(), bags.mask)
         if self.params.form == "leave-out":
             return leave_out(residuals, means, sizes, bags.prior)
         return stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)

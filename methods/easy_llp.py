@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from llpbench.blocks.losses import masked_mean
-from llpbench.blocks.residuals import bag_means, bag_sizes, mean_of_others
+from llpbench.blocks.residuals import bag_sizes, mean_of_others, means_of_bags
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Model
@@ -59,7 +59,7 @@ class EasyLLP(Method):
         """The estimate, possibly bounded."""
         del now
         losses = class_losses(model.log_proba(bags), self.params.loss)
-        means, sizes = bag_means(losses, bags.mask), bag_sizes(bags)
+        means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
         estimate = masked_mean(bag_estimates(means, sizes, bags, self.params.baseline), bags.known)
         if self.params.bound == "abs":
             return estimate.abs()

@@ -150,7 +150,7 @@ def steps(environment: str, *, lines: list[str]) -> list[list[str]]:
 
 
 class TestSetUp:
-    FIRST = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt . && .venv/bin/llpbench run "
+    FIRST = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/llpbench run "
     SECOND = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test]' && "
 
     def test_two_commands_set_everything_up(self) -> None:

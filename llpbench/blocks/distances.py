@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from llpbench.blocks.scores import NormalScores
+from llpbench.blocks.scores import ScoredRows
 from llpbench.core.bags import FloatArray, Rows, Schema
 
 _APART = np.sqrt(0.5)
@@ -17,7 +17,7 @@ class Points:
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
         """`rows` are the training rows."""
-        self.scores, self.cardinalities = NormalScores(rows), schema.cardinalities
+        self.scores, self.cardinalities = ScoredRows(rows), schema.cardinalities
         self.gaps = np.flatnonzero(rows.missing.any(axis=0))
 
     @property

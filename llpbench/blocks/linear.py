@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from llpbench.blocks.binning import RowBins
 from llpbench.blocks.design import OneHot
-from llpbench.blocks.scores import NormalScores
+from llpbench.blocks.scores import ScoredRows
 from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.ranges import Choice
 
@@ -31,7 +31,7 @@ class LinearColumns:
 
     def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
         """`features` is one of `FEATURES`; `rows` are the training rows."""
-        self.scores = None if features == "plain" else NormalScores(rows)
+        self.scores = None if features == "plain" else ScoredRows(rows)
         self.bins = RowBins(rows, _BINS, 1) if features == "scores+bins" else None
         self.one_hot = OneHot(self._scored(rows), schema)
 

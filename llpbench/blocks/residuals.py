@@ -14,7 +14,7 @@ from llpbench.blocks.losses import masked_mean
 from llpbench.core.bags import Bags
 
 
-def bag_means(values: Tensor, mask: Tensor) -> Tensor:
+def means_of_bags(values: Tensor, mask: Tensor) -> Tensor:
     """Mean over each bag's rows: `values` [bags, size, classes], `mask` [bags, size] -> [bags, classes]."""
     total: Tensor = values.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=-2)
     return total / mask.sum(dim=-1, keepdim=True).clamp(min=1)
@@ -22,7 +22,7 @@ def bag_means(values: Tensor, mask: Tensor) -> Tensor:
 
 def bag_residuals(log_proba: Tensor, bags: Bags) -> Tensor:
     """Mean prediction minus proportion of each bag, 0 where counts are suppressed: [bags, classes]."""
-    residuals: Tensor = bag_means(log_proba.exp(), bags.mask) - bags.proportions
+    residuals: Tensor = means_of_bags(log_proba.exp(), bags.mask) - bags.proportions
     return residuals.masked_fill(~bags.known.unsqueeze(-1), 0.0)
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 NUMBERS = ("z", "scores", "robust")
-"""What methods are given for a number: z-scores (the paper's), normal scores or robust scores (`data/numbers.py`)."""
+"""What methods are given for a number: z-scores (the paper's), normal scores or robust scores (`core/numbers.py`)."""
 
 GIVEN = "given"
 """the bagging of datasets that have counts of their own bags and no labels"""

@@ -10,8 +10,8 @@ from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Rows, 
 from llpbench.core.cell import Protocol
 from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.numbers import TRANSFORMS, Transform
 from llpbench.core.tables import Assignment, Table
-from llpbench.data.numbers import TRANSFORMS, Transform
 
 
 def build_task(

@@ -43,7 +43,13 @@ _SLOTS = ((TREE, ARRAYS), ("model-2.json", "arrays-2.npz"))
 _BEGINNING = b'{\n "dict": {\n'
 """of a tree"""
 _KIND = "llpbench model"
-_ROOMS = ("llpbench.blocks.", f"{METHODS.package}.", "llpbench.owndata.", "llpbench.data.tasks")
+_ROOMS = (
+    "llpbench.blocks.",
+    f"{METHODS.package}.",
+    "llpbench.owndata.",
+    "llpbench.data.tasks",
+    "llpbench.core.numbers",
+)
 """whose classes may be stored"""
 _ALSO = (Schema, DirectParams)
 """of other rooms, which predictors like to keep"""

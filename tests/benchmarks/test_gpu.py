@@ -159,7 +159,10 @@ class Scripted:
     def end(self) -> None:
         """Nothing runs."""
 
-    def do(self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None]) -> Outcome:
+    def do(
+        self, job: Work, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
+    ) -> Outcome:
+        del on_warning
         assert limit.budget > 0
         on_epoch(Epoch(6, 300, "auc", 0.5, len(job.seeds)))
         self.jobs.append(job)

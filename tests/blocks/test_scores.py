@@ -7,14 +7,14 @@ import pytest
 from bagged import rows_of
 from scipy.stats import norm
 
-from llpbench.blocks.scores import NormalScores
+from llpbench.blocks.scores import ScoredRows
 
 NAN = float("nan")
 
 
 def test_a_column_by_hand() -> None:
     # u of 1, 2, 2, 5: .125, .5, .5, .875; of an unseen 3: .75; below and above all: clipped to .125 and .875
-    scores = NormalScores(rows_of([[1], [2], [2], [5]]))
+    scores = ScoredRows(rows_of([[1], [2], [2], [5]]))
     deviation = 1.150349 / np.sqrt(2)
     found = scores(rows_of([[1], [2], [5], [3], [0], [9]]))[:, 0] * deviation
     assert found == pytest.approx([-1.150349, 0, 1.150349, 0.674490, -1.150349, 1.150349], abs=1e-6)
@@ -30,14 +30,14 @@ def test_against_the_definition_on_other_rows() -> None:
 
     reference = np.array([score(x) for x in train])
     expected = (np.array([score(x) for x in other]) - reference.mean()) / reference.std()
-    found = NormalScores(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
+    found = ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
     assert found[:, 0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_an_increasing_transform_changes_nothing() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(50, 2)).astype(np.float32)
-    scores = [NormalScores(rows_of(v.tolist()))(rows_of(v.tolist())) for v in (x, np.exp(x), x**3)]
+    scores = [ScoredRows(rows_of(v.tolist()))(rows_of(v.tolist())) for v in (x, np.exp(x), x**3)]
     assert np.array_equal(scores[0], scores[1])
     assert np.array_equal(scores[0], scores[2])
     assert (np.argsort(scores[0], axis=0) == np.argsort(x, axis=0)).all()
@@ -45,7 +45,7 @@ def test_an_increasing_transform_changes_nothing() -> None:
 
 def test_missing_numbers_constant_columns_and_columns_without_a_number_are_zero() -> None:
     train = rows_of([[1, 7, NAN], [NAN, 7, NAN], [3, 7, NAN]])
-    found = NormalScores(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
+    found = ScoredRows(train)(rows_of([[NAN, 7, 1], [2, 9, NAN]]))
     assert found == pytest.approx(np.zeros((2, 3)), abs=1e-12)
     # what is missing has no part in ranks
-    assert NormalScores(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)
+    assert ScoredRows(train)(rows_of([[3, 0, 0]]))[0, 0] == pytest.approx(1.0)

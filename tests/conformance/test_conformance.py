@@ -43,6 +43,13 @@ def subject(name: str) -> Subject:
 
 COSTLY = {(name, "search_label_free") for name in ("bag-gp-gbdt", "count-gbdt", "em-gbdt", "llp-gan")}
 """left to `llpbench check`: a search knows no method, and those of all others are looked at here"""
+COSTLY |= {
+    (entry.name, check)
+    for entry in METHODS.entries()
+    if entry.facts["extra"]
+    for check in ("search_label_free", "learns", "cost")
+}
+"""likewise: extra methods would double the time of these tests; what could leak or disturb others is looked at"""
 
 CONTRACT = [(name, check) for name in METHODS.names() for check in CHECKS if (name, check.name) not in COSTLY]
 

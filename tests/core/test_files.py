@@ -82,6 +82,6 @@ def test_a_run_under_a_strict_umask_shows_others_nothing(tiny_bench: Path, tmp_p
     finally:
         os.umask(before)
     files = [path for path in out.rglob("*") if path.is_file()]
-    assert {path.suffix for path in files} >= {".jsonl", ".parquet", ".md", ".csv", ".html"}
+    assert {path.suffix for path in files} >= {".jsonl", ".parquet", ".md", ".html"}
     assert {str(path.relative_to(out)): oct(mode_of(path)) for path in files if mode_of(path) & 0o077} == {}
     assert (out / LOCK).exists()

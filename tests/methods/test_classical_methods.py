@@ -192,14 +192,14 @@ class TestNeighbours:
 
     @pytest.mark.parametrize("numbers", [3, 25])
     def test_against_all_distances(self, numbers: int) -> None:
-        from llpbench.blocks.scores import NormalScores
+        from llpbench.blocks.scores import ScoredRows
 
         rng = np.random.default_rng(5)
         rows = rows_of(rng.normal(size=(80, numbers)).tolist(), rng.integers(0, 3, (80, 1)).tolist())
         bags = np.split(rng.permutation(80), 10)
         train = in_bags(rows, [bag.tolist() for bag in bags], [[8 - k % 8, k % 8] for k in range(10)])
         other = rows_of(rng.normal(size=(9, numbers)).tolist(), rng.integers(0, 3, (9, 1)).tolist())
-        a, b = NormalScores(rows)(other), NormalScores(rows)(rows)
+        a, b = ScoredRows(rows)(other), ScoredRows(rows)(rows)
         apart = ((a[:, None] - b) ** 2).sum(axis=2) + (other.categorical != rows.categorical.T)
         nearest = np.argsort(apart, axis=1)[:, :5]
         expected = train.proportions[train.bag_of_row][nearest].mean(axis=1)

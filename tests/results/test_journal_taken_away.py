@@ -205,7 +205,6 @@ def test_a_lock_that_another_process_has_taken_ends_the_run(tmp_path: Path) -> N
     ("change", "executor"),
     [
         (replaced_by_a_copy, "inline"),
-        (moved, "inline"),
         pytest.param(replaced_by_a_copy, "ray", marks=pytest.mark.slow),
     ],
     ids=lambda value: getattr(value, "__name__", value),

@@ -71,7 +71,7 @@ def undisturbed(plugin: Path, careless: Path, tmp_path_factory: pytest.TempPathF
     return records
 
 
-@pytest.mark.parametrize("executor", ["debug", "inline", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("executor", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
 def test_results_beside_a_careless_method_are_those_without_it(
     executor: str, plugin: Path, careless: Path, undisturbed: list[Record], tmp_path: Path
 ) -> None:

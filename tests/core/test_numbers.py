@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from llpbench.data.numbers import MOST_KNOTS, NormalScores, RobustScores, Transform
+from llpbench.core.numbers import MOST_KNOTS, NormalScores, RobustScores, Transform
 from llpbench.data.tasks import Scaler
 
 NAN = float("nan")
