@@ -17,13 +17,13 @@ class Points:
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
         """`rows` are the training rows."""
-        self.scores, self.cardinalities = ScoredRows(rows), schema.cardinalities
+        self.scores, self.numbers, self.cardinalities = ScoredRows(rows), schema.numeric, schema.cardinalities
         self.gaps = np.flatnonzero(rows.missing.any(axis=0))
 
     @property
     def width(self) -> int:
         """number of coordinates"""
-        return len(self.scores.columns) + len(self.gaps) + sum(self.cardinalities)
+        return self.numbers + len(self.gaps) + sum(self.cardinalities)
 
     def __call__(self, rows: Rows) -> sparse.csr_array:
         """[rows, coordinates]"""

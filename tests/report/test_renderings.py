@@ -140,7 +140,7 @@ def test_the_overview_has_the_first_rows_of_the_main_boards_and_links_what_there
 
 
 def test_no_markdown_file_is_too_large_and_what_has_no_room_is_named() -> None:
-    many = [record(f"method-{n}", 0.5 + n / 1000, dataset=f"dataset-{d}") for n in range(50) for d in range(16)]
+    many = [record(f"method-{n}", 0.5 + n / 1000, dataset=f"dataset-{d}") for n in range(60) for d in range(20)]
     files = markdown_files(make_report(many))
     sizes = {name: len(text.encode()) for name, text in files.items()}
     assert max(sizes.values()) <= LARGEST, sizes
