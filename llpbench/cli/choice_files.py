@@ -29,6 +29,9 @@ def board_table(found: MethodChoice) -> ReportTable:
     """The board for people; machines have `board.csv`."""
     rows = []
     for row in found.board.to_dict("records"):
+        if row["failure"]:
+            rows.append((text(str(row["method"])), number(None), text("failed"), *[number(None)] * (len(_SHOWN) + 1)))
+            continue
         is_reference = row["method"] == found.reference
         against = "–" if is_reference else f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
         chosen = row["method"] == found.best
@@ -50,10 +53,12 @@ def board_table(found: MethodChoice) -> ReportTable:
     )
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
     caption = (
-        f"Means over {plural(len(found.folds) // len(found.board), 'fold')} of bags that were held out ({tells}). The "
+        f"Means over {plural(len(found.folds) // found.folds['method'].nunique(), 'fold')} of bags that were held out ({tells}). The "
         "difference is of the first of these, positive where better, with an interval of 95 % for all differences "
         "together, corrected for folds that share training bags (Nadeau & Bengio 2003)."
     )
+    failed = found.board[found.board["failure"] != ""]
+    caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
     return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
 
 
@@ -148,7 +153,7 @@ def _shares(found: MethodChoice) -> tuple[BagShares, dict[str, np.ndarray]]:
     classes = list(dict.fromkeys(found.bags["class"]))
     by_method = {
         name: found.bags[found.bags["method"] == name].pivot(index="place", columns="class")
-        for name in found.board["method"]
+        for name in found.board.loc[found.board["failure"] == "", "method"]
     }
     first = by_method[found.reference]
     bags = BagShares(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llpbench.cli import FAILED
 from llpbench.cli.options import load_plugins, plugin_option
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -302,7 +303,7 @@ def choose(
     click.echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
     click.echo(f"page: {write_choice(found, rows.name, out)}", err=True)
-    return 0
+    return FAILED if found.board["failure"].any() else 0
 
 
 @click.command()

@@ -28,7 +28,7 @@ from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number
+from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number, own_code
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.training.cells import limit_threads, probabilities
@@ -444,7 +444,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
-        made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
+        with own_code(self._method):
+            made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
         try:
             return probabilities(made, len(rows.numeric), classes)
         except ValueError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, get_args
 
@@ -20,7 +21,7 @@ from llpbench.core.model import Model, Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural, verb
+from llpbench.core.text import fault, log_traceback, plural, verb
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, demand_device_name, pick_device
@@ -98,14 +99,27 @@ def fit_members(
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
     _demand_names(training)
     if not issubclass(declared, DirectMethod):
-        with contained(f"method {method}"):
+        with own_code(method):
             return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
     own = read_params(declared.Params, params, owner=method)
     schema = _schema(train, cardinalities, 1)
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    with contained(f"method {method}"):
+    with own_code(method):
         members = [declared(own).fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
+
+
+@contextmanager
+def own_code(method: str) -> Iterator[None]:
+    """Run code of a method: whatever it raises becomes one line (`LLPBenchError`), and global state is restored."""
+    try:
+        with contained(f"method {method}"):
+            yield
+    except LLPBenchError:
+        raise
+    except (Exception, SystemExit) as error:
+        log_traceback(error)
+        raise LLPBenchError(f"method {method!r} failed: {fault(error)}.") from error
 
 
 def is_number(value: Any) -> bool:

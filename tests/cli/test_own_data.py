@@ -273,6 +273,21 @@ def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, 
     assert {"folds.csv", "bags.csv", "bags.svg"} <= {path.name for path in (folder / "choice").iterdir()}
 
 
+def test_a_method_that_fails_is_named_on_the_page_and_the_others_are_compared(
+    folder: Path, llpbench: LLPBench, plugin: Path
+) -> None:
+    told = [*CHOOSE, "--plugin", str(plugin), "--repeats", "1", "--folds", "2"]
+    told[told.index("--methods") + 1] += ",broken"
+    result = llpbench(*told)
+    assert result.code == 1, result.err
+    assert "Traceback" not in result.err
+    page = (folder / "choice" / "index.html").read_text(encoding="utf-8")
+    assert "no luck (tiny_bench.py:" in page
+    board = pd.read_csv(folder / "choice" / "board.csv").set_index("method")
+    assert "no luck" in board.loc["broken", "failure"]
+    assert board["kl"].notna().tolist() == [True, True, True, False]
+
+
 def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbench: LLPBench) -> None:
     before = (folder / "bags.csv").read_bytes()
     quick = ["--repeats", "1", "--folds", "2"]
