@@ -52,8 +52,9 @@ def board_table(found: MethodChoice) -> ReportTable:
         Heading("seconds"),
     )
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
+    folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     caption = (
-        f"Means over {plural(len(found.folds) // found.folds['method'].nunique(), 'fold')} of bags that were held out ({tells}). The "
+        f"Means over {folds} of bags that were held out ({tells}). The "
         "difference is of the first of these, positive where better, with an interval of 95 % for all differences "
         "together, corrected for folds that share training bags (Nadeau & Bengio 2003)."
     )

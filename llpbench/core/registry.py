@@ -62,11 +62,13 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name == "all" or name.startswith(FAMILY)
-        if taken or name != name.strip() or any(mark in name for mark in ",*?["):
+        taken = name in ("all", "pretraining") or name.startswith((FAMILY, "suite:"))
+        marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
+        if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
-                f"no command could select {self.kind} {name!r}: 'all', {FAMILY!r}, commas and patterns (*, ?, [) have "
-                "meanings of their own, and blanks at the ends are cut off. Give it another name."
+                f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, 'suite:', commas, =, "
+                "patterns (*, ?, [) and the : of a bagging have meanings of their own, and blanks at the ends are cut "
+                "off. Give it another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:

@@ -77,7 +77,8 @@ class MethodChoice:
     advice: str
     """in a few sentences"""
     union: LLPClassifier | None
-    """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared, or failed"""
+    """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared, or
+    failed"""
 
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # beside the yardstick, as before the first fold
