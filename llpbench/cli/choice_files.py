@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
+from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import duration, one_line, plural
 from llpbench.owndata.choosing import DECIDES, MethodChoice
 from llpbench.owndata.doubts import Doubts
@@ -83,7 +84,7 @@ def write_choice(found: MethodChoice, name: str, out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for frame, file in zip((found.board, found.folds, found.bags), _TABLES, strict=True):
-            replace_file(out / file, frame.to_csv(index=False))
+            replace_file(out / file, frame_as_csv(frame))
         plots = _plots(found, out)
         doubts = _doubts(found)
         warning = "" if doubts is None else doubts.warning

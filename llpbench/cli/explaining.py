@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from llpbench.cli.options import data_dir_option, load_plugins, plugin_option
+from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
 
@@ -69,5 +70,5 @@ def effects(
     found = name_effects(predictor.effects(table.classes.index(name)), table, assignment)
     save_figure(lambda: effect_panels(found, f"{cell}: effects on {name}"), Path(out))
     show(effects_table(found))
-    click.echo(f"{cell}, {len(task.train.sizes):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
+    echo(f"{cell}, {len(task.train.sizes):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
     return 0
