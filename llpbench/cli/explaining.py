@@ -42,6 +42,7 @@ def effects(
     """Fit a method once, on bags alone, and show its strongest effects of features with their uncertainty."""
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.core.effects import Explained
+    from llpbench.core.files import obstacle
     from llpbench.core.method import DirectMethod
     from llpbench.core.registry import METHODS
     from llpbench.core.seeding import generator
@@ -54,6 +55,8 @@ def effects(
 
     load_plugins(plugin)
     check_suffix(Path(out))
+    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
+        raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
     declared, lacking = METHODS.get(method), f"method {method!r} tells no effects of features. Choose bag-gp."
     if not issubclass(declared, DirectMethod):
         raise LLPBenchError(lacking)

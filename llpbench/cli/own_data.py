@@ -191,8 +191,9 @@ def _warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import DoubtfulFit
+    from llpbench.owndata.sizes import LargeFit
 
-    lines = (LikelyIdentifier, UnknownBags, UnknownCategories)
+    lines = (LargeFit, LikelyIdentifier, UnknownBags, UnknownCategories)
     with warnings.catch_warnings():
         usual = warnings.showwarning
 

@@ -36,6 +36,7 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.sizes import LargeFit
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """unless somebody says otherwise"""
@@ -287,6 +288,7 @@ class _Bagged:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
             warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
+            warnings.simplefilter("ignore", LargeFit)
             model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         return model
 

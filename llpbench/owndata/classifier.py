@@ -30,6 +30,7 @@ from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame,
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number, own_code
 from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.training.cells import limit_threads, probabilities
 
@@ -166,6 +167,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if unmatched == "drop":
             table = table.only(classes)
         named = table.classes(classes)
+        require_classes(len(named), len(frame))
         order = ascending(named)
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
@@ -182,6 +184,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = FeatureColumns(frame)
         if told := identifier_warning(frame):
             warnings.warn(told, LikelyIdentifier, stacklevel=2)
+        if told := size_warning(len(frame), frame.shape[1], columns.cardinalities):
+            warnings.warn(told, LargeFit, stacklevel=2)
         train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
         known = train.where_known()
         if len(known.sizes) < 2:

@@ -206,3 +206,17 @@ def test_where_models_and_pages_cannot_go_is_told_before_fits(
 def test_what_is_no_model(harm: Callable[[Path], Any], told: str, folder: Path, llpbench: LLPBench) -> None:
     harm(folder / "fitted")
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv"))
+
+
+def test_an_output_that_cannot_be_written_is_noticed_before_the_fit(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*_: Any, **__: Any) -> None:
+        raise AssertionError("begun")
+
+    monkeypatch.setattr("llpbench.data.loading.load_table", fit)
+    monkeypatch.setattr("llpbench.owndata.choosing.choose", fit)
+    (folder / "plot.png").mkdir()
+    for out in ("/proc/absent/plot.png", "plot.png", "rows.csv/plot.png"):
+        assert "cannot be written" in told_off(llpbench("effects", "--out", out))
+    assert "cannot be written" in told_off(llpbench("choose", "rows.csv", *FIT[:-1], "/proc/absent"))
