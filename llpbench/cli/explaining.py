@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.options import data_dir_option, load_plugins, plugin_option
+from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
@@ -25,7 +25,14 @@ from llpbench.core.errors import LLPBenchError
 )
 @click.option("--method", default="bag-gp", show_default=True, metavar="NAME", help="One that tells effects.")
 @click.option("--class", "label", metavar="NAME", help="The class that features make more likely. [default: the last]")
-@click.option("--out", metavar="FILE", default="effects.png", show_default=True, help="The plot: .png, .svg or .pdf.")
+@click.option(
+    "--out",
+    type=AnyPath(),
+    metavar="FILE",
+    default="effects.png",
+    show_default=True,
+    help="The plot: .png, .svg or .pdf.",
+)
 @data_dir_option
 @plugin_option
 def effects(

@@ -45,7 +45,8 @@ def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> 
         echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
     for name in (name for name in names if name not in without):
         try:
-            echo(f"{name}: {fetch(name, data_dir)}")
+            place = fetch(name, data_dir)
+            echo(f"{name}: {place.kind}, {place.path}")
         except LLPBenchError as error:  # one source that is down must not keep the others away
             echo(f"llpbench: {error}", err=True)
             failed += 1

@@ -15,7 +15,15 @@ from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
-from llpbench.cli.options import checked_argument, journal_option, load_plugins, out_option, plugin_option, run_options
+from llpbench.cli.options import (
+    AnyPath,
+    checked_argument,
+    journal_option,
+    load_plugins,
+    out_option,
+    plugin_option,
+    run_options,
+)
 from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit, predict
 from llpbench.cli.restamping import restamp
@@ -209,6 +217,10 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     failed, entries = False, list(find(what))
     if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
         raise LLPBenchError(f"--dataset is for baggings, and {what!r} has none. Leave it out.")
+    if dataset is not None:
+        from llpbench.data.loading import load_table
+
+        load_table(dataset, download=False)  # once in words, not in every check
     for entry in entries:
         verdicts = list(run_checks(entry, dataset))
         show(verdicts_table(verdicts))
@@ -220,7 +232,9 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @cli.command()
 @journal_option
 @out_option
-@click.option("--plots", "plots_dir", metavar="DIR", help="Folder of the plots. [default: plots in --out]")
+@click.option(
+    "--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: plots in --out]"
+)
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
@@ -262,7 +276,7 @@ def report(
 
 
 @cli.command()
-@click.argument("journals", nargs=-1, required=True, metavar="JOURNAL...")
+@click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
 @click.option("--prefer", type=click.Choice(["newest", "first"]), help="Which of different results of a run to keep.")
 def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:

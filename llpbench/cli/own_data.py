@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli import FAILED
-from llpbench.cli.options import load_plugins, plugin_option
+from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -21,7 +21,7 @@ from llpbench.core.text import plural
 if TYPE_CHECKING:
     from llpbench.owndata.doubts import Doubts
 
-_PATH = click.Path(path_type=Path)
+_PATH = AnyPath(path_type=Path)
 
 
 _FLAGS = {

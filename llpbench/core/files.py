@@ -23,6 +23,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
     An existing file keeps its permissions. A new one has those that the umask leaves.
     """
     data = content.encode() if isinstance(content, str) else content
+    path = Path(os.path.realpath(path))  # a link stays one
     handle, temporary = _open_beside(path)
     try:
         with open(handle, "wb") as file:

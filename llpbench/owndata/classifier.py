@@ -554,10 +554,16 @@ def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArra
     return labels
 
 
+_MOST_NOISE = 1e12
+"""in rows: far more than any table has"""
+
+
 def _deviation(noise: float, kind: str) -> float:
     """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
-    if not (is_number(noise) and np.isfinite(noise) and noise >= 0):
-        raise LLPBenchError(f"noise is the scale of what was added to counts, at least 0, however: {noise!r}")
+    if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
+        raise LLPBenchError(
+            f"noise is the scale of what was added to counts, from 0 to {_MOST_NOISE:g}, however: {noise!r}"
+        )
     if kind not in ("gaussian", "laplace"):
         raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5

@@ -31,6 +31,7 @@ from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
+DEFAULT_ENCODER = "mlp"
 _FEWEST_HELD_OUT = 5
 """bags, where there are twice as many"""
 LARGEST_IN_STEP = 2048
@@ -97,6 +98,9 @@ def fit_members(
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, however: {training.pretraining!r}")
     if training.pretraining != "none" and not getattr(declared, "takes_encoder", False):
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
+    if training.encoder != DEFAULT_ENCODER and not getattr(declared, "takes_encoder", False):
+        ENCODERS.get(training.encoder)
+        raise LLPBenchError(f"method {method!r} has no encoder, got {training.encoder!r}. Leave encoder out.")
     _demand_names(training)
     if not issubclass(declared, DirectMethod):
         with own_code(method):
