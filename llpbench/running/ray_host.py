@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import LOG
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
+    Alive,
     Asked,
     Broken,
     Finished,
@@ -66,6 +68,7 @@ _OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only where machines 
 _SECONDS_BETWEEN_REPORTS = 0.5
 _SECONDS_BETWEEN_COUNTS = 2.0
 """of the machines of a cluster"""
+_SECONDS_BETWEEN_BEATS = 2.0
 _LONGEST_FOLDER = 20
 """characters of the folder for temporary files: paths of Ray's sockets have 80 more, and a system allows 107"""
 _SECONDS_IN_SILENCE, _SECONDS_OF_WAITING = 3.0, 300.0
@@ -99,6 +102,9 @@ def _serve(parent: Parent, setup: Setup) -> None:
         luggage = _pack(setup)
         census = _Census(parent)
         census.take()
+        ended = threading.Event()
+        beating = threading.Thread(target=_beat, args=(parent, ended), daemon=True)
+        beating.start()
         trial = tune.with_parameters(
             _trial, environment=setup.environment, folder=setup.folder, run=setup.run, luggage=luggage
         )
@@ -117,8 +123,18 @@ def _serve(parent: Parent, setup: Setup) -> None:
         try:
             tuner.fit()
         finally:
+            ended.set()
+            beating.join(_SECONDS_BETWEEN_BEATS)
             if luggage is not None:
                 _remove_unpacked(luggage)
+
+
+def _beat(parent: Parent, ended: threading.Event) -> None:
+    """Give signs of life until the end, as long as Ray gives any: a process that is stopped gives none."""
+    with contextlib.suppress(Exception):
+        while not ended.wait(_SECONDS_BETWEEN_BEATS):
+            if any(node["Alive"] for node in ray.nodes()):  # type: ignore[no-untyped-call]
+                parent.send(Alive())
 
 
 class _Census:

@@ -230,9 +230,8 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_fit(
         (lambda f: f.assign(age=f.index * 1e-300), [], "'age', such as 0, are too small to compute with"),
     ],
 )
-def test_what_no_method_can_use_is_refused(
-    folder: Path, llpbench: LLPBench, harm: Harm | None, flags: list[str], told: str
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_what_no_method_can_use_is_refused(llpbench: LLPBench, harm: Harm | None, flags: list[str], told: str) -> None:
     if harm is not None:
         harm(pd.read_csv("rows.csv")).to_csv("rows.csv", index=False)
     assert told in told_off(llpbench("fit", "rows.csv", *FIT, "--method", "count-gbdt", *flags))
