@@ -24,7 +24,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.core.text import plural, verb
+from llpbench.core.text import one_line, plural, verb
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
@@ -409,6 +409,16 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path) -> Self:
         """A model that `save` has written, with the same predictions. Raises `LLPBenchError` for anything else."""
         content = read_model(Path(folder))
+        try:
+            return cls._of(content)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise LLPBenchError(
+                f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again."
+            ) from error
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> Self:
+        """A model from what `save` has written."""
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
         model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
