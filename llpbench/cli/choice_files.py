@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
+from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import duration, one_line, plural
 from llpbench.owndata.choosing import DECIDES, MethodChoice
 from llpbench.owndata.doubts import Doubts
@@ -29,6 +30,9 @@ def board_table(found: MethodChoice) -> ReportTable:
     """The board for people; machines have `board.csv`."""
     rows = []
     for row in found.board.to_dict("records"):
+        if row["failure"]:
+            rows.append((text(str(row["method"])), number(None), text("failed"), *[number(None)] * (len(_SHOWN) + 1)))
+            continue
         is_reference = row["method"] == found.reference
         against = "–" if is_reference else f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
         chosen = row["method"] == found.best
@@ -49,11 +53,14 @@ def board_table(found: MethodChoice) -> ReportTable:
         Heading("seconds"),
     )
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in (DECIDES, *_SHOWN))
+    folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     caption = (
-        f"Means over {plural(len(found.folds) // len(found.board), 'fold')} of bags that were held out ({tells}). The "
+        f"Means over {folds} of bags that were held out ({tells}). The "
         "difference is of the first of these, positive where better, with an interval of 95 % for all differences "
         "together, corrected for folds that share training bags (Nadeau & Bengio 2003)."
     )
+    failed = found.board[found.board["failure"] != ""]
+    caption += "".join(f" {name} failed: {why}" for name, why in zip(failed["method"], failed["failure"], strict=True))
     return ReportTable("choice", "Methods on held-out bags", caption, headings, tuple(rows))
 
 
@@ -77,7 +84,7 @@ def write_choice(found: MethodChoice, name: str, out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for frame, file in zip((found.board, found.folds, found.bags), _TABLES, strict=True):
-            replace_file(out / file, frame.to_csv(index=False))
+            replace_file(out / file, frame_as_csv(frame))
         plots = _plots(found, out)
         doubts = _doubts(found)
         warning = "" if doubts is None else doubts.warning
@@ -148,7 +155,7 @@ def _shares(found: MethodChoice) -> tuple[BagShares, dict[str, np.ndarray]]:
     classes = list(dict.fromkeys(found.bags["class"]))
     by_method = {
         name: found.bags[found.bags["method"] == name].pivot(index="place", columns="class")
-        for name in found.board["method"]
+        for name in found.board.loc[found.board["failure"] == "", "method"]
     }
     first = by_method[found.reference]
     bags = BagShares(

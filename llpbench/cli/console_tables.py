@@ -15,6 +15,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.effects import FeatureEffect, bin_text, strongest
 from llpbench.core.entries import FAMILIES, Entry
 from llpbench.core.registry import Registry
+from llpbench.core.text import printable
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
@@ -114,11 +115,11 @@ def plan_table(plan: Plan) -> Table:
     """Each cell, how it stands, and its seeds."""
     table = _table(["cell", "state", "done", "failed", "stale", "missing"], ())
     for each in plan.tunings:
-        state = Text(each.state, style=_STYLES[each.state])
-        table.add_row(Text(str(each.tuning)), state, "", "", "", str(each.tuning.seed) if each.wanted else "")
+        state = _text(each.state, style=_STYLES[each.state])
+        table.add_row(_text(str(each.tuning)), state, "", "", "", str(each.tuning.seed) if each.wanted else "")
     for planned in plan.cells:
         seeds = (_seeds(part) for part in (planned.done, planned.failed, [*planned.stale], planned.missing))
-        table.add_row(Text(_cell(planned.cell)), Text(planned.state, style=_STYLES[planned.state]), *seeds)
+        table.add_row(_text(_cell(planned.cell)), _text(planned.state, style=_STYLES[planned.state]), *seeds)
     return table
 
 
@@ -134,9 +135,9 @@ def tunings_table(records: Iterable[TuningRecord]) -> Table:
             values = ["" if value is None else f"{value:.4f}" for value in (choice["default"], choice["value"])]
             differs = {key: value for key, value in choice["params"].items() if value != start["params"].get(key)}
             changed = ", ".join(f"{key}={value}" for key, value in differs.items())
-            table.add_row(*map(Text, (str(Cell.of(start)), name, *numbers, *values, changed or "nothing")))
+            table.add_row(*map(_text, (str(Cell.of(start)), name, *numbers, *values, changed or "nothing")))
         if not record["best"]:
-            table.add_row(*map(Text, (str(Cell.of(start)), "", *numbers, "", "", record["reason"])))
+            table.add_row(*map(_text, (str(Cell.of(start)), "", *numbers, "", "", record["reason"])))
     return table
 
 
@@ -147,8 +148,8 @@ def effects_table(effects: Iterable[FeatureEffect]) -> Table:
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
             value = f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}"
-            ends += [Text(value), Text(bin_text(effect, place))]
-        table.add_row(Text(effect.name), f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends)
+            ends += [_text(value), _text(bin_text(effect, place))]
+        table.add_row(_text(effect.name), f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends)
     return table
 
 
@@ -185,7 +186,7 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
     for first, *others in rows.values():
         more = f" (so do: {', '.join(other.check.name for other in others)})" if others else ""
         table.add_row(
-            Text(f"{first.check.title}{more}"), Text(first.result, style=_STYLES[first.result]), Text(first.detail)
+            _text(f"{first.check.title}{more}"), _text(first.result, style=_STYLES[first.result]), _text(first.detail)
         )
     return table
 
@@ -210,10 +211,15 @@ def _number(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
+def _text(value: str, style: str = "") -> Text:
+    """A cell in which a terminal finds nothing to obey."""
+    return Text(printable(value), style=style)
+
+
 def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold", no_wrap=heading not in _SENTENCES)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_text, row))
     return table

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.options import data_dir_option, load_plugins, plugin_option
+from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_option
+from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
 
@@ -24,7 +25,14 @@ from llpbench.core.errors import LLPBenchError
 )
 @click.option("--method", default="bag-gp", show_default=True, metavar="NAME", help="One that tells effects.")
 @click.option("--class", "label", metavar="NAME", help="The class that features make more likely. [default: the last]")
-@click.option("--out", metavar="FILE", default="effects.png", show_default=True, help="The plot: .png, .svg or .pdf.")
+@click.option(
+    "--out",
+    type=AnyPath(),
+    metavar="FILE",
+    default="effects.png",
+    show_default=True,
+    help="The plot: .png, .svg or .pdf.",
+)
 @data_dir_option
 @plugin_option
 def effects(
@@ -41,6 +49,7 @@ def effects(
     """Fit a method once, on bags alone, and show its strongest effects of features with their uncertainty."""
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.core.effects import Explained
+    from llpbench.core.files import obstacle
     from llpbench.core.method import DirectMethod
     from llpbench.core.registry import METHODS
     from llpbench.core.seeding import generator
@@ -53,6 +62,8 @@ def effects(
 
     load_plugins(plugin)
     check_suffix(Path(out))
+    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
+        raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
     declared, lacking = METHODS.get(method), f"method {method!r} tells no effects of features. Choose bag-gp."
     if not issubclass(declared, DirectMethod):
         raise LLPBenchError(lacking)
@@ -69,5 +80,5 @@ def effects(
     found = name_effects(predictor.effects(table.classes.index(name)), table, assignment)
     save_figure(lambda: effect_panels(found, f"{cell}: effects on {name}"), Path(out))
     show(effects_table(found))
-    click.echo(f"{cell}, {len(task.train.sizes):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
+    echo(f"{cell}, {len(task.train.sizes):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
     return 0

@@ -6,6 +6,7 @@ import click
 
 from llpbench.cli import FAILED
 from llpbench.cli.options import data_dir_option, load_plugins, plugin_option
+from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
 
@@ -41,12 +42,13 @@ def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> 
     names = _select_datasets(datasets, plugin)
     specs = map(dataset_spec, names if datasets == "all" else ())
     if without := [spec.name for spec in specs if spec.source is None and locate(spec, data_dir) is None]:
-        click.echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
+        echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
     for name in (name for name in names if name not in without):
         try:
-            click.echo(f"{name}: {fetch(name, data_dir)}")
+            place = fetch(name, data_dir)
+            echo(f"{name}: {place.kind}, {place.path}")
         except LLPBenchError as error:  # one source that is down must not keep the others away
-            click.echo(f"llpbench: {error}", err=True)
+            echo(f"llpbench: {error}", err=True)
             failed += 1
     return FAILED if failed else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,16 @@ from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
-from llpbench.cli.options import checked_argument, journal_option, load_plugins, out_option, plugin_option, run_options
+from llpbench.cli.options import (
+    AnyPath,
+    checked_argument,
+    journal_option,
+    load_plugins,
+    out_option,
+    plugin_option,
+    run_options,
+)
+from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit, predict
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
@@ -34,9 +42,13 @@ TRIALS = 50
 """of a tuning, unless somebody says otherwise: the paper's"""
 
 
+_RESUMABLE = {"run", "tune"}
+"""commands that go on where they were interrupted"""
+
+
 def main() -> None:
     """The `llpbench` command."""
-    with interruptible(to_the_end=True):
+    with interruptible(to_the_end=True), standard_streams():
         code = _code()
     sys.exit(code)
 
@@ -44,21 +56,28 @@ def main() -> None:
 def _code() -> int:
     """The exit code of what the command line asks for."""
     try:
-        return int(cli(prog_name="llpbench", standalone_mode=False) or 0)
+        code = int(cli(prog_name="llpbench", standalone_mode=False) or 0)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
     except LLPBenchError as error:
         return _fail(str(error))
     except click.ClickException as error:
         return _fail(error.format_message())
     except (KeyboardInterrupt, click.Abort):
-        click.echo("llpbench: interrupted. What is finished is safe; run the same command again to go on.", err=True)
+        kept = "What is finished is safe; run the same command again to go on."
+        advice = kept if _RESUMABLE.intersection(sys.argv[1:2]) else "Run the same command again to start over."
+        echo(f"llpbench: interrupted. {advice}", err=True)
         return INTERRUPTED
+    except OutputError as error:
+        _fail(str(error))
+        return FAILED
     except BrokenPipeError:  # llpbench data fetch | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED  # as for what rich prints
+        return FAILED
 
 
 def _fail(message: str) -> int:
-    click.echo(f"llpbench: {message}", err=True)
+    echo(f"llpbench: {message}", err=True)
     return USAGE
 
 
@@ -96,7 +115,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
         _show_how_to_merge(settings)
     elif chosen:
         _show_studies(chosen, done.results.records)
-        click.echo(f"journal and leaderboards: {settings.out}", err=True)
+        echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
         _show_leaderboards(done.report.leaderboards, settings.out)
     return FAILED if done.summary.incomplete else 0
@@ -123,7 +142,7 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
         _show_how_to_merge(settings)
         return FAILED if summary.incomplete else 0
     files = write_configurations(summary.contents.tunings.values(), settings.out)
-    click.echo(
+    echo(
         f"journal: {settings.journal}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
         err=True,
     )
@@ -160,8 +179,8 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
             number = (
                 len(_select_studies("all")) if each == "studies" else len(REGISTRIES[each.removesuffix("s")].names())
             )
-            click.echo(f"llpbench list {each:<16}{number:>3} {each}")
-        click.echo("llpbench list params METHOD    hyperparameters of a method")
+            echo(f"llpbench list {each:<16}{number:>3} {each}")
+        echo("llpbench list params METHOD    hyperparameters of a method")
         return 0
     load_plugins(plugin)
     if (what == "params") != (method is not None):
@@ -198,10 +217,14 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     failed, entries = False, list(find(what))
     if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
         raise LLPBenchError(f"--dataset is for baggings, and {what!r} has none. Leave it out.")
+    if dataset is not None:
+        from llpbench.data.loading import load_table
+
+        load_table(dataset, download=False)  # once in words, not in every check
     for entry in entries:
         verdicts = list(run_checks(entry, dataset))
         show(verdicts_table(verdicts))
-        click.echo(summary(entry.name, verdicts))
+        echo(summary(entry.name, verdicts))
         failed |= any(verdict.result == "failed" for verdict in verdicts)
     return FAILED if failed else 0
 
@@ -209,7 +232,9 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @cli.command()
 @journal_option
 @out_option
-@click.option("--plots", "plots_dir", metavar="DIR", help="Folder of the plots. [default: plots in --out]")
+@click.option(
+    "--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: plots in --out]"
+)
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
@@ -251,7 +276,7 @@ def report(
 
 
 @cli.command()
-@click.argument("journals", nargs=-1, required=True, metavar="JOURNAL...")
+@click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
 @click.option("--prefer", type=click.Choice(["newest", "first"]), help="Which of different results of a run to keep.")
 def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
@@ -266,11 +291,11 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
-    click.echo(f"{len(merged.kept):,} runs, of which {len(merged.disputed)} with different results: {out}")
+    echo(f"{len(merged.kept):,} runs, of which {len(merged.disputed)} with different results: {out}")
     if merged.tunings:
         files = write_configurations(merged.tunings.values(), Path(out))
         searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")
-        click.echo(f"{searches}; {written} for --config: {Path(out) / FOLDER}")
+        echo(f"{searches}; {written} for --config: {Path(out) / FOLDER}")
     return 0
 
 
@@ -296,7 +321,7 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
     found = put_beside(merged.records, reference.records, tunings, stale)
     for remark in found.remarks:  # before the boards: what they lack is no accident
-        click.echo(remark)
+        echo(remark)
     render(found.leaderboards, Console(), own=found.own)
     return 0
 
@@ -322,15 +347,15 @@ def _show_plan(settings: Settings) -> int:
     from llpbench.cli.console_tables import plan_table, show
     from llpbench.running import runner
 
-    found, estimate = runner.preview(settings, lambda text: click.echo(text, err=True))
+    found, estimate = runner.preview(settings, lambda text: echo(text, err=True))
     show(plan_table(found))
     for change in found.changes:
-        click.echo(f"stale: {change}")
+        echo(f"stale: {change}")
     for reason in found.reasons:
-        click.echo(f"impossible: {reason}")
+        echo(f"impossible: {reason}")
     for doubt in found.doubts:
-        click.echo(f"warning: {doubt}")
-    click.echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
+        echo(f"warning: {doubt}")
+    echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
     return 0
 
 
@@ -341,7 +366,7 @@ def _show_how_to_merge(settings: Settings) -> None:
     out = shlex.quote(str(settings.out))
     named = [f"{shlex.quote(str(settings.journal.parent))}/*", *([out] if (settings.out / FILE).exists() else [])]
     told = f"llpbench merge {' '.join(named)} --out {out}"
-    click.echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
+    echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
 def _show_leaderboards(leaderboards: Any, out: Path) -> None:
@@ -350,7 +375,7 @@ def _show_leaderboards(leaderboards: Any, out: Path) -> None:
     from llpbench.report import render
 
     render(leaderboards, Console())
-    click.echo(f"journal and leaderboards: {out}", err=True)
+    echo(f"journal and leaderboards: {out}", err=True)
 
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:
@@ -365,13 +390,13 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     found = [(study, study_tables(study, records, stale=stale, flagged=flagged)) for study in chosen]
     if beside:
         tables, summary = beside_paper([table for _, tables in found for table in tables])
-        click.echo(f"{summary}\n")
+        echo(f"{summary}\n")
         render_tables(tables, Console())
         return
     for study, tables in found:
         render_tables(tables, Console())
         if not tables:
-            click.echo(f"{study.title}: {what_to_run(study)}")
+            echo(f"{study.title}: {what_to_run(study)}")
 
 
 def _select_studies(pattern: str) -> list[Study]:
@@ -399,4 +424,4 @@ def _warn(merged: Merged) -> None:
     from llpbench.report.wording import clean, some_of
 
     for line in some_of([*merged.warnings, *merged.disputed]):
-        click.echo(f"llpbench: {clean(line)}", err=True)
+        echo(f"llpbench: {clean(line)}", err=True)

@@ -8,9 +8,20 @@ from typing import Any, TypeVar
 import click
 
 from llpbench.core.entries import FAMILIES
+from llpbench.core.errors import LLPBenchError
 from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS, default
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class AnyPath(click.Path):
+    """A path; an empty text is none, though it would stand for the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Raises `LLPBenchError` if it is empty."""
+        if not str(value).strip():
+            raise LLPBenchError(f"{param.get_error_hint(ctx) if param else 'a path'} must be a path, got {value!r}.")
+        return super().convert(value, param, ctx)
 
 
 _KINDS = {"methods": "method", "datasets": "dataset", "baggings": "bagging", "encoders": "encoder"}
@@ -66,11 +77,12 @@ journal_option = click.option(
     "--journal",
     "journals",
     multiple=True,
+    type=AnyPath(),
     metavar="PATH",
     help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
 )
 out_option = click.option(
-    "--out", metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
+    "--out", type=AnyPath(), metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
 )
 
 

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.options import load_plugins, plugin_option
+from llpbench.cli import FAILED
+from llpbench.cli.options import AnyPath, load_plugins, plugin_option
+from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
     from llpbench.owndata.doubts import Doubts
 
-_PATH = click.Path(path_type=Path)
+_PATH = AnyPath(path_type=Path)
 
 
 _FLAGS = {
@@ -189,14 +191,15 @@ def _warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import DoubtfulFit
+    from llpbench.owndata.sizes import LargeFit
 
-    lines = (LikelyIdentifier, UnknownBags, UnknownCategories)
+    lines = (LargeFit, LikelyIdentifier, UnknownBags, UnknownCategories)
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
             if issubclass(category, lines):
-                click.echo(f"llpbench: warning: {message}", err=True)
+                echo(f"llpbench: warning: {message}", err=True)
             else:
                 usual(message, category, *where, **others)
 
@@ -209,7 +212,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 def _warn_of(doubts: Doubts | None) -> None:
     if doubts is not None and doubts.warning:
-        click.echo(f"llpbench: warning: {doubts.warning}", err=True)
+        echo(f"llpbench: warning: {doubts.warning}", err=True)
 
 
 @click.command()
@@ -255,14 +258,12 @@ def fit(
     _warn_of(model.doubts_)
     left = model.left_out_
     if left["rows"] or left["bags"]:
-        click.echo(
-            f"left out: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows"
-        )
+        echo(f"left out: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
     if left["suppressed"]:
-        click.echo(f"suppressed: {plural(left['suppressed'], 'bag')} of which the table tells no counts")
+        echo(f"suppressed: {plural(left['suppressed'], 'bag')} of which the table tells no counts")
     if left["impossible"]:
-        click.echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
-    click.echo(
+        echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
+    echo(
         f"{plural(int(model.bag_sizes_.sum()), 'row')} in {plural(len(model.bags_), 'bag')}, "
         f"{plural(model.n_features_in_, 'feature')}, classes {', '.join(map(str, model.classes_))}: "
         f"fitted in {seconds:.1f} s, saved in {out}"
@@ -299,10 +300,10 @@ def choose(
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
     render_tables([board_table(found)], Console())
-    click.echo(found.advice)
+    echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)
-    click.echo(f"page: {write_choice(found, rows.name, out)}", err=True)
-    return 0
+    echo(f"page: {write_choice(found, rows.name, out)}", err=True)
+    return FAILED if found.board["failure"].any() else 0
 
 
 @click.command()
@@ -330,7 +331,8 @@ def predict(
     """Predict ROWS (.csv or .parquet) by a MODEL that llpbench fit has saved.
 
     With --bag-column, what is known of a row's bag counts, too. The file has the columns of ROWS that are no features
-    (of a .csv as they stand there), `prediction`, and the probability of each class.
+    (of a .csv as they stand there), `prediction`, and the probability of each class. In a .csv, texts that a
+    spreadsheet would take for a formula begin with an apostrophe.
     """
     import pandas as pd
 
@@ -382,7 +384,7 @@ def predict(
         labels = loaded.classes_[proba.argmax(axis=1)]
     found = kept.assign(**dict(zip(added, [labels, *proba.T], strict=True)))
     write_rows(found, out)
-    click.echo(f"{plural(len(found), 'prediction')} in {out}")
+    echo(f"{plural(len(found), 'prediction')} in {out}")
     return 0
 
 

@@ -8,6 +8,7 @@ import click
 
 from llpbench.cli import FAILED
 from llpbench.cli.options import data_dir_option, out_option, plugin_option
+from llpbench.cli.output import echo
 from llpbench.core.text import plural
 
 
@@ -40,13 +41,13 @@ def restamp(
         Path(out), make_display(), sample=sample, seed=seed, data_dir=data_dir, plugins=plugin, reference=told
     )
     if done.difference:
-        click.echo(f"llpbench: nothing restamped. {done.difference}", err=True)
+        echo(f"llpbench: nothing restamped. {done.difference}", err=True)
         return FAILED
     kept = plural(done.renewed, "run") + (f" and {plural(done.searches, 'tuning')}" if done.searches else "")
-    click.echo(
+    echo(
         f"{kept} restamped: {plural(done.compared, 'run')} in "
         f"{plural(done.cells, 'cell')}, made again, gave the same numbers."
     )
     for line in done.left:
-        click.echo(f"still stale: {line}")
+        echo(f"still stale: {line}")
     return 0

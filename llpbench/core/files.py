@@ -23,6 +23,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
     An existing file keeps its permissions. A new one has those that the umask leaves.
     """
     data = content.encode() if isinstance(content, str) else content
+    path = Path(os.path.realpath(path))  # a link stays one
     handle, temporary = _open_beside(path)
     try:
         with open(handle, "wb") as file:
@@ -100,9 +101,17 @@ def obstacle(path: Path) -> str:
         above = next(each for each in (path, *path.absolute().parents) if each.exists())
         if above != path and not above.is_dir():
             return f"{str(above)!r} is a file"
-        return "" if os.access(above, os.W_OK) else f"{str(above)!r} is read-only"
+        if not os.access(above, os.W_OK):
+            return f"{str(above)!r} is read-only"
+        with tempfile.TemporaryFile(dir=above if above.is_dir() else above.parent) as file:
+            file.write(bytes(_BLOCK))
+        return ""
     except OSError as error:
-        return one_line(error)
+        return error.strerror or one_line(error)
+
+
+_BLOCK = 4096
+"""bytes that a disk has room for, or is full"""
 
 
 WRITTEN = ".written"

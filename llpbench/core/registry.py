@@ -62,11 +62,13 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name == "all" or name.startswith(FAMILY)
-        if taken or name != name.strip() or any(mark in name for mark in ",*?["):
+        taken = name in ("all", "pretraining") or name.startswith((FAMILY, "suite:"))
+        marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
+        if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
-                f"no command could select {self.kind} {name!r}: 'all', {FAMILY!r}, commas and patterns (*, ?, [) have "
-                "meanings of their own, and blanks at the ends are cut off. Give it another name."
+                f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, 'suite:', commas, =, "
+                "patterns (*, ?, [) and the : of a bagging have meanings of their own, and blanks at the ends are cut "
+                "off. Give it another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
@@ -204,6 +206,15 @@ def _is_typed_again(known: Entry, entry: Entry) -> bool:
     return known.module == entry.module and known.target.__qualname__ == entry.target.__qualname__
 
 
+def _kind_of_method(target: Any) -> Mapping[str, Any]:
+    """`direct` or `neural`. Raises `LLPBenchError` for what is no method; the classes of these import torch."""
+    bases = target.__mro__ if isinstance(target, type) else ()
+    if not {"Method", "DirectMethod"} & {base.__name__ for base in bases[1:]}:
+        name = getattr(target, "__name__", repr(target))
+        raise LLPBenchError(f"{name} ({place_of(target)}) must extend Method or DirectMethod to be a method.")
+    return {"kind": kind_of(bases)}
+
+
 METHODS = Registry(
     "method",
     "llpbench.methods",
@@ -211,7 +222,7 @@ METHODS = Registry(
     # role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary; family: `Entry.family`;
     # extra: not part of `all`, so that new methods do not make a default run longer
     defaults={"role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
-    derived=lambda target: {"kind": kind_of(target.__mro__)},
+    derived=_kind_of_method,
 )
 ENCODERS = Registry("encoder", "llpbench.encoders", lazy=True)
 DATASETS = Registry("dataset", "llpbench.datasets", lazy=False)
@@ -268,9 +279,9 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     try:
         with contained(f"plugin {path.name}", name):
             spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         _forget(_brought(path, before))  # a mended file registers them again
-        if isinstance(error, LLPBenchError):
+        if isinstance(error, LLPBenchError | KeyboardInterrupt):
             raise
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
     finally:
@@ -310,9 +321,9 @@ def load_entry_points() -> None:
         try:
             with contained(f"plugin {point.value}", point.module):
                 importlib.import_module(point.module)
-        except LLPBenchError:
+        except (LLPBenchError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             raise LLPBenchError(
                 f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {one_line(error)}. "
                 "Mend or uninstall it."

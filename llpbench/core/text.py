@@ -7,6 +7,7 @@ import hashlib
 import logging
 import re
 import traceback
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,6 +39,18 @@ def one_line(text: object, most: int = 300) -> str:
     if isinstance(text, BaseException):
         words = f"{type(text).__name__}: {words}" if words else type(text).__name__
     return words[:most]
+
+
+def printable(text: str) -> str:
+    """A text with escapes for all control characters but ends of lines: a terminal would obey them."""
+    if text.isprintable():
+        return text
+    shown = (char if char.isprintable() or char == "\n" or _is_blank(char) else ascii(char)[1:-1] for char in text)
+    return "".join(shown)
+
+
+def _is_blank(char: str) -> bool:
+    return unicodedata.category(char) == "Zs"
 
 
 def fault(error: BaseException, own: str | None = None) -> str:

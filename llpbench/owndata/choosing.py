@@ -28,7 +28,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural
+from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
@@ -36,6 +36,7 @@ from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.sizes import LargeFit
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """unless somebody says otherwise"""
@@ -62,20 +63,23 @@ class MethodChoice:
 
     board: pd.DataFrame
     """a row a method, the best first: `method`, the mean over folds of every coarse-grained criterion, `gain` over
-    the reference in the one that decides with its interval (`low`, `high`), and `seconds` of a fit"""
+    the reference in the one that decides with its interval (`low`, `high`), and `seconds` of a fit; last the methods
+    that failed, with the reason in `failure` ("" for all others) and nothing else"""
     folds: pd.DataFrame
     """a row for each `repeat`, `fold` and `method`: every criterion, and `seconds`"""
     bags: pd.DataFrame
     """a row for each `method`, `bag` (with its `place` in their order) and `class`: its `rows`, `known` share, and
     `predicted` share when it was held out (mean over repeats)"""
     reference: str
-    """what others are compared with: the union if it is among them, else the first that is not the yardstick"""
+    """what others are compared with: the union if it is among them, else the first that is not the yardstick; a method
+    that failed is neither"""
     best: str
     """the method that is advised"""
     advice: str
     """in a few sentences"""
     union: LLPClassifier | None
-    """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared"""
+    """`method="auto"`, fitted to all bags: its `doubts_` are part of the advice; None where it is not compared, or
+    failed"""
 
     def __repr__(self) -> str:
         compared = plural(len(self.board) - 1, "method")  # beside the yardstick, as before the first fold
@@ -111,8 +115,10 @@ def choose(
     Held-out predictions are mixed with the uniform ones, these at 1/(2 training rows): of a class that no training bag
     has, a prediction of exactly 0 would cost hundreds of nats, and that fold outweigh all others.
 
-    Raises `LLPBenchError` as `fit` does, for fewer bags of known counts than folds, and where a fold holds out
-    every bag of all classes but one.
+    A method that fails in any fold is a row of the board with the reason; the others are compared without it.
+
+    Raises `LLPBenchError` as `fit` does, for fewer bags of known counts than folds, where a fold holds out every bag of
+    all classes but one, and where every method fails.
     """
     candidates = _candidates(methods, random_state)
     frame = as_frame(X)
@@ -123,31 +129,62 @@ def choose(
     parts = list(dealt_folds(found, folds, repeats, random_state))
     _demand_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
-    reference = union or next(iter(candidates))
-    rows, predicted = [], []
+    rows, predicted, failures = [], [], dict[str, str]()
     with ComparisonProgress(progress, len(parts)) as shown:
         fits = {name: len(parts) + (name == union) for name in candidates}
         left = RemainingFits(fits, {}, 1.0) if shown.silent else bagged.tried(candidates, fits, folds, random_state)
         shown.say(f"{plural(len(parts), 'fold')} of {plural(len(candidates), 'method')}: {left.text}")
         for repeat, fold, held in parts:
             for number, (name, candidate) in enumerate({**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}.items()):
+                if name in failures:
+                    continue
                 shown.fitting(name, left.seconds, number / len(candidates))
                 clock = time.perf_counter()
-                scores, shares = bagged.judged(name, candidate, held)
+                try:
+                    scores, shares = bagged.judged(candidate, held)
+                except Exception as error:
+                    failures[name] = _reason(error)
+                    left.drop(name)
+                    _require_any(candidates, failures)
+                    continue
                 rows.append({"repeat": repeat, "fold": fold, "method": name, **scores})
                 predicted.append(shares.assign(method=name))
                 if name in candidates:
                     left.took(name, time.perf_counter() - clock)
             shown.fold(left.seconds)
-        by_fold = pd.DataFrame(rows)
-        everything = np.ones(len(found), dtype=bool)
-        fitted = None if union is None else bagged.fitted(union, candidates[union], everything)
+        fitted = None
+        if union is not None and union not in failures:
+            try:
+                fitted = bagged.fitted(candidates[union], np.ones(len(found), dtype=bool))
+            except Exception as error:
+                failures[union] = _reason(error)
+    _require_any(candidates, failures)
+    by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
+    candidates = {name: each for name, each in candidates.items() if name not in failures}
+    reference = union if union in candidates else next(iter(candidates))
     board = compared(by_fold, reference, DECIDES)
     unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
+    if failures:
+        advice += f" Not compared, since a fit failed: {_listed([*failures])}."
+    board = board.assign(failure="")
+    board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
+    predicted = [shares for shares in predicted if shares["method"].iloc[0] not in failures]
     places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
     places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
-    return MethodChoice(board, by_fold, places, reference, best, advice, fitted)
+    return MethodChoice(board.reset_index(drop=True), by_fold, places, reference, best, advice, fitted)
+
+
+def _reason(error: Exception) -> str:
+    """Why a fit failed, on one line."""
+    return one_line(str(error)) if isinstance(error, LLPBenchError) else reason_of(error)
+
+
+def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> None:
+    """Raise `LLPBenchError` if every method has failed."""
+    if len(failures) == len(candidates):
+        told = " ".join(f"{name}: {why}" for name, why in failures.items())
+        raise LLPBenchError(f"every method failed. {told}")
 
 
 def compared(folds: pd.DataFrame, reference: str, criterion: str) -> pd.DataFrame:
@@ -243,18 +280,16 @@ class _Bagged:
         """Rows with the bag of each (-1: none), the counts of bags, and what `fit` is told of their noise."""
         self._frame, self._of_row, self._counts, self._classes, self._noise = frame, of_row, counts, classes, noise
 
-    def fitted(self, name: str, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
+    def fitted(self, candidate: LLPClassifier, chosen: Any) -> LLPClassifier:
         """A candidate fitted to the chosen bags: [bags] bool."""
         frame, rows = self._learnable(chosen), np.flatnonzero(np.append(chosen, False)[self._of_row])
         table = pd.DataFrame(self._counts[chosen], index=np.flatnonzero(chosen), columns=self._classes)
         model: LLPClassifier = clone(candidate)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
-                warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
-                model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
-        except LLPBenchError as error:
-            raise LLPBenchError(f"{name}: {error}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+            warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
+            warnings.simplefilter("ignore", LargeFit)
+            model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         return model
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
@@ -276,17 +311,17 @@ class _Bagged:
         for name, candidate in candidates.items():
             clock = time.perf_counter()
             with contextlib.suppress(Exception):  # so few bags may not do for it; what is wrong the first fold tells
-                self.fitted(name, candidate, chosen)
+                self.fitted(candidate, chosen)
                 trials[name] = time.perf_counter() - clock
         return RemainingFits(fits, trials, float(ratio))
 
-    def judged(self, name: str, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
+    def judged(self, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
         """Criteria of a candidate on the bags `held`, from which it has not learned, and their shares. Its predictions
         are mixed with the uniform ones (`choose`)."""
         chosen = np.ones(len(self._counts), dtype=bool)
         chosen[held] = False
         clock = time.perf_counter()
-        model = self.fitted(name, candidate, chosen)
+        model = self.fitted(candidate, chosen)
         seconds = time.perf_counter() - clock
         place = np.full(len(chosen) + 1, -1, dtype=np.int64)
         place[held] = np.arange(len(held))

@@ -24,12 +24,13 @@ from llpbench.core.cell import Protocol
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
-from llpbench.core.text import plural, verb
+from llpbench.core.text import one_line, plural, verb
 from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number
+from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number, own_code
 from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.training.cells import limit_threads, probabilities
 
@@ -166,6 +167,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if unmatched == "drop":
             table = table.only(classes)
         named = table.classes(classes)
+        require_classes(len(named), len(frame))
         order = ascending(named)
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
@@ -182,6 +184,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = FeatureColumns(frame)
         if told := identifier_warning(frame):
             warnings.warn(told, LikelyIdentifier, stacklevel=2)
+        if told := size_warning(len(frame), frame.shape[1], columns.cardinalities):
+            warnings.warn(told, LargeFit, stacklevel=2)
         train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
         known = train.where_known()
         if len(known.sizes) < 2:
@@ -405,6 +409,16 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path) -> Self:
         """A model that `save` has written, with the same predictions. Raises `LLPBenchError` for anything else."""
         content = read_model(Path(folder))
+        try:
+            return cls._of(content)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise LLPBenchError(
+                f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again."
+            ) from error
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> Self:
+        """A model from what `save` has written."""
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
         model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
@@ -444,7 +458,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
-        made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
+        with own_code(self._method):
+            made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
         try:
             return probabilities(made, len(rows.numeric), classes)
         except ValueError as error:
@@ -549,10 +564,16 @@ def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArra
     return labels
 
 
+_MOST_NOISE = 1e12
+"""in rows: far more than any table has"""
+
+
 def _deviation(noise: float, kind: str) -> float:
     """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
-    if not (is_number(noise) and np.isfinite(noise) and noise >= 0):
-        raise LLPBenchError(f"noise is the scale of what was added to counts, at least 0, however: {noise!r}")
+    if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
+        raise LLPBenchError(
+            f"noise is the scale of what was added to counts, from 0 to {_MOST_NOISE:g}, however: {noise!r}"
+        )
     if kind not in ("gaussian", "laplace"):
         raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5

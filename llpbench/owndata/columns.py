@@ -65,6 +65,13 @@ class FeatureColumns:
             raise DataError(f"X has two columns called {repeated[0]!r}. Rename one of them.")
         numeric, categorical = read_features(frame, "X")
         self.numeric, self.categorical = list(numeric), list(categorical)
+        for name, values in numeric.items():
+            known = values[np.isfinite(values)]
+            if len(known) and np.ptp(known) > 0 and known.std() == 0:
+                raise DataError(
+                    f"X: numbers of column {name!r}, such as {known[0]:g}, are too small to compute with. Give it in "
+                    "smaller units, or leave it out."
+                )
         self.categories = [list(names) for _, names in categorical.values()]
         self.scaler = Scaler(
             _stacked(list(numeric.values()), len(frame), np.float64),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any, get_args
 
@@ -20,7 +21,7 @@ from llpbench.core.model import Model, Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural, verb
+from llpbench.core.text import fault, log_traceback, plural, verb
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, demand_device_name, pick_device
@@ -30,6 +31,7 @@ from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
+DEFAULT_ENCODER = "mlp"
 _FEWEST_HELD_OUT = 5
 """bags, where there are twice as many"""
 LARGEST_IN_STEP = 2048
@@ -96,16 +98,32 @@ def fit_members(
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, however: {training.pretraining!r}")
     if training.pretraining != "none" and not getattr(declared, "takes_encoder", False):
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
+    if training.encoder != DEFAULT_ENCODER and not getattr(declared, "takes_encoder", False):
+        ENCODERS.get(training.encoder)
+        raise LLPBenchError(f"method {method!r} has no encoder, got {training.encoder!r}. Leave encoder out.")
     _demand_names(training)
     if not issubclass(declared, DirectMethod):
-        with contained(f"method {method}"):
+        with own_code(method):
             return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
     own = read_params(declared.Params, params, owner=method)
     schema = _schema(train, cardinalities, 1)
     streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    with contained(f"method {method}"):
+    with own_code(method):
         members = [declared(own).fit(train, schema, rng) for rng in streams]
     return members[0] if ensemble == 1 else MeanPredictor(members)
+
+
+@contextmanager
+def own_code(method: str) -> Iterator[None]:
+    """Run code of a method: whatever it raises becomes one line (`LLPBenchError`), and global state is restored."""
+    try:
+        with contained(f"method {method}"):
+            yield
+    except LLPBenchError:
+        raise
+    except (Exception, SystemExit) as error:
+        log_traceback(error)
+        raise LLPBenchError(f"method {method!r} failed: {fault(error)}.") from error
 
 
 def is_number(value: Any) -> bool:

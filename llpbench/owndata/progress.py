@@ -82,6 +82,10 @@ class RemainingFits:
         self._left[name] -= 1
         self._took[name].append(seconds)
 
+    def drop(self, name: str) -> None:
+        """Expect no further fit of a method that has failed."""
+        self._left[name] = 0
+
     @property
     def seconds(self) -> float | None:
         """That are left; None while nothing tells."""

@@ -14,6 +14,7 @@ from pandas.errors import ParserWarning
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import obstacle, replace_file
+from llpbench.core.spreadsheets import frame_as_csv
 from llpbench.core.text import hint, one_line, plural
 from llpbench.data.frames import as_text, without_decimals
 
@@ -103,10 +104,12 @@ def demand_room(path: Path) -> None:
 
 
 def write_rows(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table, without its index. Raises `DataError` as `demand_room`, and if the disk does not let it."""
+    """Write a table, without its index; in a .csv texts that a spreadsheet would take for a formula get an apostrophe.
+
+    Raises `DataError` as `demand_room`, and if the disk does not let it."""
     demand_room(path)
     try:
-        replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame.to_csv(index=False))
+        replace_file(path, frame.to_parquet(index=False) if path.suffix == ".parquet" else frame_as_csv(frame))
     except OSError as error:
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 

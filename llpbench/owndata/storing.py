@@ -8,6 +8,9 @@ only classes of the rooms in `_ROOMS` and of the file that registers the method 
 of theirs; the code is that of what is installed or was loaded as a plugin, and the manifest has the method's hash. A
 function that a method's `fit` returned cannot be stored. Rows and bags of the training set are in no such room: a model
 that holds them cannot be saved.
+
+Boosters are tried in a process of their own first (`boosters.py`). That a model from somebody else predicts anything
+sensible, in little time and memory, nothing here can tell.
 """
 
 from __future__ import annotations
@@ -18,8 +21,7 @@ import importlib
 import io
 import json
 import os
-import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
+from llpbench.owndata.boosters import require_sound
 
 FORMAT = 2
 """raised when what was written before can no longer be read"""
@@ -177,10 +180,13 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     try:
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
             arrays = [archive[str(number)] for number in range(len(archive.files))]
-        found = _value(json.loads(tree), arrays, declared.__module__)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, ImportError, zipfile.BadZipFile) as error:
+        read = json.loads(tree)
+        require_sound([arrays[place].tobytes() for place in _boosters(read)])
+        found = _value(read, arrays, declared.__module__)
+        if not isinstance(found, dict):
+            raise TypeError("it is no table of parts")
+    except Exception as error:  # a forged file can bring whatever it likes
         raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
-    assert isinstance(found, dict)
     return found
 
 
@@ -280,6 +286,18 @@ def _value(tree: Any, arrays: list[Any], own: str) -> Any:
         module, name, state = inside
         return _made(_named(own if module == _OWN else module, name, own), _value(state, arrays, own))
     raise ValueError(f"there is nothing like {kind!r}")
+
+
+def _boosters(tree: Any) -> Iterator[int]:
+    """The numbers of the arrays that hold boosters."""
+    if isinstance(tree, dict):
+        if isinstance(place := tree.get("booster"), int):
+            yield place
+        for each in tree.values():
+            yield from _boosters(each)
+    elif isinstance(tree, list):
+        for each in tree:
+            yield from _boosters(each)
 
 
 def _made(kind: Any, state: dict[str, Any]) -> Any:

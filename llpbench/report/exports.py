@@ -5,19 +5,14 @@ The long form has one row for each board, row, column and test metric.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from llpbench.core.criteria import METRICS
+from llpbench.core.spreadsheets import csv_lines
 from llpbench.report.boards import HEADLINE, Board, Column, Leaderboards, Row, Score
 from llpbench.report.report_table import ReportTable
-
-_FORMULA = re.compile(r"[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 SCHEMA = 1
 """of the JSON files; raised when a reader of them would have to change"""
@@ -59,30 +54,12 @@ FIELDS = (
 
 def to_csv(leaderboards: Leaderboards) -> str:
     """The long form as CSV; what is not known is an empty field."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _field(value) for name, value in row.items()} for row in _long(leaderboards))
-    return text.getvalue()
+    return csv_lines([FIELDS, *([row.get(name) for name in FIELDS] for row in _long(leaderboards))])
 
 
 def table_csv(table: ReportTable) -> str:
     """A table's values as CSV, a column for each part of a heading; what is not known is an empty field."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.names)
-    writer.writerows([_field(value) for value in row.values()] for row in table.values())
-    return text.getvalue()
-
-
-def _field(value: Any) -> Any:
-    """A value as a CSV field: no text is a formula to a spreadsheet, and every number stays a number.
-
-    Formulas begin with `=`, `+`, `-`, `@`, a tab or a return (OWASP, CSV injection); such texts get an apostrophe.
-    """
-    if value is None:
-        return ""
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value) else value
+    return csv_lines([table.names, *(row.values() for row in table.values())])
 
 
 def table_json(table: ReportTable) -> str:

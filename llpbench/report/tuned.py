@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -70,12 +72,22 @@ def _toml(cell: Mapping[str, Any], params: Mapping[str, Mapping[str, Any]]) -> s
         "precision": cell.get("precision"),
         "numbers": cell.get("numbers"),
     }
-    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None]
+    lines = [f"{name} = {_value(value)}" for name, value in settings.items() if value is not None]
     if cell["pretraining_params"]:
         params = {**params, "pretraining": cell["pretraining_params"]}
     for method in sorted(params):
-        lines += ["", f"[set.{method}]"]
-        lines += [
-            f"{name} = {json.dumps('none' if value is None else value)}" for name, value in params[method].items()
-        ]
+        lines += ["", f"[set.{method if _BARE.fullmatch(method) else _value(method)}]"]
+        lines += [f"{name} = {_value('none' if value is None else value)}" for name, value in params[method].items()]
     return "\n".join(lines) + "\n"
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""a key that TOML reads without quotes"""
+
+
+def _value(value: Any) -> str:
+    """A value, or a key in quotes, as TOML; JSON writes all but infinite numbers and rare characters likewise."""
+    if value in (math.inf, -math.inf):
+        return str(value)
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return text.encode("utf-8", "replace").decode("utf-8")  # a strange journal may hold half a character

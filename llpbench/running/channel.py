@@ -122,12 +122,15 @@ class Parent:
         os.dup2(nothing, 0)
         os.dup2(2, 1)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def send(self, value: Any) -> None:
-        pickle.dump(value, self._to)
-        self._to.flush()
+        """Send a value, from any thread."""
+        with self._sending:
+            pickle.dump(value, self._to)
+            self._to.flush()
 
     def receive(self) -> Any:
         """The next value that it sends."""

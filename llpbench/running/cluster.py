@@ -57,6 +57,10 @@ class Setup:
     """by name, the local files of datasets"""
 
 
+class Alive(NamedTuple):
+    """A sign of life: Ray's process runs, and Ray knows of a machine that does."""
+
+
 class Asked(NamedTuple):
     """There may be room for a trial of Tune's: which job is it to do? Answered by an `Order`, "wait" or "finished"."""
 

@@ -166,7 +166,7 @@ def params(value: Any, where: str) -> dict[str, dict[str, Any]]:
         return _by_method(value, where, form)
     chosen: dict[str, dict[str, Any]] = {}
     for item in value if isinstance(value, list | tuple) else [value]:
-        found = re.fullmatch(r"([^.=]+)\.([^.=]+)=(.+)", str(item))
+        found = re.fullmatch(r"([^=]+)\.([^.=]+)=(.+)", str(item))
         values = _parts(found[3]) if found else []
         if not found or not values:
             raise _error(where, form, item)

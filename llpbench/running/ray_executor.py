@@ -6,6 +6,7 @@ that asks, starts it again if it died, and alone knows the schedule and the jour
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -17,10 +18,10 @@ from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, plural
 from llpbench.running.channel import Child, Died
-from llpbench.running.cluster import Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
+from llpbench.running.cluster import Alive, Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
 from llpbench.running.executors import Listener, RunCell, Warned, tell
 from llpbench.running.resources import Resources, gpu_share
-from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.running.schedule import Ended, Job, Limit, Schedule
 
 _MOST_STARTS = 4
 """of Ray in one run"""
@@ -30,6 +31,10 @@ _JOINING = 60.0
 """seconds that a cluster may take to answer"""
 _PATIENCE = 15.0
 """seconds after the end of the time budget in which Ray may still report"""
+_SILENCE = 60.0
+"""seconds without a sign of life after which Ray is taken to be frozen"""
+_GRACE = 120.0
+"""seconds after a job has taken too long in which the process that does it must say so, that it starts included"""
 _MEGABYTES = 1024.0
 """of main memory that a job is given at least: what it wants is rounded up to a power of two times as much, so that
 Ray gives most jobs the same, and need not start a process for each"""
@@ -39,7 +44,10 @@ Ray gives most jobs the same, and need not start a process for each"""
 class _Running:
     job: Job
     room: Room
+    limit: Limit
     started: bool = False
+    until: float = math.inf
+    """when it must have ended, as `time.monotonic` counts"""
 
 
 class RayExecutor:
@@ -145,7 +153,10 @@ class RayExecutor:
         assert self._host is not None
         end = time.monotonic() + schedule.seconds_left + _PATIENCE  # however much it asks until then
         while True:
-            match self._host.receive(max(end - time.monotonic(), 0.0)):
+            _require_answers(running, listener)
+            match self._receive(end):
+                case Alive():
+                    pass
                 case Nodes() as nodes:
                     self._nodes = nodes
                 case Asked(trial):
@@ -154,6 +165,7 @@ class RayExecutor:
                     pass  # its machine died just after it had told what it made
                 case Started(trial):
                     running[trial].started = True
+                    running[trial].until = time.monotonic() + running[trial].limit.timeout + _GRACE
                     listener.started(running[trial].job)
                 case Warned(text):
                     if text not in self._heard:  # several processes may say the same
@@ -168,6 +180,16 @@ class RayExecutor:
                 case None:
                     return
 
+    def _receive(self, end: float) -> Any:
+        """What Ray's process says next. Raises `Died` if it is silent, and `TimeoutError` at the `end`."""
+        assert self._host is not None
+        try:
+            return self._host.receive(max(min(end - time.monotonic(), _SILENCE), 0.0))
+        except TimeoutError:
+            if time.monotonic() >= end:
+                raise
+            raise Died(1, f"no sign of life for {duration(_SILENCE)}") from None
+
     def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Order | str:
         """The next job for which there is room, if any."""
         free = self._nodes.total.without(Room.sum(each.room for each in running.values()))
@@ -177,8 +199,8 @@ class RayExecutor:
         if job is None:
             # with nothing running every job fits, so the schedule is empty and nobody can put a job back
             return "wait" if running or schedule.waiting else "finished"
-        running[trial] = _Running(job, self._needs(job))
         limit = schedule.limit(job)
+        running[trial] = _Running(job, self._needs(job), limit)
         return Order(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
     @property
@@ -213,6 +235,16 @@ def _private() -> dict[str, str]:
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray's name, on every system, for "not only on the loopback address"
     }
+
+
+def _require_answers(running: dict[str, _Running], listener: Listener) -> None:
+    """Raise `Died` if a job should have ended long ago: the process that would say so is frozen."""
+    late = [trial for trial, each in running.items() if each.until < time.monotonic()]
+    for trial in late:
+        each = running.pop(trial)
+        _tell(listener, each, each.limit.timed_out)
+    if late:
+        raise Died(1, "a process of it is frozen")
 
 
 def _tell(listener: Listener, running: _Running, outcome: Any) -> None:

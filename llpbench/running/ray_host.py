@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -34,8 +35,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import LOG
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
+    Alive,
     Asked,
     Broken,
     Finished,
@@ -65,8 +68,11 @@ _OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only where machines 
 _SECONDS_BETWEEN_REPORTS = 0.5
 _SECONDS_BETWEEN_COUNTS = 2.0
 """of the machines of a cluster"""
+_SECONDS_BETWEEN_BEATS = 2.0
 _LONGEST_FOLDER = 20
 """characters of the folder for temporary files: paths of Ray's sockets have 80 more, and a system allows 107"""
+_SECONDS_IN_SILENCE, _SECONDS_OF_WAITING = 3.0, 300.0
+"""for another process that starts Ray"""
 _LEAST_PENDING = 16
 """trials that may wait for a process, so that machines that join are used at once"""
 
@@ -96,6 +102,9 @@ def _serve(parent: Parent, setup: Setup) -> None:
         luggage = _pack(setup)
         census = _Census(parent)
         census.take()
+        ended = threading.Event()
+        beating = threading.Thread(target=_beat, args=(parent, ended), daemon=True)
+        beating.start()
         trial = tune.with_parameters(
             _trial, environment=setup.environment, folder=setup.folder, run=setup.run, luggage=luggage
         )
@@ -114,8 +123,18 @@ def _serve(parent: Parent, setup: Setup) -> None:
         try:
             tuner.fit()
         finally:
+            ended.set()
+            beating.join(_SECONDS_BETWEEN_BEATS)
             if luggage is not None:
                 _remove_unpacked(luggage)
+
+
+def _beat(parent: Parent, ended: threading.Event) -> None:
+    """Give signs of life until the end, as long as Ray gives any: a process that is stopped gives none."""
+    with contextlib.suppress(Exception):
+        while not ended.wait(_SECONDS_BETWEEN_BEATS):
+            if any(node["Alive"] for node in ray.nodes()):  # type: ignore[no-untyped-call]
+                parent.send(Alive())
 
 
 class _Census:
@@ -319,13 +338,28 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
         ray.shutdown()
 
 
+def _waiting(lock: FileLock) -> contextlib.AbstractContextManager[Any]:
+    """Acquire a lock; after seconds the log says for what. Raises `LLPBenchError` after minutes."""
+    try:
+        return lock.acquire(timeout=_SECONDS_IN_SILENCE)
+    except Timeout:
+        LOG.warning(f"another process has locked {lock.lock_file!r} to start Ray; waiting")
+    try:
+        return lock.acquire(timeout=_SECONDS_OF_WAITING)
+    except Timeout as error:
+        raise LLPBenchError(
+            f"Ray could not be started: {lock.lock_file!r} is locked by another process. End that process, or choose "
+            "--executor inline."
+        ) from error
+
+
 @contextlib.contextmanager
 def _own_folder() -> Iterator[Path]:
     """A folder for what Ray and Tune write, gone afterwards, with those of processes that were killed before."""
     base, name = Path(tempfile.gettempdir()), f"llpbench-{os.getuid() if hasattr(os, 'getuid') else 'ray'}"
     if len(str(base)) > _LONGEST_FOLDER and Path("/tmp").is_dir():
         base = Path("/tmp")
-    with FileLock(base / f"{name}.lock"):  # nobody takes a folder for a dead one's that is not locked yet
+    with _waiting(FileLock(base / f"{name}.lock")):  # nobody takes a folder for a dead one's that is not locked yet
         for old in base.glob(f"{name}-*"):
             with contextlib.suppress(Timeout, OSError), FileLock(old / "lock", timeout=0):
                 shutil.rmtree(old, ignore_errors=True)

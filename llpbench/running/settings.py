@@ -316,11 +316,21 @@ def _preset(name: Any) -> dict[str, Any]:
     return PRESETS[name]
 
 
+_LONGEST = 1_000_000
+"""bytes of a configuration file"""
+
+
 def _load(config: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
+        with config.open("rb") as file:
+            content = file.read(_LONGEST + 1)
+        if len(content) > _LONGEST:
+            raise LLPBenchError(f"--config {str(config)!r} is longer than {_LONGEST:,} bytes. Give a TOML file.")
+        return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Mend the path.") from error
+    except RecursionError as error:
+        raise LLPBenchError(f"--config {str(config)!r} is nested too deeply. Mend the file.") from error
     except ValueError as error:  # of TOML and of UTF-8
         raise LLPBenchError(f"--config {str(config)!r} is not TOML: {error}. Mend the file.") from error
 

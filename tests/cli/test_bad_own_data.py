@@ -206,3 +206,32 @@ def test_where_models_and_pages_cannot_go_is_told_before_fits(
 def test_what_is_no_model(harm: Callable[[Path], Any], told: str, folder: Path, llpbench: LLPBench) -> None:
     harm(folder / "fitted")
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv"))
+
+
+def test_an_output_that_cannot_be_written_is_noticed_before_the_fit(
+    folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit(*_: Any, **__: Any) -> None:
+        raise AssertionError("begun")
+
+    monkeypatch.setattr("llpbench.data.loading.load_table", fit)
+    monkeypatch.setattr("llpbench.owndata.choosing.choose", fit)
+    (folder / "plot.png").mkdir()
+    for out in ("/proc/absent/plot.png", "plot.png", "rows.csv/plot.png"):
+        assert "cannot be written" in told_off(llpbench("effects", "--out", out))
+    assert "cannot be written" in told_off(llpbench("choose", "rows.csv", *FIT[:-1], "/proc/absent"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "flags", "told"),
+    [
+        (None, ["--method", "bag-gp", "--encoder", "saint"], "has no encoder, got 'saint'"),
+        (None, ["--noise", "1e308"], "from 0 to 1e+12"),
+        (lambda f: f.assign(age=f.index * 1e-300), [], "'age', such as 0, are too small to compute with"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_no_method_can_use_is_refused(llpbench: LLPBench, harm: Harm | None, flags: list[str], told: str) -> None:
+    if harm is not None:
+        harm(pd.read_csv("rows.csv")).to_csv("rows.csv", index=False)
+    assert told in told_off(llpbench("fit", "rows.csv", *FIT, "--method", "count-gbdt", *flags))

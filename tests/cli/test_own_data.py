@@ -54,11 +54,13 @@ def test_what_is_no_feature_is_written_as_it_was_read(folder: Path, llpbench: LL
         "country": "NA",
         "share": "1.50",
         "note": "",
+        "=1+1": "@sum",
     }
     rows.assign(**asis).to_csv(folder / "new.csv", index=False)
     assert llpbench("predict", "model", "new.csv", "--out", "predicted.csv").code == 0
     found = pd.read_csv(folder / "predicted.csv", dtype=str, keep_default_na=False)
-    assert found[[*asis]].equals(pd.DataFrame(asis)[[*asis]].astype(found["id"].dtype))
+    guarded = pd.DataFrame(asis).rename(columns={"=1+1": "'=1+1"}).replace("@sum", "'@sum")
+    assert found[[*guarded]].equals(guarded.astype(found["id"].dtype))
 
 
 def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: Path, llpbench: LLPBench) -> None:
@@ -271,6 +273,21 @@ def test_methods_are_compared_on_held_out_bags_and_one_is_advised(folder: Path, 
     assert page.count('<img src="data:image/svg+xml,') == 2
     assert "<script" not in page
     assert {"folds.csv", "bags.csv", "bags.svg"} <= {path.name for path in (folder / "choice").iterdir()}
+
+
+def test_a_method_that_fails_is_named_on_the_page_and_the_others_are_compared(
+    folder: Path, llpbench: LLPBench, plugin: Path
+) -> None:
+    told = [*CHOOSE, "--plugin", str(plugin), "--repeats", "1", "--folds", "2"]
+    told[told.index("--methods") + 1] += ",broken"
+    result = llpbench(*told)
+    assert result.code == 1, result.err
+    assert "Traceback" not in result.err
+    page = (folder / "choice" / "index.html").read_text(encoding="utf-8")
+    assert "no luck (tiny_bench.py:" in page
+    board = pd.read_csv(folder / "choice" / "board.csv").set_index("method")
+    assert "no luck" in board.loc["broken", "failure"]
+    assert board["kl"].notna().tolist() == [True, True, True, False]
 
 
 def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbench: LLPBench) -> None:

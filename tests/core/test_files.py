@@ -85,3 +85,12 @@ def test_a_run_under_a_strict_umask_shows_others_nothing(tiny_bench: Path, tmp_p
     assert {path.suffix for path in files} >= {".jsonl", ".parquet", ".md", ".html"}
     assert {str(path.relative_to(out)): oct(mode_of(path)) for path in files if mode_of(path) & 0o077} == {}
     assert (out / LOCK).exists()
+
+
+def test_a_link_stays_one_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to(Path("far") / "file")
+    for content in ("first", "second"):
+        replace_file(tmp_path / "link", content)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "far" / "file").read_text() == content

@@ -153,7 +153,7 @@ def test_a_name_must_fit_into_commands_and_journals(tmp_path: Path, name: str) -
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["all", "a,b", "dllp*", "what?", "[a]", " a", "a "])
+@pytest.mark.parametrize("name", ["all", "pretraining", "suite:a", "a=b", "a,b", "dllp*", "what?", "[a]", " a", "a "])
 def test_a_name_that_no_command_could_select_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(LLPBenchError, match="no command could select method"):
         load_plugin(plugin(tmp_path, name))

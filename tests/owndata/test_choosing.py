@@ -243,6 +243,28 @@ def test_what_cannot_be_compared_is_one_clear_line(more: dict[str, Any], told: s
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.usefixtures("tiny_bench")
+def test_a_method_that_fails_is_a_row_with_its_reason_and_changes_no_other(found: MethodChoice) -> None:
+    wrong = {"auto": LLPClassifier("auto", params={"nonsense": 1}), "broken": LLPClassifier("broken")}
+    some = chosen(repeats=2, methods=wrong | {name: LLPClassifier(name) for name in LINEAR})
+    failed = some.board.set_index("method").loc[["auto", "broken"]]
+    assert "nonsense" in failed.loc["auto", "failure"]
+    assert "no luck (tiny_bench.py:" in failed.loc["broken", "failure"]
+    assert failed.drop(columns="failure").isna().all(axis=None)
+    fleeting = ["seconds", "failure"]
+    pd.testing.assert_frame_equal(some.board.iloc[:-2].drop(columns=fleeting), found.board.drop(columns=fleeting))
+    assert (some.reference, some.best, some.union) == (LINEAR[0], found.best, None)
+    with pytest.raises(LLPBenchError, match="no luck"):
+        chosen(methods={"broken": LLPClassifier("broken"), "other": LLPClassifier("broken")})
+
+
+@pytest.mark.usefixtures("tiny_bench")
+def test_a_method_that_fails_is_one_clear_line_of_fit_and_predict() -> None:
+    frame, bags, votes = people(300, 20)
+    with pytest.raises(LLPBenchError, match=r"'broken' failed: ValueError: no luck \(tiny_bench.py:"):
+        LLPClassifier("broken").fit(frame, bags, counts=counted(bags, votes))
+
+
 def test_a_choice_shows_its_advice_and_its_board(found: MethodChoice) -> None:
     assert repr(found) == f"<llpbench choice of 2 methods: {found.advice}>"
     assert "<td>bag-share</td>" in found._repr_html_()

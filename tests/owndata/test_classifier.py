@@ -426,7 +426,7 @@ TABLE = counted(BAGS, VOTES)
         ),
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
         ({}, {"noise": -1.0}, "noise is the scale of what was added"),
-        ({}, {"noise": "1"}, "noise is the scale of what was added to counts, at least 0, however: '1'"),
+        ({}, {"noise": "1"}, "noise is the scale of what was added to counts, from 0 to 1e.12, however: '1'"),
         ({}, {"bags": None}, "bags must be the label of each row's bag, .* however: None"),
         ({}, {"bags": "d00"}, "bags must be the label of each row's bag, .* however: 'd00'"),
         ({}, {"counts": 5}, "counts must be those of each bag, .* however: 5"),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 from districts import counted, people
 
 from llpbench import LLPClassifier
@@ -271,6 +272,61 @@ def test_a_model_that_is_replaced_while_it_is_read_is_read(
 
     monkeypatch.setattr(storing, "_bytes", replaced)
     assert ensemble_of(folder) == 2
+
+
+def forged(folder: Path, change: Callable[[dict[str, Any]], Any] | bytes) -> None:
+    """Replace every booster of a model by a changed one, with sums that are right."""
+    (tree, arrays) = json.loads((folder / storing.MANIFEST).read_bytes())["sha256"]
+    with np.load(folder / arrays) as archive:
+        parts = dict(archive)
+    for place in storing._boosters(json.loads((folder / tree).read_bytes())):
+        content = change
+        if not isinstance(content, bytes):
+            booster = xgboost.Booster(model_file=bytearray(parts[str(place)].tobytes()))
+            model = json.loads(bytes(booster.save_raw("json")))
+            content(model["learner"]["gradient_booster"]["model"]["trees"][0])
+            content = json.dumps(model).encode()
+        parts[str(place)] = np.frombuffer(content, np.uint8)
+    np.savez(folder / arrays, **parts)
+    sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (tree, arrays)}
+    retold(folder, sha256=sums)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        b"",
+        b"junk",
+        b"{L" + b"\xff" * 40,
+        b'{"learner": {}}',
+        lambda tree: tree["left_children"].__setitem__(0, 10**6),
+        lambda tree: tree["left_children"].__setitem__(0, 0),
+        lambda tree: tree["split_indices"].__setitem__(0, 10**6),
+        lambda tree: tree["tree_param"].__setitem__("num_nodes", "1000000"),
+    ],
+)
+def test_a_forged_booster_is_one_clear_line(saved: Path, tmp_path: Path, change: Any) -> None:
+    shutil.copytree(saved, folder := tmp_path / "model")
+    forged(folder, change)
+    with pytest.raises(LLPBenchError, match="cannot be read: UnsoundError"):
+        LLPClassifier.load(folder)
+
+
+def test_a_booster_that_is_written_otherwise_is_read(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, folder := tmp_path / "model")
+    forged(folder, len)
+    rows = people(200, 10)[0]
+    assert np.array_equal(LLPClassifier.load(folder).predict_proba(rows), LLPClassifier.load(saved).predict_proba(rows))
+
+
+@pytest.mark.parametrize("content", ['{"dict": ' * 5_000, "[]", '{"dict": {}}', '{"dict": {"settings": 5}}'])
+def test_a_forged_tree_is_one_clear_line(saved: Path, tmp_path: Path, content: str) -> None:
+    shutil.copytree(saved, folder := tmp_path / "model")
+    names = [*json.loads((folder / storing.MANIFEST).read_bytes())["sha256"]]
+    (folder / names[0]).write_text(content)
+    retold(folder, sha256={name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names})
+    with pytest.raises(LLPBenchError, match="cannot be read"):
+        LLPClassifier.load(folder)
 
 
 def test_a_manifest_that_names_other_files_is_refused(saved: Path, tmp_path: Path) -> None:

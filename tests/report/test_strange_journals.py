@@ -24,6 +24,7 @@ from llpbench.results.journal import FILE, Contents, read, to_line
 from llpbench.results.merging import merge_into
 from llpbench.results.packing import UNPACKED
 from llpbench.results.schema import DamagedError, as_run, as_tuning, decode
+from llpbench.running.settings import resolve
 
 HOSTILE = "</script><b>[/red]\\$x_{\u202e&|`'\""
 COLUMNS = "+".join(f"column {number} of a long questionnaire" for number in range(60))
@@ -184,6 +185,15 @@ def strange_runs() -> list[dict[str, Any]]:
         run = record("mine" if number % 2 else f"m{number}", 0.75, seed=number % 3, bag_size=(64, 256)[number % 4 == 1])
         made.append(changed(run, {"cell": f"{number:016x}", **changes}))
     return made
+
+
+@pytest.mark.parametrize("name", ["dllp-v1.5", "my method", "ünï", "\U0001f600", 'a"b', "a#b]"])
+def test_a_configuration_is_read_back_whatever_methods_and_datasets_are_called(tmp_path: Path, name: str) -> None:
+    search: Any = changed(SEARCHES[0], {"spec.cell.method": name, "spec.cell.dataset": name})
+    (file,) = write_configurations([search], tmp_path)
+    settings = resolve({}, config=file)
+    assert (settings.methods, settings.datasets) == (name, name)
+    assert settings.set[name] == search["best"]["auc"]["params"]
 
 
 @pytest.mark.parametrize("part", range(PARTS))

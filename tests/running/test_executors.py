@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -388,3 +389,49 @@ def test_nobody_else_can_use_the_ray_of_a_run(tmp_path: Path) -> None:
     assert diary.address.startswith("127.0.0.1:")
     assert [record["status"] for record in diary.records] == ["ok"] * 6
     assert not [line for line in diary.lines if "died" in line], "the attack disturbs nothing"
+
+
+class Stopping(Diary):
+    """A listener that stops a process of the Ray of the run when the first job has started."""
+
+    def __init__(self, schedule: Schedule, what: str) -> None:
+        super().__init__(schedule)
+        self.what = what
+        self.stopped = 0
+
+    def started(self, job: Job) -> None:
+        super().started(job)
+        if not self.stopped:
+            self.stopped = next(
+                int(process.name)
+                for process in Path("/proc").glob("[0-9]*")
+                if self.what in (process / "cmdline").read_bytes().decode(errors="replace") and is_ours(process.name)
+            )
+            os.kill(self.stopped, signal.SIGSTOP)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "ends"),
+    [
+        ("llpbench.running.ray_host", ["Ray died (no sign of life", "interrupted"]),
+        ("gcs_server", ["Ray died (no sign of life", "interrupted"]),
+        ("ray::", ["timed-out 23"]),
+    ],
+)
+def test_what_is_frozen_is_taken_for_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, ends: list[str]
+) -> None:
+    from llpbench.running import ray_executor
+
+    monkeypatch.setattr(ray_executor, "_SILENCE", 8.0)
+    monkeypatch.setattr(ray_executor, "_GRACE", 8.0)
+    sizes = (23, 5) if what == "ray::" else (5, 6)
+    schedule = Schedule(scripted_jobs(*sizes), lambda _: 1.0, timeout=lambda _: 1.0 if what == "ray::" else 60.0)
+    diary = Stopping(schedule, what)
+    before = time.monotonic()
+    ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(1), run=scripted).run(schedule, diary)
+    assert time.monotonic() - before < 120
+    assert all(any(line.startswith(end) for line in diary.lines) for end in ends), diary.lines
+    assert not Path(f"/proc/{diary.stopped}").exists()
+    assert [record["status"] for record in diary.records].count("ok") == 2, "the other job is done"

@@ -161,9 +161,13 @@ def test_repeatable_options_add_up(tmp_path: Path) -> None:
     path = config(
         tmp_path, 'plugin = "/a.py"\nset.dllp.hidden = 64\nset.dllp.dropout = 0.2\nset.supervised.hidden = 128'
     )
-    settings = resolve({"plugin": ("/b.py", "/a.py"), "set": ("dllp.hidden=256", "x.y=a=b")}, config=path)
+    settings = resolve({"plugin": ("/b.py", "/a.py"), "set": ("dllp.hidden=256", "x-v1.5.y=a=b.c")}, config=path)
     assert settings.plugin == ("/a.py", "/b.py")
-    assert settings.set == {"dllp": {"hidden": "256", "dropout": 0.2}, "supervised": {"hidden": 128}, "x": {"y": "a=b"}}
+    assert settings.set == {
+        "dllp": {"hidden": "256", "dropout": 0.2},
+        "supervised": {"hidden": 128},
+        "x-v1.5": {"y": "a=b.c"},
+    }
 
 
 def test_the_environment_carries_what_workers_need() -> None:

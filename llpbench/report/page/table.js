@@ -95,7 +95,7 @@ function toCsv(rows) {
 /** A field; texts that a spreadsheet would take for a formula begin with an apostrophe, numbers stay numbers. */
 function csvField(value) {
   let text = String(value ?? "");
-  if (/^[=+\-@\t\r]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) text = `'${text}`;
+  if (/^[=+\-@\t\r\n＝＋－＠]./s.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) text = `'${text}`;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

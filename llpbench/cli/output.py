@@ -1,0 +1,74 @@
+"""What commands print, and the streams that they print to: full, closed, or obeying control characters."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from llpbench.core.text import printable
+
+
+class OutputError(Exception):
+    """Standard output cannot be written."""
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line in which a terminal finds nothing to obey, wherever its words come from."""
+    click.echo(printable(text), err=err)
+
+
+class _Stream:
+    """A standard stream that raises `OutputError` when it fails, or loses what is printed."""
+
+    def __init__(self, stream: Any, needed: bool) -> None:
+        """`needed`: raise; a broken pipe, which nobody reads any more, stays a `BrokenPipeError`."""
+        self._stream, self._needed = stream, needed
+        self._error: Exception | None = None
+
+    def write(self, text: str) -> int:
+        with self._failing():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._failing():
+            self._stream.flush()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            with contextlib.suppress(OSError, ValueError):  # else Python fails again when it flushes at its end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            told = f"standard output cannot be written: {error.strerror or error}."
+            self._error = error if isinstance(error, BrokenPipeError) else OutputError(told)
+        if self._needed and self._error is not None:
+            raise self._error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Open those that are closed, or a file of ours would take their place; a full standard error stops no command."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            os.set_inheritable(number, True)
+    out, err = sys.stdout, sys.stderr
+    sys.stdout = None if out is None else _Stream(out, needed=True)  # type: ignore[assignment]
+    sys.stderr = None if err is None else _Stream(err, needed=False)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err

@@ -1,0 +1,94 @@
+"""Boosters of a file from outside, tried in a process of its own: XGBoost ends its process over some forged ones.
+
+A tree whose nodes or features lead out of its arrays, or round in a circle, is none that XGBoost has made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+_SECONDS = 120.0
+"""that all boosters of a model may take to load"""
+_MOST_CATEGORIES = 2**24
+"""that XGBoost knows of a feature"""
+_OF_NODES = (
+    *("left_children", "right_children", "split_indices", "split_conditions", "split_type"),
+    *("default_left", "base_weights"),
+)
+"""parts of a tree with a value a node"""
+
+
+class UnsoundError(ValueError):
+    """A booster that cannot be used."""
+
+
+def require_sound(boosters: Sequence[bytes]) -> None:
+    """Raise `UnsoundError` unless XGBoost loads all of these, and every tree is one."""
+    if not boosters:
+        return
+    places = os.pathsep.join(dict.fromkeys(os.path.abspath(place or os.curdir) for place in sys.path))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
+            input=pickle.dumps(list(boosters)),
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": places},
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnsoundError(f"a booster does not load within {_SECONDS:.0f} s") from None
+    if done.returncode:
+        raise UnsoundError("a booster is damaged")
+
+
+def main() -> None:
+    """Load boosters, and fail if one is damaged, in whichever way."""
+    import xgboost
+
+    for content in pickle.load(sys.stdin.buffer):
+        booster = xgboost.Booster(model_file=bytearray(content))
+        _require_trees(json.loads(bytes(booster.save_raw("json")))["learner"])
+
+
+def _require_trees(learner: dict[str, Any]) -> None:
+    shape = learner["learner_model_param"]
+    features, outputs = int(shape["num_feature"]), max(int(shape["num_class"]), int(shape["num_target"]), 1)
+    model = learner["gradient_booster"]["model"]
+    _require(all(0 <= output < outputs for output in model["tree_info"]))
+    _require(len(model["tree_info"]) == len(model["trees"]))
+    for tree in model["trees"]:
+        _require_tree(tree, features)
+
+
+def _require_tree(tree: dict[str, Any], features: int) -> None:
+    """Walk through the nodes that rows can reach."""
+    nodes = int(tree["tree_param"]["num_nodes"])
+    _require(nodes > 0 and all(len(tree[part]) == nodes for part in _OF_NODES))
+    segments = zip(tree["categories_segments"], tree["categories_sizes"], strict=True)
+    several = dict(zip(tree["categories_nodes"], segments, strict=True))
+    _require(all(0 <= category < _MOST_CATEGORIES for category in tree["categories"]))
+    seen, waiting = set[int](), [0]
+    while waiting:
+        node = waiting.pop()
+        _require(0 <= node < nodes and node not in seen)
+        seen.add(node)
+        children = [tree[side][node] for side in ("left_children", "right_children")]
+        if children[0] == -1:
+            continue
+        waiting += children
+        _require(0 <= tree["split_indices"][node] < features)
+        if tree["split_type"][node]:
+            start, size = several[node]
+            _require(min(start, size) >= 0 and start + size <= len(tree["categories"]))
+
+
+def _require(sound: bool) -> None:
+    if not sound:
+        raise UnsoundError("a tree leads nowhere")

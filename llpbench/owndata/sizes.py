@@ -1,0 +1,34 @@
+"""Tables whose shape asks for more than anybody wants: refused, or told before the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llpbench.core.errors import LLPBenchError
+
+_FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
+_MANY_COLUMNS, _MANY_CATEGORIES = 1_000, 20_000
+
+
+class LargeFit(UserWarning):
+    """A fit may take hours or gigabytes."""
+
+
+def require_classes(classes: int, rows: int) -> None:
+    """Raise `LLPBenchError` for nearly as many classes as rows: then a column that names rows was taken for classes."""
+    if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
+        raise LLPBenchError(
+            f"there are {classes:,} classes for {rows:,} rows, fewer than {_ROWS_OF_A_CLASS} rows a class. Name the "
+            "column of classes, not one that names rows; or join rare classes."
+        )
+
+
+def size_warning(rows: int, columns: int, cardinalities: Sequence[int]) -> str:
+    """One line on a table that is far wider than those that methods were made for; "" if it is not."""
+    categories = sum(cardinalities)
+    if columns <= _MANY_COLUMNS and categories <= _MANY_CATEGORIES:
+        return ""
+    return (
+        f"{rows:,} rows have {columns:,} columns with {categories:,} categories: this may take hours and many GB of "
+        "memory (2,000 rows of 10,000 columns: 8 GB). To leave columns out: --leave-out, in Python X.drop(columns=...)."
+    )

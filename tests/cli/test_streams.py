@@ -1,0 +1,79 @@
+"""Standard streams that are full, closed or not read to their end, and texts that a terminal would obey."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from bench import LLPBench, arguments, start
+from districts import counted, people
+
+from llpbench.cli.main import cli
+from llpbench.results.journal import FILE
+
+RUNS = 8
+
+
+def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
+    """`llpbench` with redirections of a shell; `given` are its arguments from $1 on."""
+    command = ["sh", "-c", words.replace("llpbench", f"{sys.executable} -P -m llpbench"), "sh", *map(str, given)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("closed", ["2>/dev/full", "2>&-", "2>&- >&- <&-"])
+def test_a_run_goes_on_where_standard_error_takes_nothing(plugin: Path, tmp_path: Path, closed: str) -> None:
+    done = shell(f'llpbench "$@" {closed}', *arguments(plugin, tmp_path / "out"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    journal = (tmp_path / "out" / FILE).read_bytes()
+    assert journal.count(b"\n") == RUNS
+    assert journal.count(b'{"') >= RUNS
+
+
+@pytest.mark.parametrize("command", ["list methods", "list", "--help"])
+def test_a_full_standard_output_is_one_line_and_a_failure(command: str) -> None:
+    done = shell(f"llpbench {command} >/dev/full")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("llpbench: standard output cannot be written: No space left on device")
+
+
+def test_who_reads_no_further_ends_a_command_without_a_word() -> None:
+    process = start(["list", "methods"])
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 1
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+def test_only_a_command_that_goes_on_says_that_what_is_finished_is_safe(
+    llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", lambda **_: interrupt(None))
+    for command, safe in (("run", True), ("tune", True), ("fit", False), ("choose", False), ("effects", False)):
+        result = llpbench(command)
+        assert result.code == 130
+        assert ("safe" in result.err) == safe
+
+
+def test_no_terminal_obeys_what_a_file_holds(
+    tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame, bags, votes = people(300, 12)
+    evil = "\x1b]0;owned\x07\x9b2J"
+    frame.assign(**{"district": bags, f"id{evil}": [f"{evil}{n}" for n in range(300)]}).to_csv("rows.csv", index=False)
+    table = counted(bags, votes).rename_axis("district").reset_index()
+    table.columns = pd.Index(["district", f"no{evil}", f"yes{evil}"])
+    table.to_csv("bags.csv", index=False)
+    common = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--method", "count-gbdt"]
+    for more in (["--counts", f"no{evil},yes{evil}", "--out", "model"], ["--counts", "nothing", "--out", "other"]):
+        result = llpbench(*common, *more)
+        assert not {"\x1b", "\x07", "\x9b"} & {*result.out, *result.err}
+        assert "\\x1b]0;owned\\x07\\x9b2J" in result.out + result.err
