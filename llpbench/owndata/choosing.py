@@ -34,6 +34,7 @@ from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
+from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.scoring import coarse_criteria
 
@@ -251,6 +252,7 @@ class _Bagged:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+                warnings.simplefilter("ignore", NumbersAsText)
                 warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
                 model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         except LLPBenchError as error:
