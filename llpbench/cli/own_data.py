@@ -491,7 +491,7 @@ def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
     """The classes that --classes names; where it is repeated, each text is one."""
     from llpbench.owndata.column_names import split_names
 
-    values = table.get("counts", table.get("proportions"))
+    values: Any = table.get("counts", table.get("proportions"))
     known = [str(name) for name in (values.index.unique(-1) if values.ndim == 1 else values.columns)]
     if len(known) > 1:
         return split_names(given, known)

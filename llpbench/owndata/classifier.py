@@ -226,7 +226,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._threads(len(frame)):
             predictor = self._fitted(train, columns.cardinalities)
             self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), found.shape[1])
-            doubts = doubts_of(predictor, known.rows) if isinstance(predictor, Union) else None
+            doubts = doubts_of(predictor, known.rows, known.counts) if isinstance(predictor, Union) else None
 
         self.classes_ = np.array([named[place] for place in order])
         nameless = table.columns is None or table.values.shape[1] == 1

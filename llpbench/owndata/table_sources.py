@@ -46,9 +46,8 @@ class Source:
     def open(self) -> IO[bytes]:
         """The unpacked bytes."""
         raw: Any = self.path if self.content is None else io.BytesIO(self.content)
-        if self.packed is not None:
-            return _OPENERS[self.packed](raw)
-        return open(raw, "rb") if self.content is None else raw  # type: ignore[no-any-return]
+        found: IO[bytes] = _OPENERS[self.packed](raw) if self.packed is not None else raw
+        return open(self.path, "rb") if self.packed is None and self.content is None else found
 
     def head(self) -> bytes:
         """The first megabyte."""
