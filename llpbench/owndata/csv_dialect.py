@@ -143,6 +143,10 @@ class _Records:
         regular = max(rest) == width and sum(each == width for each in rest) >= 0.9 * len(rest)
         return start if regular and start <= _MOST_TITLES else None
 
+    def is_even(self, start: int) -> bool:
+        """Whether all filled lines from one on have the same number of values."""
+        return all(len(record) == self.width() for record in self.filled[start:])
+
     def titles(self) -> int:
         """How many lines stand before the header: titles, that fill no row as a header does."""
         start, filled = self.start(), [place for place, record in enumerate(self.records) if record]
@@ -154,7 +158,9 @@ class _Records:
             here += 1
         if here and (width < 2 or not _is_header(records[here]) or len(records[here]) != width):
             here = start if start and _is_header(records[start]) else 0
-        alone = all(sum(map(bool, map(str.strip, record))) == 1 for record in records[:here])
+        alone = all(sum(map(bool, map(str.strip, record))) <= 1 for record in records[:here])
+        if not any(record[0].strip() for record in records[:here]):
+            return 0
         below = any(_NUMBER.fullmatch(cell.strip()) for record in records[here + 1 :] for cell in record)
         return filled[here] if here and (alone or below) else 0
 
@@ -170,6 +176,8 @@ class _Records:
 
 def _separator(tables: dict[str, _Records], usual: str, wanted: Collection[str], may_skip: bool) -> str:
     starts = {mark: start for mark, table in tables.items() if (start := table.start()) is not None}
+    perfect = {mark: start for mark, start in starts.items() if tables[mark].is_even(start)}
+    starts = perfect or starts
     if not may_skip:
         starts = {mark: start for mark, start in starts.items() if start == 0}
     if not starts:
@@ -187,9 +195,8 @@ def _separator(tables: dict[str, _Records], usual: str, wanted: Collection[str],
 
 
 def _is_title(record: Sequence[str], width: int) -> bool:
-    """Whether a line of full width has a text in its first cell alone."""
-    cells = [cell.strip() for cell in record]
-    return len(record) == width > 1 and bool(cells[0]) and not any(cells[1:])
+    """Whether a line of full width has a text in its first cell at most."""
+    return len(record) == width > 1 and not any(cell.strip() for cell in record[1:])
 
 
 def _is_header(record: Sequence[str]) -> bool:
