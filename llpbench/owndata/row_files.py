@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 from pandas.errors import ParserWarning
 
 from llpbench.core.errors import DataError, LLPBenchError
@@ -98,6 +98,8 @@ def read_rows(
         elif not (is_numeric_dtype(frame[column]) or is_bool_dtype(frame[column])):
             earlier = None if decimals is None else decimals.get(name, ".")
             frame[column], assumed[column] = _as_numbers(frame[column], form, path, earlier)
+    if form.decimal == ",":  # so pandas has read it
+        assumed = {name: "," for name in frame.columns if is_float_dtype(frame[name])} | assumed
     frame.attrs["decimals"] = assumed
     return frame
 
