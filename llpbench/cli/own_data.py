@@ -17,7 +17,7 @@ from llpbench.cli.options import load_plugins, plugin_option
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.owndata.number_text import csv_parts
+from llpbench.owndata.marks import csv_parts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -150,7 +150,14 @@ _LEARNING_OPTIONS = (
         "--leave-out",
         multiple=True,
         metavar="NAMES",
-        help="Columns of ROWS that are no features; those of bags never are.",
+        help="Columns of ROWS that are no features.",
+    ),
+    click.option(
+        "--keep-key",
+        is_flag=True,
+        help="Take the columns that name bags as features, too. By default they are left out: a category for each bag "
+        "explains its counts without any other feature. Keep keys that several bags share, such as the county of a "
+        "precinct.",
     ),
     click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: income=number."),
     click.option(
@@ -179,6 +186,7 @@ def _learning(command: Any) -> Any:
         size_column: str | None,
         classes: tuple[str, ...],
         leave_out: tuple[str, ...],
+        keep_key: bool,
         types: tuple[str, ...],
         drop_unmatched: bool,
         suppress_impossible: bool,
@@ -210,11 +218,13 @@ def _learning(command: Any) -> Any:
             frame = repeated(frame, repeat_column, rows)
         with _warnings_as_lines(), reading("bags"):
             table = BagFile(bags, names, **columns, size_column=size_column, form=formats.bags).read()
+        bag_of_row = bag_keys(frame, names, rows)
+        key_columns = [str(column_of(frame, name, rows).name) for name in names]
+        if keep_key:
+            frame[key_columns] = bag_of_row[names].to_numpy(dtype=object)
         given = {
-            "X": frame.drop(
-                columns=[*(str(column_of(frame, name, rows).name) for name in names), *out], errors="ignore"
-            ),
-            "bags": bag_keys(frame, names, rows),
+            "X": frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore"),
+            "bags": bag_of_row,
             **table,
             "classes": _class_names(classes, table) or None,
             "sampled": sampled,
@@ -224,7 +234,11 @@ def _learning(command: Any) -> Any:
             "unmatched": "drop" if drop_unmatched else "raise",
             "impossible": "suppress" if suppress_impossible else "raise",
         }
-        read = {"missing": list(formats.rows.missing), "decimals": decimals}
+        read = {
+            "missing": list(formats.rows.missing),
+            "decimals": decimals,
+            "keys": [name for name in key_columns if keep_key and name not in out],
+        }
         with _told_in_flags():
             return command(rows=rows, given=given, read=read, **others)
 
@@ -429,7 +443,13 @@ def predict(
     names = _key_names(bag_column, list(frame.columns)) if bag_column else []
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
-    features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
+    kept_keys = loaded.reading_.get("keys", [])
+    features = pd.DataFrame(
+        {
+            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows)
+            for name in wanted
+        }
+    )
     kept = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
     added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]
     if taken := [name for name in added if name in kept.columns]:
@@ -460,6 +480,9 @@ def _read_features(model: LLPClassifier, rows: Path, keys: list[str], wanted: li
 
     types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
     form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
+    kept_keys = model.reading_.get("keys", [])
+    types = {name: kind for name, kind in types.items() if name not in kept_keys}
+    wanted = [name for name in wanted if name not in kept_keys]  # names of bags are read as they stand
     with _warnings_as_lines(), reading("rows"):
         return read_rows(rows, types, keys, wanted, form, decimals=model.reading_.get("decimals", {}))
 

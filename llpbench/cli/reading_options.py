@@ -13,7 +13,7 @@ import click
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.csv_dialect import FileFormat
-from llpbench.owndata.number_text import csv_parts
+from llpbench.owndata.marks import csv_parts
 
 _ONCE = ("--bags", "--size-column", "--class-column")
 """options that a second one would replace"""

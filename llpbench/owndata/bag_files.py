@@ -17,7 +17,8 @@ from llpbench.core.text import plural
 from llpbench.data.frames import as_text
 from llpbench.owndata.column_names import plain, split_names
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.owndata.number_text import NumberText, csv_line, read_number_text, reading_of
+from llpbench.owndata.marks import csv_line
+from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
 from llpbench.owndata.row_files import FileNote, bag_keys, column_of, read_rows
 
 _MOST_MARKS = 5

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata.number_text import csv_parts
+from llpbench.owndata.marks import csv_parts
 
 
 def plain(name: str) -> str:

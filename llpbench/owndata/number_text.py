@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -12,52 +11,8 @@ import pandas as pd
 from llpbench.core.errors import DataError
 from llpbench.core.text import plural
 from llpbench.data.frames import as_text
+from llpbench.owndata.marks import GAPS, csv_line
 
-GAPS = frozenset(
-    [
-        "-",
-        "--",
-        "---",
-        "–",
-        "—",
-        ".",
-        "..",
-        "...",
-        "…",
-        "*",
-        "**",
-        "***",
-        "?",
-        ":",
-        "n/a",
-        "na",
-        "n.a.",
-        "nan",
-        "null",
-        "none",
-        "nil",
-        "x",
-        "(x)",
-        "(na)",
-        "(d)",
-        "(s)",
-        "n",
-        "d",
-        "s",
-        "c",
-        "nd",
-        "missing",
-        "unknown",
-        "#n/a",
-        "#na",
-        "#value!",
-        "#div/0!",
-        "#ref!",
-        "#null!",
-        "#num!",
-    ]
-) | {"not available"}
-"""what stands for a missing value among numbers, in lower case"""
 _NEARLY_ALL = 0.9
 """share of cells that are numbers or gaps, from which a column is taken for numbers"""
 _FEWEST = 3
@@ -207,17 +162,6 @@ def reading_of(name: str, found: NumberText) -> str:
     told = [f"{found.example[0]!r} is {found.example[1]:.10g}"] if found.example else []
     told += [f"{mark!r} is missing in {plural(number, 'row')}" for mark, number in found.gaps.items()]
     return f"column {name!r}: {', '.join(told) or 'read as numbers'}"
-
-
-def csv_line(texts: Iterable[str]) -> str:
-    """Texts as one line of CSV, quoted where they hold a comma."""
-    return ",".join(f'"{text.replace(chr(34), chr(34) * 2)}"' if {*text} & {",", '"'} else text for text in texts)
-
-
-def csv_parts(text: str, between: str = ",") -> list[str]:
-    """The parts of one line of CSV, without outer spaces."""
-    rows = list(csv.reader([text], delimiter=between, skipinitialspace=True)) if text.strip() else []
-    return [part.strip() for part in (rows[0] if rows else []) if part.strip()]
 
 
 def _likely_numbers(series: pd.Series) -> NumberText | None:

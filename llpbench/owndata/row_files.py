@@ -23,8 +23,9 @@ from llpbench.core.text import one_line, plural
 from llpbench.data.frames import as_text, without_decimals
 from llpbench.owndata.column_names import matching_column, nearest_columns, plain
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
-from llpbench.owndata.number_text import csv_line, read_number_text, reading_of
-from llpbench.owndata.table_sources import HEAD, Source, sources
+from llpbench.owndata.marks import csv_line
+from llpbench.owndata.number_text import read_number_text, reading_of
+from llpbench.owndata.table_sources import HEAD, TableSource, sources
 
 _FEWEST_BYTES = 16
 """in which zeros show UTF-16"""
@@ -108,7 +109,7 @@ def _both(names: Collection[str]) -> frozenset[str]:
     return frozenset([*names, *map(plain, names)])
 
 
-def _joined(found: Sequence[Source], first: pd.DataFrame, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
+def _joined(found: Sequence[TableSource], first: pd.DataFrame, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
     """The parts of a table under one another. Raises `DataError` unless they have the same columns."""
     parts = [first, *(_read(source, wanted, form)[0] for source in found[1:])]
     for source, part in zip(found, parts, strict=True):
@@ -125,7 +126,7 @@ def _joined(found: Sequence[Source], first: pd.DataFrame, wanted: _Wanted, form:
     return pd.concat([part[list(first.columns)] for part in parts], ignore_index=True)
 
 
-def _read(source: Source, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
+def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
     """One table, and how it is written."""
     try:
         if source.kind == "parquet":
@@ -143,7 +144,7 @@ def _read(source: Source, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFra
     return frame, form
 
 
-def _read_parquet(source: Source, wanted: _Wanted) -> pd.DataFrame:
+def _read_parquet(source: TableSource, wanted: _Wanted) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     table = pq.read_table(source.path if source.content is None else io.BytesIO(source.content), partitioning=None)
@@ -156,7 +157,7 @@ def _read_parquet(source: Source, wanted: _Wanted) -> pd.DataFrame:
     return frame
 
 
-def _read_excel(source: Source, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
+def _read_excel(source: TableSource, wanted: _Wanted, form: FileFormat) -> pd.DataFrame:
     with source.open() as file:
         try:
             frame: pd.DataFrame = pd.read_excel(
@@ -175,7 +176,7 @@ def _read_excel(source: Source, wanted: _Wanted, form: FileFormat) -> pd.DataFra
     return frame
 
 
-def _read_csv(source: Source, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
+def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
     head = source.head()
     encoding = form.encoding or _encoding(head, source)
     text = head.decode(encoding, errors="replace")
@@ -232,7 +233,7 @@ def _certain(dialect: Dialect) -> str | None:
     return "," if dialect.decimal == "," else None
 
 
-def _encoding(head: bytes, source: Source) -> str:
+def _encoding(head: bytes, source: TableSource) -> str:
     for mark, name in _MARKS.items():
         if head.startswith(mark):
             return name
@@ -242,7 +243,7 @@ def _encoding(head: bytes, source: Source) -> str:
     return "utf-8"
 
 
-def _other_encoding(source: Source, encoding: str) -> str:
+def _other_encoding(source: TableSource, encoding: str) -> str:
     """What to do about a text that is not in the encoding it was read in."""
     with source.open() as file:
         content = file.read()

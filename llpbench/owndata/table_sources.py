@@ -28,7 +28,7 @@ _FOREIGN = {
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class TableSource:
     """One table."""
 
     path: Path
@@ -55,7 +55,7 @@ class Source:
             return file.read(HEAD)
 
 
-def sources(path: Path) -> list[Source]:
+def sources(path: Path) -> list[TableSource]:
     """The tables of a path: `-` is standard input, a folder or pattern has parts.
 
     Raises `DataError` if there is none, and for what is no table.
@@ -98,7 +98,7 @@ def _keys(path: Path) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, equals, value in pairs if equals)
 
 
-def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str], ...] = ()) -> Source:
+def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str], ...] = ()) -> TableSource:
     try:
         first = content[:8] if content is not None else _first(path)
     except OSError as error:
@@ -109,7 +109,7 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
     packed = {b"\x1f\x8b": "gzip", b"BZ": "bz2", b"\xfd7": "xz"}.get(first[:2])
     packed = packed if packed != "bz2" or first[:3] == b"BZh" else None
     if first[:4] == b"PAR1":
-        return Source(path, "parquet", content=content, keys=keys)
+        return TableSource(path, "parquet", content=content, keys=keys)
     if first[:4] == b"PK\x03\x04":
         return _zipped(path, content, keys)
     if told := next((told for mark, told in _FOREIGN.items() if first.startswith(mark)), ""):
@@ -117,12 +117,12 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
     if ending in (".parquet", ".pq"):
         if packed:
             raise DataError(f"file {str(path)!r} is a packed parquet file. Unpack it: parquet is packed inside.")
-        return Source(path, "parquet", content=content, keys=keys)
+        return TableSource(path, "parquet", content=content, keys=keys)
     if ending in _BOOKS:
         raise DataError(f"file {str(path)!r} is no Excel workbook, as its name says. Save it again.")
     if content is None and ending not in _TEXTS and not (packed and not ending):
         raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)} or such with .gz, .bz2, .xz or .zip.")
-    return Source(path, "csv", packed, content, usual, keys)
+    return TableSource(path, "csv", packed, content, usual, keys)
 
 
 def _first(path: Path) -> bytes:
@@ -130,13 +130,13 @@ def _first(path: Path) -> bytes:
         return file.read(8)
 
 
-def _zipped(path: Path, content: bytes | None, keys: tuple[tuple[str, str], ...]) -> Source:
+def _zipped(path: Path, content: bytes | None, keys: tuple[tuple[str, str], ...]) -> TableSource:
     """The only table in a .zip file, or an Excel workbook, which is one, too."""
     try:
         with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
             names = archive.namelist()
             if "[Content_Types].xml" in names:
-                return Source(path, "excel", content=content, keys=keys)
+                return TableSource(path, "excel", content=content, keys=keys)
             tables = [name for name in names if Path(name).suffix.lower() in ENDINGS and "__MACOSX" not in name]
             if len(tables) != 1:
                 some = ", ".join(tables[:5]) or "none"

@@ -203,6 +203,38 @@ def test_fewer_counted_than_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None
     assert fit(llpbench, "--as-shares", bags="voted.csv").code == 0
 
 
+def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
+    rows.assign(county=county).to_csv("rows.csv", index=False)
+    table = pd.read_csv("bags.csv")
+    table.assign(county=[county[12 * place] for place in range(20)]).to_csv("bags.csv", index=False)
+    command = [
+        "fit",
+        "rows.csv",
+        "--bags",
+        "bags.csv",
+        "--bag-column",
+        "county+district",
+        "--counts",
+        "no,yes",
+        *LINEAR,
+    ]
+    asked = ["predict", "model", "rows.csv", "--out", "new.csv"]
+    for flags, features in (
+        ([], ["income", "town"]),
+        (["--keep-key", "--leave-out", "district"], ["income", "town", "county"]),
+    ):
+        assert llpbench(*command, *flags).code == 0
+        assert list(LLPClassifier.load("model").feature_names_in_) == features
+        result = llpbench(*asked)
+        assert (result.code, result.err) == (0, "")
+    assert LLPClassifier.load("model")._columns.categories[1] == ["01", "1", "NA", "x"]
+    by_feature = pd.read_csv("new.csv")["probability_yes"]
+    features = rows[["income", "town"]].assign(county=county)
+    assert np.allclose(by_feature, LLPClassifier.load("model").predict_proba(features)[:, 1])
+    assert llpbench(*asked, "--bag-column", "county+district").code == 0
+
+
 @pytest.mark.usefixtures("rows")
 def test_a_second_table_of_bags_is_refused(llpbench: LLPBench) -> None:
     result = fit(llpbench, "--bags", "bags.csv")

@@ -8,7 +8,8 @@ import pytest
 
 from llpbench import LLPClassifier, as_numbers
 from llpbench.core.errors import DataError
-from llpbench.owndata.number_text import NumbersAsText, csv_parts, numbers_as_text_warning, read_number_text
+from llpbench.owndata.marks import csv_parts
+from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
 
 NAN = float("nan")
 
