@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.interactive.sweep import run as run
     from llpbench.owndata.choosing import choose as choose
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
+    from llpbench.owndata.number_text import as_numbers as as_numbers
 
 __version__ = "0.1.0"
 
@@ -84,6 +85,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "interactive.sweep": ("run",),
     "owndata.choosing": ("choose",),
     "owndata.classifier": ("LLPClassifier",),
+    "owndata.number_text": ("as_numbers",),
 }
 """where each public name stands"""
 

@@ -7,6 +7,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,16 @@ import click
 from llpbench.cli import FAILED
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
+from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
+from llpbench.owndata.marks import csv_parts
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.csv_dialect import FileFormat
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
@@ -26,6 +33,7 @@ _PATH = AnyPath(path_type=Path)
 
 _FLAGS = {
     "sampled=True": "--sampled",
+    "as_shares=True": "--as-shares",
     "noise=": "--noise",
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",
@@ -51,17 +59,22 @@ def _told_in_flags() -> Iterator[None]:
 _BAG_OPTIONS = (
     click.option(
         "--counts",
+        multiple=True,
         metavar="NAMES",
-        help="Columns of BAGS with the counts of the classes, which they name; one column: of the positive class.",
+        help="Columns of BAGS with the counts of the classes, which they name; one column: of the positive class. "
+        "Names with commas: repeat the option.",
     ),
-    click.option("--proportions", metavar="NAMES", help="The same with proportions."),
+    click.option("--proportions", multiple=True, metavar="NAMES", help="The same with proportions."),
     click.option(
         "--class-column",
         metavar="NAME",
         help="BAGS has a line a bag and class: the column that says which class, beside one column of numbers.",
     ),
     click.option(
-        "--suppressed", metavar="MARKS", help="What stands for suppressed numbers, beside empty cells: '*,<5'."
+        "--suppressed",
+        multiple=True,
+        metavar="MARKS",
+        help="What stands for suppressed numbers in BAGS, beside empty cells: '*,<5'.",
     ),
 )
 """what says of a table of bags which columns hold what"""
@@ -73,17 +86,17 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
         def called(
-            counts: str | None,
-            proportions: str | None,
+            counts: tuple[str, ...],
+            proportions: tuple[str, ...],
             class_column: str | None,
-            suppressed: str | None,
+            suppressed: tuple[str, ...],
             **others: Any,
         ) -> Any:
             columns = {
-                "counts": _names(counts),
-                "proportions": _names(proportions),
+                "counts": counts,
+                "proportions": proportions,
                 "class_column": class_column,
-                "suppressed": _names(suppressed),
+                "suppressed": [mark for text in suppressed for mark in csv_parts(text)],
             }
             return command(columns=columns, **others)
 
@@ -93,6 +106,7 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
         return click.option(
             "--bag-column",
             required=required,
+            multiple=True,
             metavar="NAME[+NAME]",
             help="The column, in both files, that says which bag a row is of; or several (natural keys).",
         )(decorated)
@@ -107,10 +121,24 @@ _LEARNING_OPTIONS = (
     click.option("--seed", default=0, show_default=True, metavar="N", help="Of what is random."),
     click.option("--size-column", metavar="NAME", help="The column of BAGS with the number of rows of a whole bag."),
     click.option(
-        "--classes", metavar="NAMES", help="The classes, in the order of columns; of one column the last counts."
+        "--classes",
+        multiple=True,
+        metavar="NAMES",
+        help="The classes, in the order of columns; of one column the last counts.",
     ),
     click.option(
         "--sampled", is_flag=True, help="ROWS are but some of each bag, whose counts or sizes are of them all."
+    ),
+    click.option(
+        "--as-shares",
+        is_flag=True,
+        help="Take only the shares of counts, which are of other people than ROWS (voters among adults), or in other "
+        "units (thousands).",
+    ),
+    click.option(
+        "--repeat-column",
+        metavar="NAME",
+        help="The column of ROWS that says how many people a row stands for; the row is repeated so often.",
     ),
     click.option("--noise", default=0.0, metavar="SCALE", help="Of what was added to each count, for privacy."),
     click.option(
@@ -120,14 +148,27 @@ _LEARNING_OPTIONS = (
         show_default=True,
         help="Whether SCALE is a standard deviation, or b of a Laplace distribution.",
     ),
-    click.option("--leave-out", metavar="NAMES", help="Columns of ROWS that are no features; those of bags never are."),
-    click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: text or number."),
+    click.option(
+        "--leave-out",
+        multiple=True,
+        metavar="NAMES",
+        help="Columns of ROWS that are no features.",
+    ),
+    click.option(
+        "--keep-key",
+        is_flag=True,
+        help="Take the columns that name bags as features, too. By default they are left out: a category for each bag "
+        "explains its counts without any other feature. Keep keys that several bags share, such as the county of a "
+        "precinct.",
+    ),
+    click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: income=number."),
     click.option(
         "--drop-unmatched",
         is_flag=True,
         help="Leave out rows without a known bag, bags without rows, and classes that --classes does not name.",
     ),
     click.option("--suppress-impossible", is_flag=True, help="Take counts that cannot be of their rows as suppressed."),
+    format_options,
     plugin_option,
 )
 """of what learns from rows in bags"""
@@ -141,43 +182,67 @@ def _learning(command: Any) -> Any:
     def called(
         rows: Path,
         bags: Path,
-        bag_column: str,
+        bag_column: tuple[str, ...],
         columns: dict[str, Any],
+        formats: Formats,
         size_column: str | None,
-        classes: str | None,
-        leave_out: str | None,
+        classes: tuple[str, ...],
+        leave_out: tuple[str, ...],
+        keep_key: bool,
         types: tuple[str, ...],
         drop_unmatched: bool,
         suppress_impossible: bool,
         plugin: tuple[str, ...],
         sampled: bool,
+        as_shares: bool,
+        repeat_column: str | None,
         noise: float,
         noise_kind: str,
         **others: Any,
     ) -> Any:
         from llpbench.owndata.bag_files import BagFile
-        from llpbench.owndata.row_files import bag_keys, column_of, read_rows
+        from llpbench.owndata.column_names import split_names
+        from llpbench.owndata.row_files import bag_keys, column_of, read_rows, repeated
 
         load_plugins(plugin)
-        names = _names(bag_column, "+")
-        if not names:
-            raise LLPBenchError(f"--bag-column {bag_column!r} names no column. Say which tells the bag of a row.")
-        frame = read_rows(rows, _pairs(types, "--types"), names)
-        for name in _names(leave_out):
-            column_of(frame, name, rows)
+        if rows == bags == Path("-"):
+            raise LLPBenchError("ROWS and --bags must not both be standard input, got - twice.")
+        kinds = _pairs(types, "--types")
+        with _warnings_as_lines(), reading("rows"):
+            frame = read_rows(rows, kinds, _possible_names(bag_column, "+"), form=formats.rows)
+        decimals = frame.attrs["decimals"]
+        known = list(frame.columns)
+        names = _key_names(bag_column, known)
+        out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
+        for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
+            frame[name] = frame[name].astype("category")  # somebody has said what it is
+        if repeat_column is not None:
+            frame = repeated(frame, repeat_column, rows)
+        with _warnings_as_lines(), reading("bags"):
+            table = BagFile(bags, names, **columns, size_column=size_column, form=formats.bags).read()
+        bag_of_row = bag_keys(frame, names, rows)
+        key_columns = [str(column_of(frame, name, rows).name) for name in names]
+        if keep_key:
+            frame[key_columns] = bag_of_row[names].to_numpy(dtype=object)
         given = {
-            "X": frame.drop(columns=[*names, *_names(leave_out)], errors="ignore"),
-            "bags": bag_keys(frame, names, rows),
-            **BagFile(bags, names, **columns, size_column=size_column).read(),
-            "classes": _names(classes) or None,
+            "X": frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore"),
+            "bags": bag_of_row,
+            **table,
+            "classes": _class_names(classes, table) or None,
             "sampled": sampled,
+            "as_shares": as_shares,
             "noise": noise,
             "noise_kind": noise_kind,
             "unmatched": "drop" if drop_unmatched else "raise",
             "impossible": "suppress" if suppress_impossible else "raise",
         }
+        read = {
+            "missing": list(formats.rows.missing),
+            "decimals": decimals,
+            "keys": [name for name in key_columns if keep_key and name not in out],
+        }
         with _told_in_flags():
-            return command(rows=rows, given=given, **others)
+            return command(rows=rows, given=given, read=read, **others)
 
     decorated: Any = called
     for option in reversed(_LEARNING_OPTIONS):
@@ -191,9 +256,11 @@ def _warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import DoubtfulFit
+    from llpbench.owndata.number_text import NumbersAsText
+    from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
 
-    lines = (LargeFit, LikelyIdentifier, UnknownBags, UnknownCategories)
+    lines = (LargeFit, LikelyIdentifier, UnknownBags, UnknownCategories, NumbersAsText, FileNote)
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
@@ -215,7 +282,7 @@ def _warn_of(doubts: Doubts | None) -> None:
         echo(f"llpbench: warning: {doubts.warning}", err=True)
 
 
-@click.command()
+@click.command(cls=OwnDataCommand)
 @_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Where the model is written.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="One that learns from bags.")
@@ -228,6 +295,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 def fit(
     rows: Path,
     given: dict[str, Any],
+    read: dict[str, Any],
     out: Path,
     method: str,
     settings: tuple[str, ...],
@@ -236,7 +304,10 @@ def fit(
     ensemble: int,
     seed: int,
 ) -> int:
-    """Learn from ROWS (.csv or .parquet) in bags of which counts or proportions are known, and no label."""
+    """Learn from ROWS in bags of which counts or proportions are known, and no label.
+
+    ROWS: .csv, .tsv, .xlsx or .parquet, packed or not; a folder or quoted pattern of parts; - for standard input.
+    """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.storing import demand_free
 
@@ -254,6 +325,7 @@ def fit(
     with _warnings_as_lines():
         model.fit(**given)
     seconds = time.perf_counter() - clock
+    model.reading_ = read
     model.save(out)
     _warn_of(model.doubts_)
     left = model.left_out_
@@ -271,21 +343,29 @@ def fit(
     return 0
 
 
-@click.command()
+@click.command(cls=OwnDataCommand)
 @_learning
 @click.option("--methods", metavar="NAMES", help="Those to compare, such as auto,bag-gp,dllp.  [default: six]")
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Parts that bags are dealt into.")
 @click.option("--repeats", default=2, show_default=True, metavar="N", help="How often they are dealt anew.")
 @click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Where the page goes.")
 def choose(
-    rows: Path, given: dict[str, Any], methods: str | None, folds: int, repeats: int, seed: int, out: Path
+    rows: Path,
+    given: dict[str, Any],
+    read: dict[str, Any],
+    methods: str | None,
+    folds: int,
+    repeats: int,
+    seed: int,
+    out: Path,
 ) -> int:
-    """Compare methods on ROWS (.csv or .parquet) in bags, of which whole ones are held out, and advise one.
+    """Compare methods on ROWS (files as in llpbench fit) in bags, of which whole ones are held out, and advise one.
 
     Needs no label. Writes a page (index.html), the board and what was found of each bag (CSV), and the plots.
     """
     from rich.console import Console
 
+    del read
     from llpbench.cli.choice_files import board_table, demand_own, write_choice
     from llpbench.core.files import obstacle
     from llpbench.owndata import choosing
@@ -306,7 +386,7 @@ def choose(
     return FAILED if found.board["failure"].any() else 0
 
 
-@click.command()
+@click.command(cls=OwnDataCommand)
 @click.argument("model", type=_PATH)
 @click.argument("rows", type=_PATH)
 @_bag_options(required=False)
@@ -317,12 +397,14 @@ def choose(
     help="ROWS are whole bags of known counts: probabilities add up to these, and as many rows get each class.",
 )
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Where predictions go: .csv or .parquet.")
+@format_options
 @plugin_option
 def predict(
     model: Path,
     rows: Path,
-    bag_column: str | None,
+    bag_column: tuple[str, ...],
     columns: dict[str, Any],
+    formats: Formats,
     bags: Path | None,
     whole_bags: bool,
     out: Path,
@@ -338,18 +420,16 @@ def predict(
 
     from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, read_rows, write_rows
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, write_rows
+    from llpbench.owndata.table_sources import is_among
 
     load_plugins(plugin)
     demand_room(out)  # before anything is predicted
-    if out.exists() and any(each.exists() and out.samefile(each) for each in (rows, bags) if each is not None):
+    if any(is_among(out, each) for each in (rows, bags) if each is not None):
         raise LLPBenchError(
             f"--out {str(out)!r} is one of the files that are read, and would lose its columns. Choose another --out."
         )
-    names = _names(bag_column, "+")
-    if bag_column is not None and not names:
-        raise LLPBenchError(f"--bag-column {bag_column!r} names no column. Say which tells the bag of a row.")
-    if whole_bags and not names:
+    if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")
     if bags is None and any(columns.values()):
         raise LLPBenchError(
@@ -361,11 +441,18 @@ def predict(
     if not hasattr(loaded, "feature_names_in_"):
         raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
     wanted = [str(name) for name in loaded.feature_names_in_]
-    frame = read_rows(rows, dict.fromkeys(loaded.text_features_, "text"), names, wanted)
+    frame = _read_features(loaded, rows, _possible_names(bag_column, "+"), wanted, formats.rows)
+    names = _key_names(bag_column, list(frame.columns)) if bag_column else []
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
-    features = pd.DataFrame({name: column_of(frame, name, rows) for name in wanted})
-    kept = frame.drop(columns=wanted)
+    kept_keys = loaded.reading_.get("keys", [])
+    features = pd.DataFrame(
+        {
+            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows)
+            for name in wanted
+        }
+    )
+    kept = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
     added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]
     if taken := [name for name in added if name in kept.columns]:
         raise LLPBenchError(
@@ -375,7 +462,8 @@ def predict(
     if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     if whole_bags:
-        known = {} if bags is None else BagFile(bags, names, **columns).read()
+        with _warnings_as_lines(), reading("bags"):
+            known = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
         with _told_in_flags():
             proba, labels = loaded.disaggregate_and_assign(features, keys, **known)
     else:
@@ -388,14 +476,57 @@ def predict(
     return 0
 
 
-def _names(text: str | None, between: str = ",") -> list[str]:
-    return [part.strip() for part in (text or "").split(between) if part.strip()]
+def _read_features(model: LLPClassifier, rows: Path, keys: list[str], wanted: list[str], form: FileFormat) -> DataFrame:
+    """ROWS as `fit` has read them: texts and numbers are those of the model."""
+    from llpbench.owndata.row_files import read_rows
+
+    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
+    form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
+    kept_keys = model.reading_.get("keys", [])
+    types = {name: kind for name, kind in types.items() if name not in kept_keys}
+    wanted = [name for name in wanted if name not in kept_keys]  # names of bags are read as they stand
+    with _warnings_as_lines(), reading("rows"):
+        return read_rows(rows, types, keys, wanted, form, decimals=model.reading_.get("decimals", {}))
+
+
+def _names(text: str | None) -> list[str]:
+    return csv_parts(text or "")
+
+
+def _possible_names(given: Iterable[str], between: str) -> list[str]:
+    """Every name that an option could hold: each text, and each run of its parts."""
+    found = []
+    for text in given:
+        parts = text.split(between)
+        runs = [between.join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
+        found += [*runs, *csv_parts(text, between)]
+    return found
+
+
+def _key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
+    from llpbench.owndata.column_names import split_names
+
+    names = split_names(given, known, "+")
+    if not names:
+        raise LLPBenchError(f"--bag-column {''.join(given)!r} names no column. Say which tells the bag of a row.")
+    return names
+
+
+def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
+    """The classes that --classes names; where it is repeated, each text is one."""
+    from llpbench.owndata.column_names import split_names
+
+    values: Any = table.get("counts", table.get("proportions"))
+    known = [str(name) for name in (values.index.unique(-1) if values.ndim == 1 else values.columns)]
+    if len(known) > 1:
+        return split_names(given, known)
+    return [text.strip() for text in given] if len(given) > 1 else [name for text in given for name in csv_parts(text)]
 
 
 def _pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     pairs = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
         if not (equals and name.strip() and value.strip()):
             raise LLPBenchError(f"{flag} takes NAME=VALUE, however: {text!r}")
         if flag == "--types" and value.strip() not in ("text", "number"):

@@ -15,7 +15,13 @@ from llpbench.core.text import plural, verb
 from llpbench.data.frames import TEXT_TYPES
 
 _ROUNDED = 0.02
-"""by which the proportions of a bag may miss 1: they are often rounded"""
+"""by which the proportions of a bag may miss 1, if they are not printed more roughly"""
+_PRINTED_DIGITS = range(1, 5)
+"""of proportions that are rounded for print"""
+_NOISE_TAIL = 10.0
+"""standard deviations of noise beyond which counts are not what they should be"""
+_EXACT = 2.0**53
+"""from which floats leave out whole numbers"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +86,21 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     place = np.empty(len(names) + 1, dtype=np.int64)
     place[order] = np.arange(len(names))
     place[-1] = -1
+    _require_exact(labels if frame is None or frame.shape[1] == 1 else frame)
     columns = None if frame is None else list(frame.columns)
     return BagLabels(place[codes], [names[number] for number in order], columns)
+
+
+def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
+    """Raises `LLPBenchError` for floats so large that different identifiers may be one."""
+    for column in (
+        [labels] if not isinstance(labels, pd.DataFrame) else [labels.iloc[:, n] for n in range(labels.shape[1])]
+    ):
+        if column.dtype.kind == "f" and (large := np.asarray(column)[np.abs(np.asarray(column)) >= _EXACT]).size:
+            raise LLPBenchError(
+                f"bags must be exact identifiers, got floats such as {large[0]:.0f}, which merge neighbours. Read "
+                "them as whole numbers (dtype Int64) or texts."
+            )
 
 
 def _demand_same_order(bags: pd.Index, rows: pd.Index) -> None:
@@ -148,10 +167,21 @@ class BagTable:
         kept = [place for place, column in enumerate(self.columns) if column in set(named)]
         return replace(self, values=self.values[:, kept], columns=[self.columns[place] for place in kept])
 
-    def counts(self, labels: BagLabels, noise: float, *, sampled: bool = False, suppress: bool = False) -> FloatArray:
+    def counts(
+        self,
+        labels: BagLabels,
+        noise: float,
+        *,
+        sampled: bool = False,
+        as_shares: bool = False,
+        suppress: bool = False,
+        hint: str = "",
+    ) -> FloatArray:
         """[bags, classes] the counts of each bag of `labels` that the table has, NaN where suppressed or absent.
 
         `sampled`: the table is of whole bags, of which the rows are but some; their counts are their share of it.
+        `as_shares`: the same, of a table of other people or in other units, which may count fewer than there are rows.
+        `hint`: what to do where counts are not those of the rows, if the rows tell.
         Raises `LLPBenchError` for what cannot be, unless noise may have made it so; with `suppress` it is NaN.
         """
         place = {name: index for index, name in enumerate(self.names)}
@@ -159,14 +189,18 @@ class BagTable:
         values = np.where((at >= 0)[:, None], self.values[at], np.nan)
         values[np.isnan(values).any(axis=1)] = np.nan
         rows = labels.sizes.astype(np.float64)
+        sampled = sampled or as_shares
         whole = self._whole(values, rows, np.where(at >= 0, self._sizes[at], np.nan), sampled)
+        if as_shares:
+            values[~(whole > 0)] = np.nan
+            whole = np.where(whole > 0, whole, 1.0)
         unit = whole if self.is_counts else np.ones(len(rows))
         given = values
         if values.shape[1] == 1:
             values = np.column_stack([unit - values[:, 0], values[:, 0]])
-        faults = [self._other_sizes(labels, values, whole, sampled)]
-        if noise == 0:
-            faults.insert(0, self._other_sums(labels, given, values, unit))
+        faults = [] if as_shares else [self._other_sizes(labels, values, whole, sampled, hint)]
+        if not (noise and sampled):
+            faults.insert(0, self._other_sums(labels, given, values, unit, noise, hint))
         for off, told in faults:
             if off.any() and not suppress:
                 raise LLPBenchError(
@@ -202,11 +236,16 @@ class BagTable:
             return np.asarray(np.nan_to_num(values.sum(axis=1)))
         return rows
 
-    def _other_sums(self, labels: BagLabels, given: FloatArray, values: FloatArray, unit: FloatArray) -> _Fault:
+    def _other_sums(
+        self, labels: BagLabels, given: FloatArray, values: FloatArray, unit: FloatArray, noise: float, hint: str
+    ) -> _Fault:
         """[bags] whether they cannot be the counts or shares of a bag; as they were given, and of all classes."""
         total = values.sum(axis=1)
-        beyond = (values < 0).any(axis=1) | (values > unit[:, None] * (1 + 1e-9)).any(axis=1)
-        slack = 1e-6 * unit if self.is_counts else np.full(len(unit), _ROUNDED)
+        most = _NOISE_TAIL * noise / (1 if self.is_counts else np.maximum(labels.sizes, 1.0))
+        beyond = ((values < -(most + 1e-9 * unit)[:, None]) | (values > (unit * (1 + 1e-9) + most)[:, None])).any(
+            axis=1
+        )
+        slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
 
         def told(first: int, so: str) -> str:
             listed = ", ".join(f"{value:g}" for value in given[first])
@@ -215,17 +254,43 @@ class BagTable:
             meant, mend = f"they must {must}", "Give shares between 0 and 1, percents divided by 100"
             if self.is_counts:
                 meant = f"it has {plural(round(unit[first]), 'row')}"
-                mend = "Give sampled=True if X holds some rows only" if self.at_fit else "Give whole bags"
+                mend = self._mend_counts(values, unit, hint) if self.at_fit else "Give whole bags"
+            elif given.shape[1] > 1 and total[first] < unit[first] and (values[first] >= 0).all():
+                mend = "Give a further class for the rest, which add up to 1"
             others = (
                 ", noise= where noise was added, or impossible='suppress'"
                 if self.at_fit
                 else ", or NaN where they are unknown"
             )
+            if noise and self.at_fit:
+                others = ", a larger noise= if more was added, or impossible='suppress'"
             return f"the {self.what} of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {mend}{others}."
 
         return beyond | (np.abs(total - unit) > slack), told
 
-    def _other_sizes(self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool) -> _Fault:
+    def _mend_counts(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
+        """What to do about counts that do not add up to the rows of their bags."""
+        if hint:
+            return hint
+        total = values.sum(axis=1)
+        known = np.isfinite(total) & (np.abs(total - unit) > 1e-6 * unit)
+        if values.shape[1] == 2 and (total[np.isfinite(total)] == unit[np.isfinite(total)]).all():  # of one class
+            return "Give sampled=True and sizes= if X holds some rows only"
+        ratio = np.median(total[known] / unit[known]) if known.any() else 1.0
+        if 0 < ratio < 0.01:
+            return "Give as_shares=True if counts are in other units, such as thousands"
+        if (total[known] < unit[known]).all():
+            return (
+                "Fewer are counted than there are rows. Give a further class for the rest, or as_shares=True if those "
+                "who are counted are like all"
+            )
+        if (total[known] > unit[known]).all():
+            return "Give sampled=True if X holds some rows only"
+        return "Give as_shares=True if others are counted than X holds"
+
+    def _other_sizes(
+        self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str
+    ) -> _Fault:
         """[bags] whether X has not their rows."""
         rows = labels.sizes
         known = ~np.isnan(values).any(axis=1)
@@ -234,8 +299,13 @@ class BagTable:
             has = (
                 f"bag {labels.names[first]!r} has {whole[first]:,g} by its {self._said}, X has {rows[first]:,} of them"
             )
+            if hint:
+                return f"{has}; {so}. {hint}, or impossible='suppress'."
             if sampled or rows[first] > whole[first]:
-                return f"{has}; {so}. A bag has no more rows than that: mend these, or give impossible='suppress'."
+                return (
+                    f"{has}; {so}. A bag has no more rows than that. Give as_shares=True if others are counted than X "
+                    "holds, or impossible='suppress'."
+                )
             return f"{has}; {so}. Give sampled=True if X holds some rows only, or impossible='suppress'."
 
         return known & ((rows > whole + 1e-6 * whole) if sampled else (np.abs(rows - whole) > 1e-6 * whole)), told
@@ -243,6 +313,16 @@ class BagTable:
     @property
     def _said(self) -> str:
         return "counts" if self.sizes is None else "size"
+
+
+def _rounding(shares: FloatArray) -> FloatArray:
+    """[bags] by how much shares may miss 1: half a unit of the last printed digit for each class."""
+    known = shares[np.isfinite(shares)]
+    for digits in _PRINTED_DIGITS:
+        scaled = known * 10.0**digits
+        if np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6) and not np.isin(known, (0.0, 1.0)).all():
+            return np.full(len(shares), max(_ROUNDED, shares.shape[1] * 0.5 / 10**digits) + 1e-9)
+    return np.full(len(shares), _ROUNDED + 1e-9)
 
 
 _Fault = tuple[BoolArray, Callable[[int, str], str]]

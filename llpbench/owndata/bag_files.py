@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.frames import as_text
-from llpbench.owndata.row_files import bag_keys, column_of, read_rows
+from llpbench.owndata.column_names import plain, split_names
+from llpbench.owndata.csv_dialect import AS_IT_SHOWS, FileFormat
+from llpbench.owndata.marks import csv_line
+from llpbench.owndata.number_text import NumberText, read_number_text, reading_of
+from llpbench.owndata.row_files import FileNote, bag_keys, column_of, read_rows
+
+_MOST_MARKS = 5
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,7 @@ class BagFile:
     keys: Sequence[str]
     """the columns that name a bag"""
     counts: Sequence[str]
-    """the columns with counts, or none"""
+    """the columns with counts, or none: texts that name one or several (`split_names`)"""
     proportions: Sequence[str]
     """the columns with proportions, or none"""
     class_column: str | None = None
@@ -32,6 +41,8 @@ class BagFile:
     """how many rows the whole bag has"""
     suppressed: Sequence[str] = ()
     """what stands where nothing is told, beside empty cells"""
+    form: FileFormat = AS_IT_SHOWS
+    """how it is written, where that does not show"""
 
     def read(self) -> dict[str, Any]:
         """The arguments of `LLPClassifier.fit` that it holds.
@@ -42,7 +53,9 @@ class BagFile:
             raise LLPBenchError(
                 "give one of --counts and --proportions: the columns of the table of bags that hold them."
             )
-        values, long = self.counts or self.proportions, self.class_column is not None
+        long = self.class_column is not None
+        frame = read_rows(self.path, features=(), form=self.form)
+        values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
                 f"with --class-column the table has a line a bag and class, and one column of numbers, however: "
@@ -51,9 +64,10 @@ class BagFile:
         if len(set(values)) < len(values):
             raise LLPBenchError(f"a column holds one class, however one stands twice: {', '.join(values)}.")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
-        frame = read_rows(self.path, keys=names)
         keys = bag_keys(frame, names, self.path)
-        table = pd.DataFrame({name: self._numbers(frame, name) for name in values})
+        table = self._numbers(frame, values)
+        classes = [plain(name) for name in values]
+        table.columns = pd.Index(classes if len(set(classes)) == len(classes) else values)
         table.index = pd.MultiIndex.from_frame(keys) if len(names) > 1 else pd.Index(keys.iloc[:, 0])
         given = table.iloc[:, 0] if long else table
         found: dict[str, Any] = {"counts" if self.counts else "proportions": given}
@@ -64,7 +78,7 @@ class BagFile:
     def _sizes(self, frame: pd.DataFrame, keys: pd.DataFrame) -> pd.Series:
         assert self.size_column is not None
         bags = pd.Index(keys.iloc[:, 0]) if keys.shape[1] == 1 else pd.MultiIndex.from_frame(keys)
-        sizes = pd.Series(self._numbers(frame, self.size_column).to_numpy(), index=bags)
+        sizes = pd.Series(self._numbers(frame, [self.size_column], whole=True).iloc[:, 0].to_numpy(), index=bags)
         repeated = pd.DataFrame({"bag": bags.to_flat_index(), "size": sizes.to_numpy()}).drop_duplicates()
         two = repeated["bag"].duplicated()
         if two.any():
@@ -74,17 +88,38 @@ class BagFile:
             )
         return sizes[~bags.duplicated()]
 
-    def _numbers(self, frame: pd.DataFrame, name: str) -> pd.Series:
-        """A column as numbers, NaN where it is empty or suppressed."""
-        texts = as_text(column_of(frame, name, self.path)).str.strip()
-        texts = texts.mask(texts.isin({"", *self.suppressed}))
-        numbers = pd.to_numeric(texts, errors="coerce")
-        broken = texts[numbers.isna() & texts.notna()]
-        if len(broken):
-            raise DataError(
-                f"file {str(self.path)!r}: {plural(len(broken), 'value')} of column {name!r} "
-                f"{'is no number' if len(broken) == 1 else 'are no numbers'}, such as {broken.iloc[0]!r} in row "
-                f"{broken.index[0]} (counted from 0). Mend it, or name what marks suppressed ones: "
-                f"--suppressed '{broken.iloc[0]}'."
-            )
-        return numbers.astype(float)
+    def _numbers(self, frame: pd.DataFrame, names: Sequence[str], *, whole: bool = False) -> pd.DataFrame:
+        """Columns as numbers, NaN where they are empty or suppressed; percents as shares. All have one decimal mark."""
+        columns = {name: column_of(frame, name, self.path) for name in names}
+        missing = {*self.suppressed, *STR_NA_VALUES}
+        every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
+        decimal = self.form.decimal or read_number_text(every, missing=missing, known_gaps=False).decimal
+        found = {
+            name: read_number_text(column, decimal=decimal, missing=missing, known_gaps=False)
+            for name, column in columns.items()
+        }
+        marks = list(dict.fromkeys(mark for each in found.values() for mark in each.broken))
+        for name, each in found.items():
+            if len(each.broken):
+                told = f"Mend {'it' if len(each.broken) == 1 else 'them'}"
+                if len(marks) <= _MOST_MARKS:
+                    told += f", or name what marks suppressed ones: --suppressed {shlex.quote(csv_line(marks))}"
+                raise DataError(
+                    f"file {str(self.path)!r}: {plural(len(each.broken), 'value')} of column {name!r} "
+                    f"{'is no number' if len(each.broken) == 1 else 'are no numbers'}, such as "
+                    f"{each.broken.iloc[0]!r} in row {each.broken.index[0]} (counted from 0). {told}."
+                )
+            if each.percent and (whole or self.counts):
+                example = "%" if each.example is None else each.example[0]
+                raise DataError(
+                    f"file {str(self.path)!r}: column {name!r} must hold counts, got {example!r}, a percentage. Name "
+                    "such columns by --proportions."
+                )
+        self._tell(found)
+        return pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
+
+    def _tell(self, found: dict[str, NumberText]) -> None:
+        """Warn of spellings (`FileNote`), of the first column that has one."""
+        first = next((name for name, each in found.items() if each.example is not None), None)
+        if first is not None:
+            warnings.warn(f"file {str(self.path)!r}: {reading_of(first, found[first])}.", FileNote, stacklevel=3)

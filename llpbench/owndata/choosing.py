@@ -34,6 +34,7 @@ from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.fitting import method_on_bags
+from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit
@@ -289,6 +290,7 @@ class _Bagged:
             warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
             warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
             warnings.simplefilter("ignore", LargeFit)
+            warnings.simplefilter("ignore", NumbersAsText)
             model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         return model
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,10 +26,19 @@ from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line, plural, verb
-from llpbench.data.bag_tables import BagLabels, ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.data.bag_tables import (
+    BagLabels,
+    BagTable,
+    ascending,
+    matched,
+    read_bag_labels,
+    read_bag_table,
+    rows_of_bags,
+)
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number, own_code
+from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.storing import read_model, write_model
@@ -36,6 +46,8 @@ from llpbench.training.cells import limit_threads, probabilities
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
+_WEIGHTS = 0.95
+"""share of bags to whose counts a column of weights adds up"""
 _TRIED = 100
 """rows that a fitted method predicts before it is a model"""
 _SMALL = 100_000
@@ -78,6 +90,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bag_sizes_ : [bags] their rows
     left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, how many bags have
         "suppressed" counts, and of how many "impossible" ones were; empty of a model that an earlier version has saved
+    reading_ : how the command line has read the file of rows: marks of "missing" values, "decimals" by column
     doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
     """
 
@@ -124,6 +137,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Hashable] | None = None,
         sizes: Any = None,
         sampled: bool = False,
+        as_shares: bool = False,
         noise: float = 0.0,
         noise_kind: str = "gaussian",
         unmatched: str = "raise",
@@ -145,6 +159,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sizes : how many rows each whole bag has, where that was published: a mapping, series or array as above
         sampled : X holds but some rows of each bag, whose `counts` or `sizes` are of them all; the rows that are there
             are taken to have the bag's proportions, as with proportions alone
+        as_shares : only the shares of `counts` are taken: they are of other people than the rows (voters among adults),
+            or in other units (thousands)
         noise, noise_kind : the scale of what was added to each count, for privacy: the standard deviation if
             "gaussian", b if "laplace", which enters the likelihood by its variance 2 b^2; counts may then be
             fractional or negative
@@ -153,15 +169,18 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         impossible : "raise" for bags whose counts cannot be those of their rows, or "suppress" these counts
 
         Raises `LLPBenchError` for what does not fit together, in a line with the numbers. Warns where a
-        column looks like an identifier (`LikelyIdentifier`), and where the bags themselves tell that "auto" may be
-        wrong of rows (`DoubtfulFit`).
+        column looks like an identifier (`LikelyIdentifier`) or like numbers written as text (`NumbersAsText`), and
+        where the bags themselves tell that "auto" may be wrong of rows (`DoubtfulFit`).
         """
         frame = as_frame(X)
         if impossible not in ("raise", "suppress"):
             raise LLPBenchError(f"impossible must be 'raise' or 'suppress', however: {impossible!r}")
         deviation = _deviation(noise, noise_kind)
-        if sampled and deviation:
-            raise LLPBenchError("noise= is of counts of the rows in X: with sampled=True it cannot be told.")
+        if (sampled or as_shares) and deviation:
+            given = "sampled=True" if sampled else "as_shares=True"
+            raise LLPBenchError(f"noise= is of counts of the rows in X: with {given} it cannot be told.")
+        if as_shares and counts is None:
+            raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
         labels = read_bag_labels(bags, X)
         table = read_bag_table(proportions, counts, labels, sizes)
         if unmatched == "drop":
@@ -171,7 +190,15 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         order = ascending(named)
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
-        found = table.counts(labels, deviation, sampled=sampled, suppress=impossible == "suppress")[:, order]
+        weights = _weights(frame, labels, table, sampled)
+        found = table.counts(
+            labels,
+            deviation,
+            sampled=sampled,
+            as_shares=as_shares,
+            suppress=impossible == "suppress",
+            hint=weights,
+        )[:, order]
         suppressed = table.suppressed(labels)
         left_out = {
             "rows": len(frame) - len(inside),
@@ -186,6 +213,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(told, LikelyIdentifier, stacklevel=2)
         if told := size_warning(len(frame), frame.shape[1], columns.cardinalities):
             warnings.warn(told, LargeFit, stacklevel=2)
+        if told := numbers_as_text_warning(frame):
+            warnings.warn(told, NumbersAsText, stacklevel=2)
         train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
         known = train.where_known()
         if len(known.sizes) < 2:
@@ -201,7 +230,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with self._threads(len(frame)):
             predictor = self._fitted(train, columns.cardinalities)
             self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), found.shape[1])
-            doubts = doubts_of(predictor, known.rows) if isinstance(predictor, Union) else None
+            doubts = doubts_of(predictor, known.rows, known.counts) if isinstance(predictor, Union) else None
 
         self.classes_ = np.array([named[place] for place in order])
         nameless = table.columns is None or table.values.shape[1] == 1
@@ -218,6 +247,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.left_out_ = left_out
         self._columns, self._predictor = columns, predictor
         self._known = known
+        self.reading_: dict[str, Any] = {}
         self._effects: FloatArray | None = None  # of bags, found when they are first asked for
         self.doubts_: Doubts | None = doubts
         if self.doubts_ is not None and self.doubts_.warning:
@@ -229,6 +259,12 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The features that were texts in `fit`: what files hold in these columns is to be read as it stands there."""
         self._demand_fitted()
         return self._columns.texts
+
+    @property
+    def numeric_features_(self) -> list[str]:
+        """The features that were numbers in `fit`."""
+        self._demand_fitted()
+        return list(self._columns.numeric)
 
     @property
     def _method(self) -> str:
@@ -399,6 +435,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "sizes": self.bag_sizes_,
             "effects": self._bag_effects(),
             "left_out": self.left_out_,
+            "reading": self.reading_,
             "doubts": self.doubts_,
             "columns": self._columns,
             "predictor": self._predictor,
@@ -431,6 +468,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model._deviation = content.get("deviation", 0.0)
         model._columns, model._predictor = content["columns"], content["predictor"]
         model._effects = content["effects"]
+        model.reading_ = content.get("reading", {})
         model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
         return model
 
@@ -577,6 +615,43 @@ def _deviation(noise: float, kind: str) -> float:
     if kind not in ("gaussian", "laplace"):
         raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5
+
+
+def _weights(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
+    """What to do where a column of X adds up to the counts of the bags: rows stand for several people.
+
+    "" if none does, or if rows add up to them. Raises `LLPBenchError` if they are said to be a sample nevertheless.
+    """
+    if not table.is_counts or (table.values.shape[1] < 2 and table.sizes is None):
+        return ""
+    place = {name: number for number, name in enumerate(table.names)}
+    at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
+    totals = table.values.sum(axis=1) if table.values.shape[1] > 1 else table.sizes
+    assert totals is not None
+    total = np.where(at >= 0, totals[at], np.nan)
+    known = np.isfinite(total)
+    if not known.any() or (total == labels.sizes)[known].all():
+        return ""
+    inside = labels.of_row >= 0
+    for column in map(frame.columns.get_loc, frame.select_dtypes("number").columns):
+        values = (
+            frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)[inside]
+            if isinstance(column, int)
+            else None
+        )
+        if values is None or not np.isfinite(values).all() or (values < 0).any() or (values % 1).any():
+            continue
+        sums = np.bincount(labels.of_row[inside], values, len(labels.names))
+        if (np.abs(sums - total) < 0.5)[known].mean() >= _WEIGHTS:
+            name = frame.columns[column]
+            told = (
+                f"Column {name!r} adds up to what is counted: rows stand for several people. Repeat each row so often "
+                f"(--repeat-column {shlex.quote(str(name))}, in Python X.loc[X.index.repeat(X[{name!r}])], bags alike)"
+            )
+            if sampled:
+                raise LLPBenchError(f"{told}. They are no sample.")
+            return told
+    return ""
 
 
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:

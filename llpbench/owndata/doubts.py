@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol, runtime_checkable
@@ -20,6 +20,8 @@ NEXT_TO_NOTHING = 0.9
 """share of noise in the effects of features beyond which it is told"""
 DISAGREEING = 0.5
 """rank correlation of two members' predictions below which it is told; what the three rest on: `docs/choosing.md`"""
+_FEWEST_COUNTED = 10
+"""rows of a class of which anything can be said"""
 _MOST_ROWS = 20_000
 """that ranks are compared on"""
 
@@ -72,29 +74,41 @@ class Doubts:
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 
 
-def doubts_of(union: Union, rows: Rows) -> Doubts:
-    """Of a fitted union, its members compared on (at most 20,000 of) its training rows."""
+def doubts_of(union: Union, rows: Rows, counts: FloatArray) -> Doubts:
+    """Doubts of a fitted union, whose members are compared on (at most 20,000 of) its training rows.
+
+    `counts` [bags, classes]: of classes that next to nobody is of, nothing is to be learned, and nothing is doubted.
+    """
+    classes = _counted_classes(counts)
     step = -(-len(rows.numeric) // _MOST_ROWS)
     some = Rows(*(part[::step] for part in rows))
     members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
-    agreement = min(_rank_correlation(one, other) for one, other in combinations(members, 2))
-    return Doubts(union.process.unexplained, _noise(union.process), agreement)
+    agreement = min(_rank_correlation(one, other, classes) for one, other in combinations(members, 2))
+    return Doubts(union.process.unexplained, _noise(union.process, classes), agreement)
 
 
-def _noise(process: LogitProcess) -> float:
-    """Posterior variance of all effects, divided by that and their squares: means over rows, all classes together."""
+def _counted_classes(counts: FloatArray) -> list[int]:
+    """The classes of more than a few rows; all, where fewer than two are."""
+    total = counts.sum(axis=0)
+    found = [label for label, number in enumerate(total) if number >= _FEWEST_COUNTED]
+    return found if len(found) > 1 else [*range(len(total))]
+
+
+def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
+    """Posterior variance of the effects, divided by that and their squares: means over rows, classes together."""
     squares = variance = 0.0
-    for label in range(len(process.offsets)):
+    for label in classes:
         for effect in process.effects(label):
             squares += effect.importance**2
             variance += float(effect.weights @ effect.std**2)
     return variance / max(squares + variance, 1e-12)
 
 
-def _rank_correlation(one: FloatArray, other: FloatArray) -> float:
+def _rank_correlation(one: FloatArray, other: FloatArray, classes: Sequence[int]) -> float:
     """Spearman's, mean over classes; 0 where a member says the same of all rows."""
     found = []
-    for a, b in zip(one.T[1:], other.T[1:], strict=True) if one.shape[1] == 2 else zip(one.T, other.T, strict=True):
+    for label in classes[1:] if len(classes) == 2 else classes:
+        a, b = one[:, label], other[:, label]
         ranks = rankdata(a), rankdata(b)
         found.append(float(np.corrcoef(*ranks)[0, 1]) if min(np.ptp(each) for each in ranks) > 0 else 0.0)
     return float(np.mean(found))

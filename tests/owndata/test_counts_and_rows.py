@@ -1,0 +1,124 @@
+"""Counts that are not those of the rows: what is refused, and that what is advised works."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.doubts import DoubtfulFit
+
+FRAME, BAGS, VOTES = people(400, 16)
+TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
+
+
+def fitted(**given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(**{"X": FRAME, "bags": BAGS} | given)
+
+
+def test_fewer_counted_than_rows_is_said_and_shares_or_a_further_class_help() -> None:
+    voted = TABLE // 2 + 1
+    with pytest.raises(LLPBenchError, match=r"Fewer are counted than there are rows.*as_shares=True") as error:
+        fitted(counts=voted)
+    assert "sampled=True" not in str(error.value)
+    model = fitted(counts=voted, as_shares=True)
+    share = voted.div(voted.sum(axis=1), axis=0)
+    assert np.allclose(model.bag_counts_, fitted(proportions=share).bag_counts_)
+    rest = voted.assign(none=TABLE.sum(axis=1) - voted.sum(axis=1))
+    assert list(fitted(counts=rest).classes_) == ["no", "none", "yes"]
+
+
+def test_counts_in_thousands_are_said_and_shares_help() -> None:
+    with pytest.raises(LLPBenchError, match="other units, such as thousands"):
+        fitted(counts=TABLE / 1000)
+    assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
+
+
+def test_bags_of_which_nobody_is_counted_have_no_shares() -> None:
+    table = TABLE.copy()
+    table.loc["d03"] = 0
+    model = fitted(counts=table, as_shares=True)
+    assert np.isnan(model.bag_counts_[list(model.bags_).index("d03")]).all()
+
+
+@pytest.mark.parametrize("given", [{"proportions": TABLE.div(TABLE.sum(axis=1), axis=0)}, {"noise": 1.0}])
+def test_shares_are_of_counts_without_noise(given: dict[str, Any]) -> None:
+    with pytest.raises(LLPBenchError, match="as_shares=True"):
+        fitted(**{"counts": None if "proportions" in given else TABLE} | given, as_shares=True)
+
+
+def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() -> None:
+    cells = FRAME.assign(bag=BAGS, town=FRAME["town"].astype(str)).fillna({"age": 0})
+    cells = cells.groupby([*FRAME.columns, "bag"], dropna=False).size().rename("people").reset_index()
+    cells = pd.concat([cells.assign(people=1), cells]).query("people > 0").reset_index(drop=True)
+    table = counted(cells["bag"], np.array(["no", "yes"])[np.arange(len(cells)) % 2])
+    total = cells.groupby("bag")["people"].sum() * 3
+    counts = pd.DataFrame({"no": total - table["yes"], "yes": table["yes"]})
+    rows = cells.drop(columns="bag").assign(people=cells["people"] * 3)
+    with pytest.raises(LLPBenchError, match="Column 'people' adds up to what is counted") as error:
+        fitted(X=rows, bags=cells["bag"], counts=counts)
+    assert "sampled" not in str(error.value)
+    with pytest.raises(LLPBenchError, match="They are no sample"):
+        fitted(X=rows, bags=cells["bag"], counts=counts, sampled=True)
+    often = rows.index.repeat(rows["people"])
+    model = fitted(X=rows.loc[often].drop(columns="people"), bags=cells["bag"].loc[often], counts=counts)
+    assert model.bag_sizes_.tolist() == total.tolist()
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each(digits: int) -> None:
+    rng = np.random.default_rng(0)
+    shares = pd.DataFrame(rng.dirichlet(np.ones(8), 16), index=TABLE.index, columns=list("abcdefgh"))
+    rounded = shares.round(digits)
+    assert (rounded.sum(axis=1) != 1).any()
+    model = fitted(proportions=rounded)
+    assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
+    wrong = rounded.copy()
+    wrong.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
+    with pytest.raises(LLPBenchError, match="must add up to 1; so 1 bag of 16"):
+        fitted(proportions=wrong)
+
+
+def test_shares_that_miss_1_by_exactly_what_is_allowed() -> None:
+    share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)
+    share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits
+    assert 1 - 0.98 > 0.02
+    assert np.allclose(fitted(proportions=share).bag_counts_.sum(axis=1), TABLE.sum(axis=1))
+    with pytest.raises(LLPBenchError, match="further class for the rest"):
+        fitted(proportions=share - 0.02)
+
+
+def test_noise_leaves_checks_on() -> None:
+    noisy = TABLE + np.random.default_rng(0).laplace(0, 2, TABLE.shape)
+    fitted(counts=noisy, noise=2, noise_kind="laplace")
+    for wrong in (noisy * 100, noisy - 60):
+        with pytest.raises(LLPBenchError, match="a larger noise="):
+            fitted(counts=wrong, noise=2, noise_kind="laplace")
+
+
+def test_floats_that_merge_identifiers_are_refused() -> None:
+    number = np.unique(BAGS, return_inverse=True)[1]
+    bags = pd.Series(number.astype(np.int64) + 2**60)
+    votes = {2**60 + place: int(each) for place, each in enumerate(TABLE["yes"])}
+    assert len(fitted(bags=bags, counts=votes).bags_) == 16
+    for floats in (bags.astype(float), pd.DataFrame({"a": bags.astype(float), "b": number})):
+        with pytest.raises(LLPBenchError, match="exact identifiers"):
+            fitted(bags=floats, counts=votes)
+
+
+@pytest.mark.parametrize("persons", [0, 1])
+def test_a_class_of_nobody_raises_no_doubt(persons: int) -> None:
+    frame, bags, votes = people(600, 40)
+    table = counted(bags, votes).assign(other=0).set_axis(["no", "yes", "other"], axis=1)
+    table.iloc[0] += [-persons, 0, persons]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulFit)
+        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=table)
+    other = list(model.classes_).index("other")
+    assert model.predict_proba(frame)[:, other].mean() < 0.02

@@ -1,0 +1,90 @@
+"""Numbers written as text, read as whoever wrote them meant them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from llpbench import LLPClassifier, as_numbers
+from llpbench.core.errors import DataError
+from llpbench.owndata.marks import csv_parts
+from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning, read_number_text
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["41,132", "1,000", "5"], [41132, 1000, 5]),
+        (["$41,132", "-$5", "($1,234.50)"], [41132, -5, -1234.5]),
+        (["1,23,456", "10,000", "7"], [123456, 10000, 7]),
+        (["41.1%", "3 %", None], [41.1, 3, NAN]),
+        (["\u22125", "\u2013", "7"], [-5, NAN, 7]),
+        (["5-", "1e5", "+3"], [-5, 1e5, 3]),
+        (["(1,234)", "(5)", "."], [-1234, -5, NAN]),
+        (["41,5", "1.234,5", "3"], [41.5, 1234.5, 3]),
+        (["1.234.567", "12.000", "3"], [1234567, 12000, 3]),
+        (["0,125", "1,250", "0"], [0.125, 1.25, 0]),
+        (["41 132", "41\u00a0132", "41'132"], [41132, 41132, 41132]),
+        (["\u20ac 5", "5 \u20ac", "EUR 5"], [5, 5, 5]),
+        (["1.5", "1,234", "*"], [1.5, 1234, NAN]),
+        (["N/A", "12", "#N/A"], [NAN, 12, NAN]),
+    ],
+)
+def test_spellings_of_numbers(texts: list[str | None], numbers: list[float]) -> None:
+    assert np.array_equal(as_numbers(pd.Series(texts)), numbers, equal_nan=True)
+
+
+def test_the_decimal_mark_and_marks_of_gaps_can_be_given() -> None:
+    texts = pd.Series(["1.234", "12", "1,000+"], index=[7, 8, 9], name="income")
+    found = as_numbers(texts, decimal=",", missing=["1,000+"])
+    assert found.to_dict() == pytest.approx({7: 1234.0, 8: 12.0, 9: NAN}, nan_ok=True)
+    assert as_numbers(texts[:2]).tolist() == [1.234, 12]
+    with pytest.raises(DataError, match=r"column 'income' must be numbers, got '1,000\+'"):
+        as_numbers(texts)
+
+
+def test_percents_and_plain_numbers_are_not_mixed() -> None:
+    found = read_number_text(pd.Series(["41%", "3%", "0.03"]))
+    assert (found.percent, found.broken.tolist()) == (True, ["0.03"])
+
+
+@pytest.mark.parametrize("text", ["12 kg", "10-20", "2020-01-01", "inf", "1,2,3", "12,34.5", "1.2.3", "0x10", "$", "%"])
+def test_what_is_no_number_is_none(text: str) -> None:
+    assert read_number_text(pd.Series(["1", "2", text])).broken.tolist() == [text]
+
+
+def test_columns_of_numbers_written_as_text_are_named() -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(1000, 99_999, 100)
+    frame = pd.DataFrame(
+        {
+            "net, EUR": [f"{number:,}" for number in numbers],
+            "share": ["-" if place < 5 else f"{place}" for place in range(100)],
+            "top": ["90+" if place < 5 else f"{place}" for place in range(100)],
+            "town": rng.choice(["north", "south"], 100),
+            "zip": [f"0{number % 50}" for number in numbers],
+            "class": pd.Categorical(["1", "2", "3", "4"] * 25),
+            "mixed": ["1,000" if place % 2 else "many" for place in range(100)],
+            "age": numbers % 90,
+        }
+    )
+    told = numbers_as_text_warning(frame)
+    assert all(name in told for name in ("'net, EUR'", "'share'", "'top'", "--missing 90+"))
+    assert not any(repr(name) in told for name in ("town", "zip", "class", "mixed", "age"))
+    assert "--types 'net, EUR=number' --types share=number" in told
+    assert numbers_as_text_warning(frame.drop(columns=["net, EUR", "share", "top"])) == ""
+
+
+def test_a_fit_warns_of_them() -> None:
+    frame = pd.DataFrame({"a": [f"{1000 + 7 * place:,}" for place in range(40)]})
+    with pytest.warns(NumbersAsText, match="column 'a'"):
+        LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) // 4, counts=[*range(5)] * 2)
+
+
+def test_marks_are_parted_as_csv() -> None:
+    assert csv_parts("*, <5") == ["*", "<5"]
+    assert csv_parts('"1,000+",-') == ["1,000+", "-"]
+    assert csv_parts("") == []
