@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,7 +27,6 @@ from llpbench.core.method import Predictor
 from llpbench.core.text import one_line, plural, verb
 from llpbench.data.bag_tables import (
     BagLabels,
-    BagTable,
     ascending,
     matched,
     read_bag_labels,
@@ -36,8 +34,9 @@ from llpbench.data.bag_tables import (
     rows_of_bags,
 )
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
+from llpbench.owndata.counted import noise_deviation, repeat_hint
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, is_number, own_code
+from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, own_code
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
@@ -46,8 +45,6 @@ from llpbench.training.cells import limit_threads, probabilities
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
-_WEIGHTS = 0.95
-"""share of bags to whose counts a column of weights adds up"""
 _TRIED = 100
 """rows that a fitted method predicts before it is a model"""
 _SMALL = 100_000
@@ -175,7 +172,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = as_frame(X)
         if impossible not in ("raise", "suppress"):
             raise LLPBenchError(f"impossible must be 'raise' or 'suppress', however: {impossible!r}")
-        deviation = _deviation(noise, noise_kind)
+        deviation = noise_deviation(noise, noise_kind)
         if (sampled or as_shares) and deviation:
             given = "sampled=True" if sampled else "as_shares=True"
             raise LLPBenchError(f"noise= is of counts of the rows in X: with {given} it cannot be told.")
@@ -190,15 +187,10 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         order = ascending(named)
         labels = matched(labels, table, unmatched)
         inside = np.flatnonzero(labels.of_row >= 0)
-        weights = _weights(frame, labels, table, sampled)
-        found = table.counts(
-            labels,
-            deviation,
-            sampled=sampled,
-            as_shares=as_shares,
-            suppress=impossible == "suppress",
-            hint=weights,
-        )[:, order]
+        hint, suppress = repeat_hint(frame, labels, table, sampled), impossible == "suppress"
+        found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)[
+            :, order
+        ]
         suppressed = table.suppressed(labels)
         left_out = {
             "rows": len(frame) - len(inside),
@@ -600,58 +592,6 @@ def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArra
     if len(chosen):
         labels[chosen] = assigned(log_of(proba[chosen]), whole)
     return labels
-
-
-_MOST_NOISE = 1e12
-"""in rows: far more than any table has"""
-
-
-def _deviation(noise: float, kind: str) -> float:
-    """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
-    if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
-        raise LLPBenchError(
-            f"noise is the scale of what was added to counts, from 0 to {_MOST_NOISE:g}, however: {noise!r}"
-        )
-    if kind not in ("gaussian", "laplace"):
-        raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
-    return float(noise) if kind == "gaussian" else float(noise) * 2**0.5
-
-
-def _weights(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
-    """What to do where a column of X adds up to the counts of the bags: rows stand for several people.
-
-    "" if none does, or if rows add up to them. Raises `LLPBenchError` if they are said to be a sample nevertheless.
-    """
-    if not table.is_counts or (table.values.shape[1] < 2 and table.sizes is None):
-        return ""
-    place = {name: number for number, name in enumerate(table.names)}
-    at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
-    totals = table.values.sum(axis=1) if table.values.shape[1] > 1 else table.sizes
-    assert totals is not None
-    total = np.where(at >= 0, totals[at], np.nan)
-    known = np.isfinite(total)
-    if not known.any() or (total == labels.sizes)[known].all():
-        return ""
-    inside = labels.of_row >= 0
-    for column in map(frame.columns.get_loc, frame.select_dtypes("number").columns):
-        values = (
-            frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)[inside]
-            if isinstance(column, int)
-            else None
-        )
-        if values is None or not np.isfinite(values).all() or (values < 0).any() or (values % 1).any():
-            continue
-        sums = np.bincount(labels.of_row[inside], values, len(labels.names))
-        if (np.abs(sums - total) < 0.5)[known].mean() >= _WEIGHTS:
-            name = frame.columns[column]
-            told = (
-                f"Column {name!r} adds up to what is counted: rows stand for several people. Repeat each row so often "
-                f"(--repeat-column {shlex.quote(str(name))}, in Python X.loc[X.index.repeat(X[{name!r}])], bags alike)"
-            )
-            if sampled:
-                raise LLPBenchError(f"{told}. They are no sample.")
-            return told
-    return ""
 
 
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:

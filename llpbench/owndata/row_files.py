@@ -285,7 +285,8 @@ def _as_numbers(column: pd.Series, form: FileFormat, path: Path, earlier: str | 
         raise DataError(
             f"file {str(path)!r}: column {name!r} must hold numbers {ways[0]} %, as in fit, got some {ways[1]}."
         )
-    warnings.warn(f"file {str(path)!r}: {reading_of(name, found)}.", FileNote, stacklevel=3)
+    if len(column):
+        warnings.warn(f"file {str(path)!r}: {reading_of(name, found)}.", FileNote, stacklevel=3)
     return found.values, found.decimal + "%" * found.percent
 
 

@@ -1,0 +1,65 @@
+"""What counts say of rows: that a row stands for several people, and how large noise is."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.data.bag_tables import BagLabels, BagTable
+from llpbench.owndata.fitting import is_number
+
+_NEARLY_ALL = 0.95
+"""share of bags to whose counts a column of weights adds up"""
+_MOST_NOISE = 1e12
+"""in rows: far more than any table has"""
+
+
+def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
+    """What to do where a column of X adds up to the counts of the bags: rows stand for several people.
+
+    "" if none does, or if rows add up to them. Raises `LLPBenchError` if they are said to be a sample nevertheless.
+    """
+    if not table.is_counts or (table.values.shape[1] < 2 and table.sizes is None):
+        return ""
+    place = {name: number for number, name in enumerate(table.names)}
+    at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
+    totals = table.values.sum(axis=1) if table.values.shape[1] > 1 else table.sizes
+    assert totals is not None
+    total = np.where(at >= 0, totals[at], np.nan)
+    known = np.isfinite(total)
+    if not known.any() or (total == labels.sizes)[known].all():
+        return ""
+    inside = labels.of_row >= 0
+    for column in map(frame.columns.get_loc, frame.select_dtypes("number").columns):
+        values = (
+            frame.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)[inside]
+            if isinstance(column, int)
+            else None
+        )
+        if values is None or not np.isfinite(values).all() or (values < 0).any() or (values % 1).any():
+            continue
+        sums = np.bincount(labels.of_row[inside], values, len(labels.names))
+        if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
+            name = frame.columns[column]
+            told = (
+                f"Column {name!r} adds up to what is counted: rows stand for several people. Repeat each row so often "
+                f"(--repeat-column {shlex.quote(str(name))}, in Python X.loc[X.index.repeat(X[{name!r}])], bags alike)"
+            )
+            if sampled:
+                raise LLPBenchError(f"{told}. They are no sample.")
+            return told
+    return ""
+
+
+def noise_deviation(noise: float, kind: str) -> float:
+    """The standard deviation of noise of some scale. Raises `LLPBenchError` for what is none."""
+    if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
+        raise LLPBenchError(
+            f"noise, the scale of what was added to counts, must be from 0 to {_MOST_NOISE:g}, got {noise!r}."
+        )
+    if kind not in ("gaussian", "laplace"):
+        raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
+    return float(noise) if kind == "gaussian" else float(noise) * 2**0.5
