@@ -496,7 +496,7 @@ def test_a_model_that_cannot_be_saved_is_told_and_no_fault() -> None:
     """`Mean` asks of `train.index` what only a padded one has; its predictor is a function."""
     padded = verdict_of("storable", Mean)
     assert padded.result == "does not apply"
-    assert "llpbench fit cannot use it: TypeError: " in padded.detail
+    assert "llpbench fit cannot use it: " in padded.detail
     assert "in fit). Bags of own data are not padded" in padded.detail
 
     class Closure(Mean):
