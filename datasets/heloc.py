@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def heloc(frame: DataFrame) -> DataFrame:
     """Credit lines: is the risk performance bad?
 
-    The file of the FICO challenge on explainable machine learning, without applications of which no bureau has a
+    The file of the FICO challenge on explainable machine learning, without applications for which no bureau has a
     record; -8 and single -9 are nulls, -7 stays a number. Read from `heloc.parquet` in the data directory.
     """
     return frame

@@ -1,7 +1,7 @@
 """PLOT: a stage of DLLP, then pseudo-labels of exact counts with mixup and a loss that bears label noise.
 
 Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP each bag's rows get the labels of the least total -log P that
-match its counts, anew every epoch; rows are trained on mixtures of two of them, x = l x' + (1 - l) x'', l from
+match its counts, again in every epoch; rows are trained on mixtures of two of them, x = l x' + (1 - l) x'', l from
 Beta(1/2, 1/2) folded above 1/2, with symmetric cross-entropy L = CE(y, P) + noise * RCE, RCE = -sum_c P_c log y_c,
 log 0 = -4 (Wang et al. 2019).
 

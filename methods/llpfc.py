@@ -3,7 +3,7 @@
 Zhang, Wang & Scott 2022: as many bags as there are classes, drawn at random, make a group, and the rows of its bag j
 get the noisy label j. With the proportions Gamma of the group's bags and a prior alpha of noisy labels,
 T_jc = Gamma_jc alpha_j / (Gamma' alpha)_c is P(noisy j | c), and a row of bag j has the loss -log sum_c T_jc P_c(x).
-Groups are drawn anew every few epochs. Different from the published code, and why:
+Groups are redrawn every few epochs. Differences from the published code, and why:
 
 - `prior=fit` solves Gamma' alpha = pi on the simplex. The published `approx` solves Gamma alpha = pi: its matrix is
   transposed twice.

@@ -7,7 +7,7 @@ L = alpha KL(p || mean P) + (1 - alpha) mean_i CE(Q_i, P_i).
 `stages=warm` is a stage of DLLP and then the second term alone, as in LLP-Bench (Soft-EROT; with `labels=hard` its
 OT-LLP); `joint` has both from the start, and then trains on its own noise. Different from published code, and why:
 
-- Sinkhorn has twenty rounds, of which the last scales rows, so that targets are distributions. LLP-Bench always has a
+- Sinkhorn has twenty rounds. The last scales rows, so that targets are distributions. LLP-Bench always has a
   thousand (its test sums the whole plan), another code three.
 - Hard labels match counts exactly also where predictions are tied; OT-LLP labels every row that ties with the last.
 - Targets are made of predictions without dropout: sharpened, its noise would be what rows are trained on.

@@ -100,7 +100,7 @@ class SelfLLP(Method, Reports):
         return {"w": ramp_up(now.step, RAMP * now.steps)}
 
     def task(self, model: Model, bags: Bags) -> Tensor:
-        """Mean over rows of the cross-entropy of which transformation was drawn for it."""
+        """Return the mean cross-entropy of the transformation drawn for each row."""
         assert model.random is not None
         encoder, rotations = model.network.encoder, model.network.rotations
         embeddings = encoder.embed(bags.rows)

@@ -61,5 +61,5 @@ def noise_deviation(noise: float, kind: str) -> float:
             f"noise, the scale of what was added to counts, must be from 0 to {_MOST_NOISE:g}, got {noise!r}."
         )
     if kind not in ("gaussian", "laplace"):
-        raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', however: {kind!r}")
+        raise LLPBenchError(f"noise_kind must be 'gaussian' or 'laplace', got {kind!r}")
     return float(noise) if kind == "gaussian" else float(noise) * 2**0.5

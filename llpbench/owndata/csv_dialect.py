@@ -205,7 +205,7 @@ def _is_header(record: Sequence[str]) -> bool:
 
 
 def _is_second_header(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row describes columns, of which others hold numbers below, as in files of the census."""
+    """Whether the first row describes columns that hold numbers below, as in files of the census."""
     if not columns or min(map(len, columns)) < 3:
         return False
     numeric = 0
