@@ -3,7 +3,8 @@
 La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020): with one prototype a class, row vectors z and prototypes of
 length 1, s = z V', the codes of a view are the entropic transport of s / 0.05 to the counts of the bag, three rounds,
 without gradient; each view predicts the other's codes, L = -1/2 mean_i sum_c [Q1 log softmax(s2 / 0.1) + Q2 log
-softmax(s1 / 0.1)]. Prediction is softmax(s / 0.1). The paper has no code that could be found. Differences from it, and why:
+softmax(s1 / 0.1)]. Prediction is softmax(s / 0.1).
+No code of the paper was found. Differences from it, and why:
 
 - A stage of DLLP comes first, and prototypes start as the mean vectors that its predictions give, less the mean of
   these: which prototype is which class would otherwise be left to counts that hardly differ.
