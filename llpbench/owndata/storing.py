@@ -36,7 +36,7 @@ from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
 from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
-from llpbench.owndata.boosters import require_sound
+from llpbench.owndata.boosters import keep_sound, require_sound
 
 FORMAT = 2
 """raised when what was written before can no longer be read"""
@@ -248,7 +248,9 @@ class _Writer:
         if type(value) is dict and all(type(key) is str for key in value):
             return {"dict": {key: self.tree(each) for key, each in value.items()}}
         if isinstance(value, xgboost.Booster):
-            return {"booster": self._keep(np.frombuffer(value.save_raw("ubj"), np.uint8))}
+            content = bytes(value.save_raw("ubj"))
+            keep_sound(content)
+            return {"booster": self._keep(np.frombuffer(content, np.uint8))}
         kind = type(value)
         if _is_allowed(kind, self._module) and hasattr(value, "__dict__"):
             getstate = value.__getstate__()

@@ -385,3 +385,15 @@ def test_a_predictor_of_a_plugin_is_saved_and_needs_its_file(tmp_path: Path, mon
         LLPClassifier.load(tmp_path / "model")
     load_plugin(tmp_path / "renamed.py")
     assert np.array_equal(LLPClassifier.load(tmp_path / "model").predict_proba(frame), expected)
+
+
+def test_boosters_of_this_process_need_no_process_of_their_own(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("a process was started")
+
+    LLPClassifier.load(saved)
+    monkeypatch.setattr("llpbench.owndata.boosters.subprocess.run", refused)
+    LLPClassifier.load(saved)
+    monkeypatch.setattr("llpbench.owndata.boosters._sound", set())
+    with pytest.raises(LLPBenchError):
+        LLPClassifier.load(saved)
