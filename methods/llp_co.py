@@ -80,7 +80,8 @@ class LLPCo(Method):
         if now.stage == "proportions":
             return
         prototypes: Prototypes = member.network.prototypes
-        z, proba = torch.from_numpy(member.encode()), torch.from_numpy(member.proba())
+        device = prototypes.vectors.device
+        z, proba = (torch.from_numpy(made).to(device) for made in (member.encode(), member.proba()))
         with torch.no_grad():
             means = proba.T @ F.normalize(z, dim=-1) / proba.sum(dim=0).clamp(min=1e-6)[:, None]
             apart = means - means.mean(dim=0)

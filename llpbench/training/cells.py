@@ -87,6 +87,7 @@ def pick_machine(cell: Cell, environment: Environment) -> Machine:
         device=device,
         compiled=device.type == "cuda" if environment.compile is None else environment.compile,
         precision=pick_precision(cell.precision, device),
+        recorded=device.type == "cuda",
     )
 
 

@@ -27,6 +27,8 @@ class Machine:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     compiled: bool = False
     precision: torch.dtype = torch.float32
+    recorded: bool = False
+    """whether a GPU records a step once and replays it (`recording.py`)"""
 
 
 def pick_device(name: str) -> torch.device:

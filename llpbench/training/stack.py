@@ -99,10 +99,10 @@ class AdamW:
         self._update: Callable[..., Any] = torch.compile(_adamw, dynamic=False) if compiled else _adamw
 
     def step(self, theta: Tensor, gradient: Tensor) -> None:
-        """Update `theta` in place."""
+        """Update `theta` and the running means in place: a GPU that replays a step finds them where they were."""
         with torch.no_grad():
             self.steps += 1
-            updated, self.mean, self.square = self._update(
+            updated, mean, square = self._update(
                 theta,
                 gradient,
                 self.mean,
@@ -114,7 +114,8 @@ class AdamW:
                 self.columns,
                 self.beta1,
             )
-            theta.copy_(updated)
+            for place, new in ((theta, updated), (self.mean, mean), (self.square, square)):
+                place.copy_(new)
 
     def keep(self, positions: Tensor) -> None:
         """Keep the state of some members only."""

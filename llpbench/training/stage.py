@@ -26,6 +26,7 @@ from llpbench.training.cohort import Cohort
 from llpbench.training.device import quick_products
 from llpbench.training.members import Rungs
 from llpbench.training.objective import OfMember, Weights, explained, log_proba
+from llpbench.training.recording import Recorded
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.state import State
@@ -54,6 +55,8 @@ class StageRun:
         self._cold = True
         """whether the next step is the first of its kind, in which compilation and the like take place"""
         self._hears_steps = type(self.method).after_step is not Method.after_step
+        self._recorded = self._recorder()
+        """`_run_phases` as the GPU replays it; None where it does not"""
 
     def run(self, on_epoch: Callable[[Epoch], None] | None = None, rungs: Rungs | None = None) -> None:
         """Train until every member has settled, or for all epochs; writes into the state and the outcomes.
@@ -80,6 +83,7 @@ class StageRun:
                 break
             if self.stage.judged:
                 self._drop_finished()
+        self._recorded = None  # its memory is for what comes after
         if self.stage.judged:
             self._collect(range(len(self.slots)))
         else:
@@ -118,12 +122,21 @@ class StageRun:
 
         `progress` [4]: epoch, most epochs, step and most steps of the stage.
         """
-        drawn, width = plan.drawn[:, step], plan.widths[step]
+        run_phases = self._recorded or self._run_phases
+        total = run_phases(plan.widths[step], plan.drawn[:, step], plan.keys[:, step], progress)
+        if self._hears_steps:
+            self._after_step(Now(self.stage.name, "", *progress.unbind()))
+        return total
+
+    def _run_phases(self, width: int, drawn: Tensor, keys: Tensor, progress: Tensor) -> Tensor:
+        """Every phase of a step; changes parameters and optimisers in place, so that a GPU can replay it."""
         bags = self.cohort.data.take(self.stage.unit, self.slots, drawn, width, self.state.targets)
         total = torch.zeros(len(self.slots), device=self.device)
         for turn, phase in enumerate(self.method.phases):
-            names, keys = (self.stage.name, phase.name), plan.keys[:, step, turn]
-            losses = self.cohort.losses(names, self.theta, self.slots, self.state.buffers, bags, keys, progress)
+            names = (self.stage.name, phase.name)
+            losses = self.cohort.losses(
+                names, self.theta, self.slots, self.state.buffers, bags, keys[:, turn], progress
+            )
             if losses.dim() != 1:
                 shape = tuple(losses.shape[1:])
                 raise hook_error(
@@ -133,9 +146,11 @@ class StageRun:
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
             total += losses.detach()
-        if self._hears_steps:
-            self._after_step(Now(self.stage.name, "", *progress.unbind()))
         return total
+
+    def _recorder(self) -> Recorded | None:
+        """For the members in the stack now."""
+        return Recorded(self._run_phases) if self.cohort.machine.recorded else None
 
     def run_epoch(self, epoch: int) -> FloatArray:
         """One epoch of all members; the mean loss of each [n], not finite if any of its losses was not."""
@@ -255,7 +270,7 @@ class StageRun:
         self.theta = self.theta.detach()[positions].requires_grad_()
         for optimiser in {id(optimiser): optimiser for optimiser in self.optimisers}.values():
             optimiser.keep(positions)
-        self._cold = True
+        self._cold, self._recorded = True, self._recorder()
 
     def _collect(self, positions: Sequence[int]) -> None:
         """Write down what a judged stage made of members."""

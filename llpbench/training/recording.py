@@ -1,0 +1,86 @@
+"""Steps that a GPU replays.
+
+A step of SAINT launches more than a thousand small kernels. Launching them from Python takes longer than running them.
+So a GPU records a step as a CUDA graph and replays it with one launch. The kernels are the same, and so are the numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from llpbench.core.text import one_line
+
+_BEFORE = 2
+"""calls of a width that are run, not recorded: the first compiles, the second is watched for waits"""
+_WAITS = "synchronizing CUDA operation"
+"""what torch warns of where the host waits for the GPU"""
+
+
+class Recorded:
+    """A step that is recorded once for each width of its bags, and then replayed.
+
+    What it reads besides its arguments must stay where it is, and what it changes must be changed in place. A step in
+    which the host waits for the GPU, as to assign rows on the CPU, is run as it is.
+    """
+
+    def __init__(self, step: Callable[[int, Tensor, Tensor, Tensor], Tensor]) -> None:
+        self._step = step
+        self._calls: Counter[int] = Counter()
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]] = {}
+        self._possible = True
+
+    def __call__(self, width: int, *tensors: Tensor) -> Tensor:
+        """`tensors`: as those of earlier calls in shape and type."""
+        self._calls[width] += 1
+        if not self._possible or self._calls[width] < _BEFORE:
+            return self._step(width, *tensors)
+        if self._calls[width] == _BEFORE:
+            return self._watch(width, tensors)
+        if width not in self._graphs:
+            self._record(width, tensors)
+            if not self._possible:
+                return self._step(width, *tensors)
+        graph, places, result = self._graphs[width]
+        for place, tensor in zip(places, tensors, strict=True):
+            place.copy_(tensor)
+        graph.replay()
+        return result.clone()
+
+    def _watch(self, width: int, tensors: tuple[Tensor, ...]) -> Tensor:
+        """Run the step, and note whether the host waits in it."""
+        before = torch.cuda.get_sync_debug_mode()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                result = self._step(width, *tensors)
+            finally:
+                torch.cuda.set_sync_debug_mode(before)
+        for warning in caught:
+            if _WAITS in str(warning.message):
+                self._possible = False
+            else:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        return result
+
+    def _record(self, width: int, tensors: tuple[Tensor, ...]) -> None:
+        places = [tensor.clone() for tensor in tensors]
+        graph = torch.cuda.CUDAGraph()
+        others = next(iter(self._graphs.values()), None)
+        try:
+            # other widths are never replayed at the same time: they share their memory
+            with torch.cuda.graph(graph, pool=None if others is None else others[0].pool()):
+                result = self._step(width, *places)
+        except RuntimeError as error:
+            self._possible = False
+            self._graphs.clear()
+            warnings.warn(
+                f"a step could not be recorded and is launched kernel by kernel: {one_line(error)}", stacklevel=1
+            )
+            return
+        self._graphs[width] = graph, places, result
