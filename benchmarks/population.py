@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
@@ -79,12 +79,13 @@ class Measurement:
 
 
 WAYS = {
-    "stacked": (False, torch.float32),
-    "compiled": (True, torch.float32),
-    "stacked-bfloat16": (False, torch.bfloat16),
-    "compiled-bfloat16": (True, torch.bfloat16),
+    "stacked": Machine(),
+    "compiled": Machine(compiled=True),
+    "recorded": Machine(recorded=True),
+    "compiled-recorded": Machine(compiled=True, recorded=True),
 }
-"""of training a population: compiled or not, and the precision of products"""
+WAYS |= {f"{name}-bfloat16": replace(machine, precision=torch.bfloat16) for name, machine in WAYS.items()}
+"""of training a population: compiled, recorded (on a GPU), and the precision of products"""
 
 
 @cache
@@ -146,8 +147,7 @@ def time_prediction(population: Population, predict: Prediction, repeats: int) -
 def time_population(job: Job, way: str, members: int, steps: int, repeats: int) -> Measurement:
     """The population as the engine runs it."""
     reset_peak_memory(job.machine.device)
-    compiled, precision = WAYS[way]
-    population = job.population(members, Machine(job.machine.device, compiled, precision))
+    population = job.population(members, replace(WAYS[way], device=job.machine.device))
     run = StageRun(population, job.method.stages[0], population.state)
     plan, progress = run.plan(0), torch.zeros(4, device=job.machine.device)
 
@@ -227,7 +227,7 @@ def as_table(rows: list[Measurement], title: str) -> Table:
 @click.option("--threads", default=2, help="CPU threads")
 @click.option("--steps", default=20, help="training steps a repeat")
 @click.option("--repeats", default=3)
-@click.option("--ways", default=None, help=f"of {', '.join(WAYS)}; default: stacked, on a GPU compiled")
+@click.option("--ways", default=None, help=f"of {', '.join(WAYS)}; default: stacked, on a GPU recorded")
 @click.option("--json", "target", type=click.Path(path_type=Path), help="write the measurements here too")
 def main(
     encoders: str,
@@ -243,11 +243,11 @@ def main(
     memory.keep_freed()  # as every run does
     torch.set_num_threads(threads)
     where = pick_device(device)
-    chosen = (ways or ("compiled" if where.type == "cuda" else "stacked")).split(",")
+    chosen = (ways or ("recorded" if where.type == "cuda" else "stacked")).split(",")
     for way in chosen:
         if way not in WAYS:
             raise click.BadParameter(f"{way!r} is none of {', '.join(WAYS)}", param_hint="--ways")
-        pick_precision(str(WAYS[way][1]).removeprefix("torch."), where)
+        pick_precision(str(WAYS[way].precision).removeprefix("torch."), where)
     console = Console(width=150)
     measured: list[Measurement] = []
     for encoder in ENCODERS.select(encoders):

@@ -18,7 +18,7 @@ from statistics import median
 from benchmarks.gpu.rows import Box, Row, Rows, Values
 from benchmarks.gpu.sizes import Sizes
 from benchmarks.methods import neural
-from llpbench.core.cell import Cell, Environment, Epoch
+from llpbench.core.cell import Cell, Epoch
 from llpbench.core.record import Record
 from llpbench.core.registry import METHODS
 from llpbench.data.loading import find_local
@@ -35,10 +35,10 @@ PART = "campaign"
 
 FIRST = (
     ("dllp", "none"),
+    ("supervised", "none"),
+    ("llp-vat", "none"),
     ("tabllp-bdc", "none"),
     ("tabllp-bdc", "self+bag"),
-    ("llp-vat", "none"),
-    ("supervised", "none"),
 )
 """methods and what they start from, in the order in which they are run"""
 DATASETS = ("credit", "electricity", "california", "adult", "bank_marketing")
@@ -75,37 +75,16 @@ def run_all(
         environment = replace(
             settings(sizes, "adult", "dllp", "none").environment, device=device, data_dir=data_dir, pretrained=kept
         )
-        workers = _Workers(environment)
-        with contextlib.closing(workers):
+        # recorded, not compiled: compiling takes a minute, as long as a whole cell
+        worker = Worker(replace(environment, compile=False))
+        with contextlib.ExitStack() as stack:
+            stack.callback(worker.end)
             while box.left > least and (job := _next(wanted, rows, box)) is not None:
                 rows.add(PART, _key(job.cell), "started")
-                _run(job, workers.of(job.cell), journal, rows, box)
+                _run(job, worker, journal, rows, box)
                 done = set(job.seeds)
                 left = (seed for seed in wanted[job.cell.id].wanted if seed not in done)
                 wanted[job.cell.id] = replace(wanted[job.cell.id], wanted=tuple(left))
-
-
-class _Workers:
-    """One process at a time, which compiles steps or does not: so no other holds memory of the GPU."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._worker: Worker | None = None
-
-    def of(self, cell: Cell) -> Worker:
-        """Steps are not compiled where the method says that this takes minutes."""
-        compiles = None if METHODS.get(cell.method).compiles else False
-        if self._worker is None or compiles != self._environment.compile:
-            self.close()
-            self._environment = replace(self._environment, compile=compiles)
-            self._worker = Worker(self._environment)
-        return self._worker
-
-    def close(self) -> None:
-        """End the process."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
 
 
 def _wanted(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
@@ -77,6 +78,10 @@ def check(key: str, device: torch.device) -> Values:
     }
     values: Values = {what: vars(apart) for what, apart in distances.items()}
     wrong = [what for what, apart in distances.items() if not within(apart, LOSS, GRADIENT)]
+    if device.type == "cuda":
+        recorded = subject.trace(seeds, replace(machine, recorded=True), steps)
+        values["recorded"] = "identical" if identical(found, recorded) else "differs"
+        wrong += ["recorded"] if values["recorded"] == "differs" else []
     if not subject.sees_labels:
         values["permuted"] = _permuted(subject, machine, found, seeds, steps)
         wrong += [f"permuted: {values['permuted']}"] if values["permuted"] != "identical" else []
@@ -118,6 +123,9 @@ def summary(rows: Rows) -> Iterator[tuple[str, str]]:
         if apart:
             worst = f"loss {max(each['loss'] for each in apart):.1e}, gradient {max(e['gradient'] for e in apart):.1e}"
             yield f"{what}, {len(apart)} subjects", f"{worst} (tolerance {loss:g}, {gradient:g})"
+    recorded = [row.values["recorded"] for row in found if "recorded" in row.values]
+    if recorded:
+        yield "recorded steps", f"{recorded.count('identical')} of {len(recorded)} bit-identical"
     permuted = [row.values["permuted"] for row in found if "permuted" in row.values]
     yield "labels permuted within bags", f"{permuted.count('identical')} of {len(permuted)} bit-identical"
     for row in found:

@@ -81,7 +81,7 @@ def _measure(key: str, sizes: Sizes, device: torch.device) -> Values:
         return work_of_step(job)
     if what == "eager":
         return vars(time_sequential(job, sizes.steps, sizes.repeats))
-    pick_precision(str(WAYS[what][1]).removeprefix("torch."), device)
+    pick_precision(str(WAYS[what].precision).removeprefix("torch."), device)
     return vars(time_population(job, what, int(rest[1]), sizes.steps, sizes.repeats))
 
 

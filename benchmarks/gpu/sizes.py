@@ -13,7 +13,14 @@ class Sizes:
     members: tuple[int, ...] = (10, 1, 3)
     """sizes of populations that are measured, the most telling first"""
     encoders: tuple[str, ...] = ("saint", "mlp")
-    ways: tuple[str, ...] = ("compiled", "stacked", "compiled-bfloat16")
+    ways: tuple[str, ...] = (
+        "recorded",
+        "compiled-recorded",
+        "compiled-recorded-bfloat16",
+        "recorded-bfloat16",
+        "stacked",
+        "compiled",
+    )
     steps: int = 20
     """training steps of a repeat"""
     repeats: int = 3

@@ -93,7 +93,7 @@ def _speed(row: Row) -> float:
 def _ratios(rows: Rows) -> Iterator[tuple[str, str]]:
     """The two goals: what ten seeds cost beside one, and seed-epochs beside eager training of one at a time."""
     last = rows.last(measures.PART)
-    for way in ("compiled", "stacked"):
+    for way in ("compiled-recorded", "recorded", "compiled", "stacked"):
         times = {
             n: last[key].values for n in (1, 10) if (key := f"{way} saint {n}") in last and last[key].status == "ok"
         }

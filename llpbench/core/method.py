@@ -23,8 +23,7 @@ the mixin `Reports`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
@@ -221,12 +220,6 @@ class Method:
         """
         del weights, now
         return {}
-
-    def bind(self, values: Mapping[str, Any]) -> Method:
-        """The same method with some hyperparameters replaced (inside a population: by one member's tensors)."""
-        bound = copy(self)
-        bound.params = replace(self.params, **values)
-        return bound
 
 
 class Reports:

@@ -216,7 +216,8 @@ def _fit_networks(
         sizes = read_params(ENCODERS.get(cell.encoder).Params, training.encoder_params, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
     method = _method(cell)
-    machine = Machine(device=pick_device(training.device))
+    device = pick_device(training.device)
+    machine = Machine(device, recorded=device.type == "cuda")
     start = None if cell.pretraining == "none" else _pretrained(cell, seed, task, machine)
     members = [Trainee(seed, method, task, start, copy) for copy in range(ensemble)]
     population = Population(members, encoder_factory(cell, method.params.dropout), training.protocol, machine)

@@ -224,7 +224,7 @@ OPTIONS: dict[str, Option] = {
         Option(
             "compile",
             reading.switch,
-            "Compile training steps (default: on a GPU; on a CPU for long trainings of SAINT).",
+            "Compile training steps (default: on a CPU, for long trainings of SAINT).",
             form="switch",
         ),
         Option(

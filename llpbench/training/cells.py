@@ -85,7 +85,7 @@ def pick_machine(cell: Cell, environment: Environment) -> Machine:
     device = pick_device("cpu" if cell.protocol is None else environment.device)
     return Machine(
         device=device,
-        compiled=device.type == "cuda" if environment.compile is None else environment.compile,
+        compiled=bool(environment.compile),
         precision=pick_precision(cell.precision, device),
         recorded=device.type == "cuda",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -72,16 +73,25 @@ class MemberMap:
         """`template`: a network whose weights are put aside for those of each member."""
         self._caller = _Caller(template)
         self.method = method
+        self._names = tuple(name for name in vars(method) if name != "params")
 
     def __call__(self, function: OfMember, weights: Weights, *stacked: Any) -> Any:
         """`function(network, method, *own)` of each member, `own` its part of `stacked`; results with [members]."""
 
         def of_member(parameters: Any, buffers: Any, values: Any, *own: Any) -> Any:
-            method = self.method.bind(values)
+            method = self._bound(values)
             named = {f"network.{name}": value for name, value in (parameters | buffers).items()}
             return functional_call(self._caller, named, (lambda network: function(network, method, *own),))
 
         return over_members(of_member, self.method.stackable, *map(dict, weights), *stacked)
+
+    def _bound(self, values: Mapping[str, Any]) -> Method:
+        """The method with one member's hyperparameters. By hand, since torch 2.11 cannot compile `copy()`."""
+        bound: Method = object.__new__(type(self.method))
+        for name in self._names:
+            setattr(bound, name, getattr(self.method, name))
+        bound.params = replace(self.method.params, **values)
+        return bound
 
 
 class _Caller(nn.Module):
