@@ -63,7 +63,7 @@ class PretrainingParams(MethodParams):
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
-            raise LLPBenchError(f"pretraining.epochs must be at least 1, however: {self.epochs}")
+            raise LLPBenchError(f"pretraining.epochs must be at least 1, got {self.epochs}")
 
 
 class Pretraining(Method):
@@ -107,7 +107,7 @@ class Pretraining(Method):
     def bag_loss(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
         """L_Bag, mean over the pairs of known bags of a step."""
         if len(bags.mask) % 2:
-            raise ValueError(f"pairs of bags need an even number of bags a step, however: {len(bags.mask)}")
+            raise ValueError(f"pairs of bags need an even number of bags a step, got {len(bags.mask)}")
         chosen = some_rows(bags.mask, model.random)
         z, mask = model.network.bag_projector(at(encoding.z, chosen)), at(bags.mask, chosen)
         vectors = torch.stack([model.network.aggregator(*bag) for bag in zip(z, mask, strict=True)])

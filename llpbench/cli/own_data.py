@@ -528,7 +528,7 @@ def _pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise LLPBenchError(f"{flag} takes NAME=VALUE, however: {text!r}")
+            raise LLPBenchError(f"{flag} takes NAME=VALUE, got {text!r}")
         if flag == "--types" and value.strip() not in ("text", "number"):
             raise LLPBenchError(f"{flag} {text}: a column holds text or number.")
         pairs[name.strip()] = value.strip()

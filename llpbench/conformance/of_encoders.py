@@ -76,7 +76,7 @@ class EncoderSubject:
             embedded = made.embed(rows)
             _demand_shape("embed", embedded, (_BAGS, _SIZE, features, made.token_dim))
             found = made.encode(embedded, self.mask, None if key is None else Random(torch.tensor(key)))
-        demand(isinstance(found, Encoding), f"encode must give an Encoding(z, tokens), however: {type(found).__name__}")
+        demand(isinstance(found, Encoding), f"encode must give an Encoding(z, tokens), got {type(found).__name__}")
         _demand_shape("z of encode", found.z, (_BAGS, _SIZE, made.dim))
         _demand_shape("tokens of encode", found.tokens, (_BAGS, _SIZE, features, made.token_dim))
         return found
@@ -92,7 +92,7 @@ class EncoderSubject:
 
 def _demand_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
     however = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-    demand(however == shape, f"{what} must be of shape {shape}, however: {however}")
+    demand(however == shape, f"{what} must be of shape {shape}, got {however}")
 
 
 def declaration(subject: EncoderSubject) -> str:

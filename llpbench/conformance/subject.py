@@ -109,7 +109,7 @@ class Subject:
         proba = population.predict(0, kept["l1"][None], task.test.rows)
         z = population.represent(0, kept["l1"][None], task.test.rows)
         if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
-            raise FaultError(f"`represent` must give finite [rows, dim], however: shape {z.shape[1:]}")
+            raise FaultError(f"`represent` must give finite [rows, dim], got shape {z.shape[1:]}")
         return Learned(kept, valid(proba[0], task, sums=True), population)
 
     @cached_property
@@ -137,10 +137,10 @@ def weights(outcome: Outcome) -> dict[str, Tensor]:
 def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
     """Predictions [rows, classes], if that is what they are; `sums`: to 1."""
     expected = (len(task.test.rows.numeric), task.schema.classes)
-    demand(proba.shape == expected, f"predictions must be of shape {expected}, however: {proba.shape}")
+    demand(proba.shape == expected, f"predictions must be of shape {expected}, got {proba.shape}")
     demand(bool(np.isfinite(proba).all()), "predictions are not finite")
     low, high = float(proba.min()), float(proba.max())
-    demand(low >= -1e-6 and high <= 1 + 1e-6, f"predictions must lie in [0, 1], however: {low:.3g} to {high:.3g}")
+    demand(low >= -1e-6 and high <= 1 + 1e-6, f"predictions must lie in [0, 1], got {low:.3g} to {high:.3g}")
     total = proba.sum(axis=1)
-    demand(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, however: {total[0]}")
+    demand(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, got {total[0]}")
     return proba

@@ -35,7 +35,7 @@ def _course(method: Method) -> Iterator[str]:
     stages, phases = method.stages, method.phases
     for what, parts, kind in (("stages", stages, Stage), ("phases", phases, Phase)):
         if not (isinstance(parts, tuple) and parts and all(isinstance(part, kind) for part in parts)):
-            yield f"{what} must be a tuple of {kind.__name__}, however: {parts!r}"
+            yield f"{what} must be a tuple of {kind.__name__}, got {parts!r}"
             return
     if not stages[-1].judged:
         yield "the last stage must be judged: nothing else selects an epoch"
@@ -55,17 +55,17 @@ def _formalities(entry: Entry, declared: type) -> Iterator[str]:
         yield f"{declared.__name__} needs a docstring; its first line is shown in lists"
     role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
     if role not in ("", "floor", "ceiling"):
-        yield f"role must be floor or ceiling, however: {role!r}"
+        yield f"role must be floor or ceiling, got {role!r}"
     if not (reference or role):
         yield 'state where it comes from: @register_method(..., reference="Doe 2026")'
     if classes not in ("multi", "binary"):
-        yield f"classes must be multi or binary, however: {classes!r}"
+        yield f"classes must be multi or binary, got {classes!r}"
 
 
 def _supervision(entry: Entry) -> Iterator[str]:
     supervision = entry.load().supervision
     if supervision not in ("bags", "instances"):
-        yield f"supervision must be bags or instances, however: {supervision!r}"
+        yield f"supervision must be bags or instances, got {supervision!r}"
     elif supervision == "instances" and entry.facts["role"] != "ceiling":
         yield 'what sees labels of rows is a ceiling: role="ceiling"'
 

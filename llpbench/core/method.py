@@ -99,11 +99,11 @@ class Stage:
     def __post_init__(self) -> None:
         """Raises `LLPBenchError` for what no stage can be."""
         if self.unit not in get_args(Unit):
-            raise LLPBenchError(f"unit of stage {self.name!r} must be bags or rows, however: {self.unit!r}")
+            raise LLPBenchError(f"unit of stage {self.name!r} must be bags or rows, got {self.unit!r}")
         for what, number in (("epochs", self.epochs), ("refresh", self.refresh)):
             if number is not None and number < 1:
                 raise LLPBenchError(
-                    f"{what} of stage {self.name!r} must be at least 1, or None, however: {number!r}. A stage without "
+                    f"{what} of stage {self.name!r} must be at least 1, or None, got {number!r}. A stage without "
                     "epochs is left out of `stages`."
                 )
 

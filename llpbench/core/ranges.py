@@ -160,13 +160,13 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
         if isinstance(extra, Choice):
             matching = [v for v in extra.values if _is_meant(v, value)]
             if not matching:
-                raise LLPBenchError(f"{name} must be one of {', '.join(map(str, extra.values))}, however: {value}")
+                raise LLPBenchError(f"{name} must be one of {', '.join(map(str, extra.values))}, got {value}")
             return matching[0]
     if bool in types:
         texts = {"true": True, "false": False}
         if str(value).lower() in texts:
             return texts[str(value).lower()]
-        raise LLPBenchError(f"{name} must be true or false, however: {value}")
+        raise LLPBenchError(f"{name} must be true or false, got {value}")
     for kind in (int, float):
         if kind in types:
             try:
@@ -179,7 +179,7 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
     if str in types:
         return str(value)
     expected = " or ".join("a number" if t is float else "a whole number" if t is int else "none" for t in types)
-    raise LLPBenchError(f"{name} must be {expected}, however: {value}")
+    raise LLPBenchError(f"{name} must be {expected}, got {value}")
 
 
 def _require_possible(name: str, number: float, extras: Sequence[Any]) -> None:
@@ -188,6 +188,6 @@ def _require_possible(name: str, number: float, extras: Sequence[Any]) -> None:
     searched = "" if search is None else f" (searched from {search.low:g} to {search.high:g})"
     bound = next((extra for extra in extras if isinstance(extra, AtLeast)), None)
     if bound is not None and number < bound.least:
-        raise LLPBenchError(f"{name} must be at least {bound.least:g}{searched}, however: {number:g}")
+        raise LLPBenchError(f"{name} must be at least {bound.least:g}{searched}, got {number:g}")
     if bound is None and isinstance(search, LogUniform) and number <= 0:
-        raise LLPBenchError(f"{name} must be above 0{searched}, however: {number:g}")
+        raise LLPBenchError(f"{name} must be above 0{searched}, got {number:g}")

@@ -283,7 +283,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
         _forget(_brought(path, before))  # a mended file registers them again
         if isinstance(error, LLPBenchError | KeyboardInterrupt):
             raise
-        raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Mend the file.") from error
+        raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Fix the file.") from error
     finally:
         _loading.remove(name)
     _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _brought(path, before).items()}
@@ -326,7 +326,7 @@ def load_entry_points() -> None:
         except BaseException as error:
             raise LLPBenchError(
                 f"plugin {point.value!r} (entry point {point.name!r}) failed on import: {one_line(error)}. "
-                "Mend or uninstall it."
+                "Fix or uninstall it."
             ) from error
         finally:
             _loading.remove(point.value)

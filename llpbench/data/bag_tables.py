@@ -56,9 +56,7 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     tuples. They are taken by position. Raises `LLPBenchError` if there are not as many as rows of the frame or array of
     features, or if both have an index, with the same entries in another order."""
     if not _has_entries(bags):
-        raise LLPBenchError(
-            f"bags must be the label of each row's bag, in an array, series or frame, however: {bags!r}"
-        )
+        raise LLPBenchError(f"bags must be the label of each row's bag, in an array, series or frame, got {bags!r}")
     rows = len(features)
     frame = bags if isinstance(bags, pd.DataFrame) else None
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
@@ -77,7 +75,7 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     try:
         codes, uniques = pd.factorize(labels)
     except TypeError as error:
-        raise LLPBenchError(f"bags must be labels such as numbers or texts, however: {error}") from error
+        raise LLPBenchError(f"bags must be labels such as numbers or texts, got {error}") from error
     names = list(uniques.tolist())
     try:
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -365,7 +363,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     known, numbers = _by_bag(_as_keys(sizes, labels), "sizes", labels)
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
-        some = f", however: {impossible[0]:g}" if len(impossible) else ""
+        some = f", got {impossible[0]:g}" if len(impossible) else ""
         raise LLPBenchError(f"sizes must be the number of rows of each bag, whole and from 1{some}")
     place = dict(zip(known, numbers[:, 0], strict=True))
     lacking = [name for name in names if name not in place]
@@ -398,7 +396,7 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
     else:
         if not _has_entries(given):
             raise LLPBenchError(
-                f"{what} must be those of each bag, in a mapping, series, frame or array, however: {given!r}"
+                f"{what} must be those of each bag, in a mapping, series, frame or array, got {given!r}"
             )
         names, values = list(labels.names), given
         if len(given) != len(names):
@@ -438,8 +436,8 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
 def ascending(classes: Sequence[Hashable]) -> list[int]:
     """The places of the classes in ascending order. Raises `LLPBenchError` for one, repeated or mixed ones."""
     if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise LLPBenchError(f"there must be two classes at least, each once, however: {list(classes)}")
-    mixed = f"classes must be all texts or all numbers, however: {list(classes)}"
+        raise LLPBenchError(f"there must be two classes at least, each once, got {list(classes)}")
+    mixed = f"classes must be all texts or all numbers, got {list(classes)}"
     if not all(isinstance(label, TEXT_TYPES) for label in classes):
         raise LLPBenchError(mixed)
     try:
@@ -459,7 +457,7 @@ def _numbers(values: Any, what: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
         hint = f". If {texts[0]!r} says which bag it is, give {what}=frame.set_index({texts[0]!r})." if texts else ""
-        raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, however: {error}{hint}") from error
+        raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, got {error}{hint}") from error
     if not array.size:
         raise LLPBenchError(f"{what} are of no bag. Give those of each.")
     array = np.asarray(array.reshape(len(array), -1))
@@ -478,7 +476,7 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
     Raises `LLPBenchError` if it is "raise" and there are such rows, or bags of the table without rows.
     """
     if unmatched not in ("raise", "drop"):
-        raise LLPBenchError(f"unmatched must be 'raise' or 'drop', however: {unmatched!r}")
+        raise LLPBenchError(f"unmatched must be 'raise' or 'drop', got {unmatched!r}")
     or_drop = ", or unmatched='drop'" if table.at_fit else ""
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)

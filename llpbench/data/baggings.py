@@ -100,7 +100,7 @@ def options_of(name: str) -> dict[str, Any]:
     if others not in (["table", "rows", "size", "rng"], ["table", "rows", "rng"]):
         raise LLPBenchError(
             f"bagging {name!r} must take (table, rows, size, rng), without size if its bags have sizes of their own, "
-            f"and options behind a *, however: ({', '.join(others)}). Mend {BAGGINGS.entry(name).where}."
+            f"and options behind a *, got ({', '.join(others)}). Fix {BAGGINGS.entry(name).where}."
         )
     if "size" in others:
         return options
@@ -159,21 +159,21 @@ def _convert(value: str, default: object, option: str, text: str) -> Any:
         return tuple(part.strip() for part in value.split("+"))
     if isinstance(default, bool):
         if value.lower() not in ("true", "false"):
-            raise LLPBenchError(f"option {option!r} in {text!r} must be true or false, however: {value!r}. Mend it.")
+            raise LLPBenchError(f"option {option!r} in {text!r} must be true or false, got {value!r}. Fix it.")
         return value.lower() == "true"
     kind = type(default) if isinstance(default, int | float) else str
     try:
         return kind(value)
     except ValueError:
-        expected = f"must be of type {kind.__name__}, however: {value!r}"
-        raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Mend it.") from None
+        expected = f"must be of type {kind.__name__}, got {value!r}"
+        raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Fix it.") from None
 
 
 def _require_number(value: Any, above: float, option: str, text: str) -> None:
     """Refuse a number that is none or too small; `text` is the bagging as it was written. Raises `LLPBenchError`."""
     if isinstance(value, int | float) and not (math.isfinite(value) and value > above):
         least = "" if math.isinf(above) else f" above {above:g}"
-        raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, however: {value}. Mend it.")
+        raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, got {value}. Fix it.")
 
 
 def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
@@ -181,11 +181,11 @@ def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
     options = {**OWN_SIZES, **given}
     for name, choices in _CHOICES.items():
         if options[name] not in choices:
-            said = f"option {name!r} in {text!r} must be {' or '.join(choices)}, however: {options[name]!r}."
-            raise LLPBenchError(f"{said} Mend it.")
+            said = f"option {name!r} in {text!r} must be {' or '.join(choices)}, got {options[name]!r}."
+            raise LLPBenchError(f"{said} Fix it.")
     least, most = options["least"], options["most"]
     if least < 1 or most < 0 or (most and most < least):
         raise LLPBenchError(
             f"least={least} and most={most or 'any number'} in {text!r} are no sizes of bags: least must be 1 or more, "
-            "and most no fewer. Mend them."
+            "and most no fewer. Fix them."
         )

@@ -150,7 +150,7 @@ def absence(spec: DatasetSpec) -> str:
     """The one line for a dataset that is nowhere."""
     if isinstance(spec.source, Parquet):
         path = spec.source.within(spec.folder)
-        return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Mend the path in its declaration."
+        return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Fix the path in its declaration."
     in_checkout = ", or to datasets/embedded of a checkout of llpbench" if spec.redistributable else ""
     else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
     return (

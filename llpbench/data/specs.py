@@ -128,7 +128,7 @@ class DatasetSpec:
             if absent:
                 raise DataError(
                     f"dataset {self.name!r} declares the natural key {key!r}, but has no column {min(absent)!r}. "
-                    "Mend its declaration."
+                    "Fix its declaration."
                 )
         return table
 

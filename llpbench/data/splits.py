@@ -81,7 +81,7 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
         rest = None
     else:
         if bag_size != UNSIZED:
-            raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, however: {bag_size!r}")
+            raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, got {bag_size!r}")
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
@@ -124,7 +124,7 @@ def _own_sizes(
         by = "bags"  # nothing is known of a part of a bag
         if name != GIVEN or most or rest != "drop":
             raise LLPBenchError(
-                f"the bags of {table.name!r} are counted as a whole, and cannot be made or cut up otherwise, however: "
+                f"the bags of {table.name!r} are counted as a whole, and cannot be made or cut up otherwise, got "
                 f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with least= at most."
             )
     if by == "bags":  # whatever limits there are to sizes, the split is the same
@@ -180,7 +180,7 @@ def largest_bag_size(rows: int) -> int:
 
 def _require_bag_size(bag_size: int, table: Table) -> None:
     if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
-        raise LLPBenchError(f"bag size must be a positive integer, however: {bag_size!r}. Choose one, such as 256.")
+        raise LLPBenchError(f"bag size must be a positive integer, got {bag_size!r}. Choose one, such as 256.")
     largest = largest_bag_size(len(table))
     if largest == 0:
         raise LLPBenchError(
@@ -207,18 +207,18 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> Int
     place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
     if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
         found = f"{bags.dtype} {bags.shape}" if isinstance(bags, np.ndarray) else type(bags).__name__
-        raise LLPBenchError(f"{place} must return integers [bags, size], however: {found}. Mend it.")
+        raise LLPBenchError(f"{place} must return integers [bags, size], got {found}. Fix it.")
     inside = bags[bags >= 0]
     unique = np.unique(inside)
     if len(unique) < len(inside):
-        raise LLPBenchError(f"{place} put {len(inside) - len(unique)} rows into more than one bag. Mend it.")
+        raise LLPBenchError(f"{place} put {len(inside) - len(unique)} rows into more than one bag. Fix it.")
     if not np.isin(unique, rows).all():
-        raise LLPBenchError(f"{place} returned rows that it was not given. Mend it.")
+        raise LLPBenchError(f"{place} returned rows that it was not given. Fix it.")
     if not (bags >= 0).any(axis=1).all() or len(bags) == 0:
-        raise LLPBenchError(f"{place} returned an empty bag, or none at all. Mend it.")
+        raise LLPBenchError(f"{place} returned an empty bag, or none at all. Fix it.")
     if size != UNSIZED and (bags.shape[1] != size or len(inside) < bags.size):
         raise LLPBenchError(
-            f"{place} was told to make bags of {size} rows, however: {(bags >= 0).sum(axis=1).min()} to "
+            f"{place} must make bags of {size} rows, got {(bags >= 0).sum(axis=1).min()} to "
             f"{(bags >= 0).sum(axis=1).max()}. Bags of its own sizes are made by a bagging that takes no `size`."
         )
     return bags.astype(np.int64)

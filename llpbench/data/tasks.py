@@ -30,7 +30,7 @@ def build_task(
     methods are given for numbers (`cell.NUMBERS`).
     """
     if supervision not in ("bags", "instances"):
-        raise LLPBenchError(f"supervision must be 'bags' or 'instances', however: {supervision!r}")
+        raise LLPBenchError(f"supervision must be 'bags' or 'instances', got {supervision!r}")
     train_rows = assignment.train[assignment.train >= 0]
     scaler = Scaler(table.numeric[train_rows], table.categorical[train_rows], table.categories, numbers)
     rows = scaler(table.numeric[train_rows], table.categorical[train_rows])

@@ -248,7 +248,7 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
         try:
             named += [fspath(source)] if isinstance(source, str | PathLike) else [fspath(each) for each in source]
         except TypeError as error:
-            raise LLPBenchError(f"a source of results is a path or 'published', however: {source!r}") from error
+            raise LLPBenchError(f"a source of results is a path or 'published', got {source!r}") from error
     if sources and not named:
         raise LLPBenchError("no source of results was given, but an empty list. Name a path or 'published'.")
     paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]

@@ -58,11 +58,11 @@ class BagFile:
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
-                f"with --class-column the table has a line a bag and class, and one column of numbers, however: "
+                f"with --class-column the table has a line a bag and class, and one column of numbers, got "
                 f"{', '.join(values)}."
             )
         if len(set(values)) < len(values):
-            raise LLPBenchError(f"a column holds one class, however one stands twice: {', '.join(values)}.")
+            raise LLPBenchError(f"a column must hold one class, got {', '.join(values)} twice.")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
         table = self._numbers(frame, values)
@@ -101,7 +101,7 @@ class BagFile:
         marks = list(dict.fromkeys(mark for each in found.values() for mark in each.broken))
         for name, each in found.items():
             if len(each.broken):
-                told = f"Mend {'it' if len(each.broken) == 1 else 'them'}"
+                told = f"Fix {'it' if len(each.broken) == 1 else 'them'}"
                 if len(marks) <= _MOST_MARKS:
                     told += f", or name what marks suppressed ones: --suppressed {shlex.quote(csv_line(marks))}"
                 raise DataError(

@@ -357,7 +357,7 @@ def dealt_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iter
     """Repeat, fold, and the bags of known counts that it holds out."""
     for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("random_state", seed, 0)):
         if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{name} must be a whole number from {least}, however: {value!r}")
+            raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
     if len(known) < max(folds, 4):
         raise LLPBenchError(
@@ -401,8 +401,8 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
         found = {name: LLPClassifier(name, random_state=seed) for name in named if name != YARDSTICK}
     for name, each in found.items():
         if not isinstance(each, LLPClassifier):
-            raise LLPBenchError(f"{name!r} must be an LLPClassifier, however: {each!r}")
+            raise LLPBenchError(f"{name!r} must be an LLPClassifier, got {each!r}")
         method_on_bags(AUTO if each.method == "auto" else each.method)
     if len(named) < 2:
-        raise LLPBenchError(f"there is nothing to compare: give two methods at least, however: {named}")
+        raise LLPBenchError(f"there is nothing to compare: give two methods at least, got {named}")
     return found

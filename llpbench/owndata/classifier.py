@@ -171,7 +171,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         frame = as_frame(X)
         if impossible not in ("raise", "suppress"):
-            raise LLPBenchError(f"impossible must be 'raise' or 'suppress', however: {impossible!r}")
+            raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")
         deviation = noise_deviation(noise, noise_kind)
         if (sampled or as_shares) and deviation:
             given = "sampled=True" if sampled else "as_shares=True"
@@ -362,7 +362,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         other = [label for label in pd.unique(np.asarray(y).ravel()).tolist() if label not in known]
         if other:
             raise LLPBenchError(
-                f"score compares classes, which are {self.classes_.tolist()}, however: {other[0]!r}. Bags are scored "
+                f"score compares classes, which are {self.classes_.tolist()}, got {other[0]!r}. Bags are scored "
                 "by score_bags, by scikit-learn's model selection with a function as scoring= that calls it."
             )
         return float(super().score(X, y, sample_weight))
@@ -498,7 +498,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self, rows: int) -> AbstractContextManager[None]:
         number = self.n_jobs
         if number is not None and not (isinstance(number, int | np.integer) and (number == -1 or number >= 1)):
-            raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, however: {number!r}")
+            raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, got {number!r}")
         if number is None:
             number = 1 if rows <= _SMALL else -1
         return limit_threads(int(number)) if number > 0 else nullcontext()

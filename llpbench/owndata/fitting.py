@@ -93,9 +93,9 @@ def fit_members(
         ("bags_per_step", protocol.bags_per_step, 1),
     ):
         if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{name} must be a whole number from {least}, however: {value!r}")
+            raise LLPBenchError(f"{name} must be a whole number from {least}, got {value!r}")
     if training.pretraining not in _PRETRAININGS:
-        raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, however: {training.pretraining!r}")
+        raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
     if training.pretraining != "none" and not getattr(declared, "takes_encoder", False):
         raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
     if training.encoder != DEFAULT_ENCODER and not getattr(declared, "takes_encoder", False):
@@ -140,7 +140,7 @@ def _demand_names(training: NetworkTraining) -> None:
     read_params(PretrainingParams, training.pretraining_params, owner="pretraining")
     if not (is_number(training.validation) and 0 < training.validation < 1):
         raise LLPBenchError(
-            f"validation is the share of bags that is held out, between 0 and 1, however: {training.validation!r}"
+            f"validation is the share of bags that is held out, between 0 and 1, got {training.validation!r}"
         )
 
 

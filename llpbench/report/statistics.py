@@ -247,7 +247,7 @@ def pareto_front(cost: Series, value: Series) -> list[str]:
     points = {label: (float(cost[label]), float(value[label])) for label in sorted(cost.index)}
     for label, point in points.items():
         if not all(map(isfinite, point)):
-            raise ValueError(f"method {label!r} needs a finite cost and value, however: {point}")
+            raise ValueError(f"method {label!r} needs a finite cost and value, got {point}")
 
     def beaten(point: tuple[float, float]) -> bool:
         return any(c <= point[0] and v >= point[1] and (c, v) != point for c, v in points.values())
@@ -263,7 +263,7 @@ def interval(values: Iterable[float], level: float = 0.95) -> tuple[float, float
     _check_level(level)
     found = [float(value) for value in values]
     if not all(map(isfinite, found)):
-        raise ValueError(f"an interval needs finite values, however: {found}")
+        raise ValueError(f"an interval needs finite values, got {found}")
     if len(found) < 2:
         return nan, nan
     mean = fmean(found)
@@ -295,7 +295,7 @@ def _by_run(scores: DataFrame) -> DataFrame:
         raise ValueError(f"the scores have no column {absent[0]!r}")
     keys = scores[["method", *RUN]]
     if (nameless := keys.isna().any(axis="columns")).any():
-        raise ValueError(f"every score needs a method, dataset, bag size and seed, however: {_first(keys, nameless)}")
+        raise ValueError(f"every score needs a method, dataset, bag size and seed, got {_first(keys, nameless)}")
     if (again := keys.duplicated()).any():
         raise ValueError(f"a method can have one value for a run, but there are two: {_first(keys, again)}")
     values = scores["value"].astype(float)
@@ -386,4 +386,4 @@ def _matrix(values: NDArray[np.float64], methods: Sequence[str]) -> DataFrame:
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise ValueError(f"`level` must be between 0 and 1, however: level={level}")
+        raise ValueError(f"`level` must be between 0 and 1, got level={level}")

@@ -220,4 +220,4 @@ def _whole(value: Any) -> int | None:
 
 def _error(where: str, expected: str, value: Any) -> LLPBenchError:
     shown = str(value) if str(value).strip() else repr(value)
-    return LLPBenchError(f"{where} must be {expected}, however: {shown}")
+    return LLPBenchError(f"{where} must be {expected}, got {shown}")

@@ -67,7 +67,7 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
         if reason := _without_labels(cell, found):
             return Obstacle(reason, lasting=True)
         if (found.classes or 2) > 2 and METHODS.entry(cell.method).facts.get("classes") == "binary":
-            reason = f"{cell.method!r} is for two classes, however: {cell.dataset!r} has {found.classes}. Leave it out."
+            reason = f"{cell.method!r} is for two classes, but {cell.dataset!r} has {found.classes}. Leave it out."
             return Obstacle(reason, lasting=True)
         return None
 

@@ -439,7 +439,7 @@ def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estima
     if wanted == "ray" and not installed:
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
     if wanted == "ray" and numbered:
-        raise LLPBenchError(f"--executor ray hands out GPUs itself, however: --device {settings.device}. Give cuda.")
+        raise LLPBenchError(f"--executor ray hands out GPUs itself, got --device {settings.device}. Give cuda.")
     several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
 
     def ray() -> Executor:

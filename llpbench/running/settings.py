@@ -328,11 +328,11 @@ def _load(config: Path) -> dict[str, Any]:
             raise LLPBenchError(f"--config {str(config)!r} is longer than {_LONGEST:,} bytes. Give a TOML file.")
         return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
-        raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Mend the path.") from error
+        raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Fix the path.") from error
     except RecursionError as error:
-        raise LLPBenchError(f"--config {str(config)!r} is nested too deeply. Mend the file.") from error
+        raise LLPBenchError(f"--config {str(config)!r} is nested too deeply. Fix the file.") from error
     except ValueError as error:  # of TOML and of UTF-8
-        raise LLPBenchError(f"--config {str(config)!r} is not TOML: {error}. Mend the file.") from error
+        raise LLPBenchError(f"--config {str(config)!r} is not TOML: {error}. Fix the file.") from error
 
 
 def _read(layer: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -306,7 +306,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     try:
         predictor = method.fit(task.train, task.schema, generator(seed, "training"))
         if not callable(predictor):
-            what = f"must return a predictor, a function of rows, however: {type(predictor).__name__}"
+            what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise hook_error(method, "fit", what)
         fitted = time.perf_counter()
         proba = [proba_of(predictor, task.validation.rows, task)]
@@ -349,12 +349,12 @@ def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
     """What is predicted. Raises `ValueError` for what is no array [rows, classes], or not in [0, 1]."""
     expected = (rows, classes)
     if not isinstance(proba, np.ndarray):
-        raise ValueError(f"a predictor must return a numpy array of shape {expected}, however: {type(proba).__name__}")
+        raise ValueError(f"a predictor must return a numpy array of shape {expected}, got {type(proba).__name__}")
     if proba.shape != expected:
-        raise ValueError(f"predictions must be of shape {expected}, however: shape {proba.shape}")
+        raise ValueError(f"predictions must be of shape {expected}, got shape {proba.shape}")
     if not np.isfinite(proba).all():
         wrong = int((~np.isfinite(proba)).any(axis=1).sum())
-        raise ValueError(f"predictions must be finite, however: {wrong} of {len(proba)} rows are not")
+        raise ValueError(f"predictions must be finite, got {wrong} of {len(proba)} rows are not")
     if proba.min() < -ROUNDING or proba.max() > 1 + ROUNDING:
-        raise ValueError(f"predictions must be in [0, 1], however: from {proba.min():g} to {proba.max():g}")
+        raise ValueError(f"predictions must be in [0, 1], got from {proba.min():g} to {proba.max():g}")
     return proba

@@ -1,11 +1,12 @@
-"""Compiled training steps: where they repay their compilation, and code that is kept between runs.
+"""Compiled training steps: where they are worth their compilation, and code that is kept between runs.
 
-On a GPU steps are recorded (`recording.py`), which is nearly as fast and takes no time; `--compile` compiles them, too.
-On a CPU that takes a minute or two, which a deep encoder repays: so those that declare it (`Encoder.compiles`) are compiled there, unless their method forbids it (`Method.compiles`), if enough
-training is planned and there is a compiler. Of another encoder it takes ten seconds a size of population, and is left
-to `--compile`. Neither what is measured nor how many seeds are asked for decides: compiled for a CPU, SAINT's dropout
-falls on other elements, and a seed is to get the same numbers alone as among others. A record's `hardware` says which
-it was.
+On a GPU steps are recorded (`recording.py`), which is nearly as fast and takes no time. `--compile` compiles them, too.
+
+On a CPU compilation takes a minute or two. A deep encoder repays it, so encoders that declare `Encoder.compiles` are
+compiled if enough training is planned, their method allows it (`Method.compiles`) and there is a compiler. For any other
+encoder compilation takes ten seconds a size of population and is left to `--compile`. The decision depends neither on
+timings nor on the number of seeds: compiled for a CPU, SAINT's dropout falls on other elements, and a seed must get the
+same numbers alone as among others. A record's `hardware` says whether its steps were compiled.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
     if name == "float32":
         return torch.float32
     if name != "bfloat16":
-        raise LLPBenchError(f"precision must be float32 or bfloat16, however: {name!r}")
+        raise LLPBenchError(f"precision must be float32 or bfloat16, got {name!r}")
     if device.type == "cpu" and not multiplies_bfloat16():
         raise LLPBenchError(
             "precision bfloat16 needs a GPU, or a CPU with AVX512-BF16 or AMX, which this one lacks. "

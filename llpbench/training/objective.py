@@ -37,7 +37,7 @@ def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
     made = method.log_proba(Model(network), bags)
     if not isinstance(made, Tensor) or made.shape[:-1] != bags.mask.shape:
         given = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
-        what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, however: {given}"
+        what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, got {given}"
         raise hook_error(method, "log_proba", what)
     return made
 
@@ -60,7 +60,7 @@ def loss_at(now: Now) -> OfMember:
     def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
         made = method.loss(Model(network, Random(key)), bags, now)
         if not isinstance(made, Tensor):
-            raise hook_error(method, "loss", f"must give a tensor of a single number, however: {type(made).__name__}")
+            raise hook_error(method, "loss", f"must give a tensor of a single number, got {type(made).__name__}")
         return made
 
     return loss

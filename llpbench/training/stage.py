@@ -102,7 +102,7 @@ class StageRun:
             if targets is not None:
                 values, known = self.state.targets
                 if np.shape(targets) != (expected := tuple(values.shape[1:])):
-                    what = f"must give [rows, classes] targets, here {[*expected]}, however: {np.shape(targets)}"
+                    what = f"must give [rows, classes] targets, here {[*expected]}, got {np.shape(targets)}"
                     raise hook_error(self.method, "prepare", what)
                 values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
                 known[number] = True
@@ -139,9 +139,7 @@ class StageRun:
             )
             if losses.dim() != 1:
                 shape = tuple(losses.shape[1:])
-                raise hook_error(
-                    self.method, "loss", f"must be a single number, however: shape {shape}. End in .mean()"
-                )
+                raise hook_error(self.method, "loss", f"must be a single number, got shape {shape}. End in .mean()")
             with quick_products(self.cohort.machine):
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
@@ -193,7 +191,7 @@ class StageRun:
         for prefix in phase.modules:
             if not any(name.startswith(prefix) for name in names):
                 parts = ", ".join(sorted({name.partition(".")[0] for name in names}))
-                what = f"must have modules of the network, however: {prefix!r}. There are: {parts}."
+                what = f"must have modules of the network, got {prefix!r}. There are: {parts}."
                 raise hook_error(self.method, "phases", what)
         return self.cohort.stack.columns(phase.modules)
 
@@ -332,10 +330,10 @@ def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
 def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What `after_step` has given. Raises `HookError` if it is not what a network has by those names."""
     if not isinstance(given, Mapping):
-        what = f"must return new values by name, {{}} for none, however: {type(given).__name__}"
+        what = f"must return new values by name, {{}} for none, got {type(given).__name__}"
         raise hook_error(method, "after_step", what)
     for name in given:
         if name not in own:
-            what = f"must name what the network has, however: {name!r}. {hint(name, own)}"
+            what = f"must name what the network has, got {name!r}. {hint(name, own)}"
             raise hook_error(method, "after_step", what.rstrip())
     return dict(given)

@@ -125,13 +125,13 @@ def _override(method: str, name: str, search: Range, value: Any) -> dict[str, An
     expected = f"space of {owner}.{name} must be"
     if isinstance(search, Choice):
         if not value:
-            raise LLPBenchError(f"{expected} a list of choices, however: {value}")
+            raise LLPBenchError(f"{expected} a list of choices, got {value}")
         return {"choices": [getattr(read_params(params, {name: one}, owner=owner), name) for one in value]}
     plain = len(value) == 2 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
     if not plain or max(map(abs, value)) > sys.float_info.max or not value[0] < value[1]:
-        raise LLPBenchError(f"{expected} two numbers, the lower first, however: {str(value)[:100]}")
+        raise LLPBenchError(f"{expected} two numbers, the lower first, got {str(value)[:100]}")
     for one in value:
         read_params(params, {name: one}, owner=owner)
     if isinstance(search, LogUniform) and value[0] <= 0:
-        raise LLPBenchError(f"{expected} above 0, as it is searched on a logarithmic scale, however: {value}")
+        raise LLPBenchError(f"{expected} above 0, as it is searched on a logarithmic scale, got {value}")
     return {**_as_data(search), "low": float(value[0]), "high": float(value[1])}

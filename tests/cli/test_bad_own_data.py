@@ -110,7 +110,7 @@ def told_off(result: Any) -> str:
             "the proportions of bag 'd00' are 50 (of one class), but they must lie between 0 and 1",
         ),
         ("bags", None, ["--proportions", "yes"], "give one of --counts and --proportions"),
-        ("bags", None, ["--class-column", "party"], "one column of numbers, however: no, yes"),
+        ("bags", None, ["--class-column", "party"], "one column of numbers, got no, yes"),
         ("bags", None, ["--class-column", "party", "--counts", "yes"], "has no column 'party'"),
         ("bags", None, ["--classes", "no,maybe"], "of the classes 'no', 'yes', classes says 'no', 'maybe'"),
         ("bags", None, ["--sampled", "--counts", "yes"], "Give --size-column of the bags"),

@@ -143,8 +143,8 @@ class TestDeclaration:
         ("facts", "message"),
         [
             ({"reference": ""}, "state where it comes from"),
-            ({"role": "best"}, "role must be floor or ceiling, however: 'best'"),
-            ({"classes": "two"}, "classes must be multi or binary, however: 'two'"),
+            ({"role": "best"}, "role must be floor or ceiling, got 'best'"),
+            ({"classes": "two"}, "classes must be multi or binary, got 'two'"),
         ],
     )
     def test_facts(self, facts: dict[str, str], message: str) -> None:
@@ -461,7 +461,7 @@ def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
         (
             "trains",
             Vector,
-            "loss (test_conformance.py:LINE) must be a single number, however: shape (2,). End in .mean()",
+            "loss (test_conformance.py:LINE) must be a single number, got shape (2,). End in .mean()",
         ),
         ("trains", Asking, "'labels' (test_conformance.py:LINE, in loss). It has: counts, known, mask, prior, "),
         ("trains", Asking, "proportions, rows; no label of a row reaches a method."),

@@ -237,10 +237,10 @@ class Changeable(Small):
     [
         ("declaration", Changeable, "it needs `Params`, a @dataclass(frozen=True)"),
         ("declaration", Silent, "Silent needs encode(embeddings, mask, random)"),
-        ("encodes", Flat, "tokens of encode must be of shape (2, 6, 5, 4), however: (2, 6, 8)"),
+        ("encodes", Flat, "tokens of encode must be of shape (2, 6, 5, 4), got (2, 6, 8)"),
         ("encodes", Unsized, "set self.dim and self.token_dim"),
-        ("learns", Short, "embed must be of shape (2, 6, 5, 4), however: (2, 6, 4, 4)"),
-        ("together", Bare, "encode must give an Encoding(z, tokens), however: Tensor"),
+        ("learns", Short, "embed must be of shape (2, 6, 5, 4), got (2, 6, 4, 4)"),
+        ("together", Bare, "encode must give an Encoding(z, tokens), got Tensor"),
         ("seeded", Noisy, "two predictions differ"),
         ("padding", Careless, "z of rows depends on padding"),
         ("row_interaction", Gossip, "declare row_interaction = True"),

@@ -156,10 +156,10 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
     assert format_bagging(name, options) == "optional:fast=True:how=b:k=3:rate=2.0"
     assert parse_bagging(format_bagging(name, options)) == (name, options)
     for wrong, message in (
-        ("k=x", "of type int, however: 'x'"),
+        ("k=x", "of type int, got 'x'"),
         ("rate=x", "of type float"),
         ("fast=no", "true or false"),
-        ("rate=nan", "must be a finite number, however: nan"),
+        ("rate=nan", "must be a finite number, got nan"),
     ):
         with pytest.raises(LLPBenchError, match=message):
             parse_bagging(f"optional:{wrong}")
@@ -168,9 +168,9 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kmeans:clusters=1", "option 'clusters' in 'kmeans:clusters=1' must be a finite number above 1, however: 1."),
-        ("dirichlet:alpha=0", "option 'alpha' in 'dirichlet:alpha=0' must be a finite number above 0, however: 0.0."),
-        ("dirichlet:alpha=inf", "must be a finite number above 0, however: inf."),
+        ("kmeans:clusters=1", "option 'clusters' in 'kmeans:clusters=1' must be a finite number above 1, got 1."),
+        ("dirichlet:alpha=0", "option 'alpha' in 'dirichlet:alpha=0' must be a finite number above 0, got 0.0."),
+        ("dirichlet:alpha=inf", "must be a finite number above 0, got inf."),
     ],
 )
 def test_numbers_that_make_no_bags_are_refused_before_there_are_rows(text: str, message: str) -> None:

@@ -122,7 +122,7 @@ def test_where_rows_are_split_limits_are_those_of_training_bags() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("column:by=a:split=days", "'split'.*must be rows or bags, however: 'days'"),
+        ("column:by=a:split=days", "'split'.*must be rows or bags, got 'days'"),
         ("column:by=a:rest=keep", "'rest'.*must be drop or pool"),
         ("column:by=a:least=0", "least=0 and most=any number"),
         ("column:by=a:least=9:most=5", "least=9 and most=5"),

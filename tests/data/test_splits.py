@@ -138,7 +138,7 @@ def test_dropped_rows_are_random_and_not_the_end_of_the_sort_order() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, True, "256", None])
 def test_bag_size_must_be_a_positive_integer(table: Table, size: Any) -> None:
-    with pytest.raises(LLPBenchError, match=r"bag size must be a positive integer, however: "):
+    with pytest.raises(LLPBenchError, match=r"bag size must be a positive integer, got "):
         assign_bags(table, "ordered", size, 0)
 
 
@@ -170,7 +170,7 @@ def test_the_paper_s_sizes_of_credit() -> None:
 @pytest.mark.parametrize(
     ("bagging", "message"),
     [
-        (lambda rows, size: rows.reshape(-1, size).tolist(), r"must return integers \[bags, size\], however: list"),
+        (lambda rows, size: rows.reshape(-1, size).tolist(), r"must return integers \[bags, size\], got list"),
         (lambda rows, size: rows.astype(float).reshape(-1, size), "however: float64"),
         (lambda rows, _: rows, r"however: int64 \(48,\)"),
         (lambda rows, size: np.zeros_like(rows).reshape(-1, size) + rows[0], "rows into more than one bag"),

@@ -183,14 +183,14 @@ def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
     model = model_of(method)
     four = method.loss(model, select(bags, 0, 1, 0, 1), now(150))
     assert torch.allclose(four, method.loss(model, bags, now(150)), atol=1e-5)
-    with pytest.raises(ValueError, match="even number of bags a step, however: 3"):
+    with pytest.raises(ValueError, match="even number of bags a step, got 3"):
         method.loss(model, select(bags, 0, 1, 0), now(150))
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"generator": "lsa"}, r"tabllp-bdc\.generator must be one of linear, greedy, however: lsa"),
+        ({"generator": "lsa"}, r"tabllp-bdc\.generator must be one of linear, greedy, got lsa"),
         ({"genrator": "linear"}, "Did you mean generator"),
         ({"temperature": "hot"}, r"tabllp-bdc\.temperature must be a number"),
     ],

@@ -350,7 +350,7 @@ class TestContract:
         model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
         assert model.score(frame, votes) == (model.predict(frame) == votes).mean()
         with pytest.raises(
-            LLPBenchError, match=r"classes, which are \[0, 1\], however: 'd0\d'. Bags are scored by score_bags"
+            LLPBenchError, match=r"classes, which are \[0, 1\], got 'd0\d'. Bags are scored by score_bags"
         ):
             model.score(frame, bags)
 
@@ -432,7 +432,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": 5}, "counts must be those of each bag, .* however: 5"),
         ({}, {"counts": np.array(5)}, "counts must be those of each bag"),
         ({}, {"sizes": 10.5}, "sizes must be those of each bag, .* however: 10.5"),
-        ({}, {"sizes": [10.5] * 6}, "sizes must be the number of rows of each bag, whole and from 1, however: 10.5"),
+        ({}, {"sizes": [10.5] * 6}, "sizes must be the number of rows of each bag, whole and from 1, got 10.5"),
         ({}, {"counts": None, "proportions": TABLE[1] * 0 + 10}, r"are 10 \(of one class\), but they must lie between"),
         ({"device": "gpu"}, {}, "unknown device 'gpu'"),
         ({"device": None}, {}, "unknown device None"),
@@ -440,11 +440,11 @@ TABLE = counted(BAGS, VOTES)
         ({"encoder_params": {"nope": 1}}, {}, "mlp has no hyperparameter 'nope'"),
         ({"pretraining_params": {"nope": 1}}, {}, "pretraining has no hyperparameter 'nope'"),
         ({"method": "dllp", "pretraining_params": {"nope": 1}}, {}, "pretraining has no hyperparameter 'nope'"),
-        ({"validation": 1.5}, {}, "between 0 and 1, however: 1.5"),
-        ({"method": "dllp", "validation": "a"}, {}, "between 0 and 1, however: 'a'"),
+        ({"validation": 1.5}, {}, "between 0 and 1, got 1.5"),
+        ({"method": "dllp", "validation": "a"}, {}, "between 0 and 1, got 'a'"),
         ({"n_jobs": np.int64(0)}, {}, "n_jobs must be None, -1 or a whole number from 1"),
         ({}, {"unmatched": "keep"}, "'raise' or 'drop'"),
-        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, however: it is of shape \(60,\)"),
+        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got it is of shape \(60,\)"),
         ({}, {"X": FRAME.assign(age=np.inf)}, "^X: column 'age' holds an infinite value"),
         ({}, {"X": FRAME.assign(age=None)}, "column 'age' holds nothing but missing values"),
         ({}, {"X": FRAME.assign(day=pd.Timestamp(0))}, "column 'day' is of type datetime64"),
@@ -452,11 +452,11 @@ TABLE = counted(BAGS, VOTES)
         ({"method": "count-gbd"}, {}, "Did you mean"),
         ({"method": "supervised-gbdt"}, {}, "needs the label of every row"),
         ({"params": {"tree": 4}}, {}, "no hyperparameter 'tree'"),
-        ({"method": "dllp", "validation": 1.5}, {}, "between 0 and 1, however: 1.5"),
+        ({"method": "dllp", "validation": 1.5}, {}, "between 0 and 1, got 1.5"),
         ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
         ({"method": "dllp"}, {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)}, "4 at least"),
-        ({"random_state": None}, {}, "random_state must be a whole number from 0, however: None"),
-        ({"method": "dllp", "pretraining": "bags"}, {}, "one of none, self, bag, self.bag, however: 'bags'"),
+        ({"random_state": None}, {}, "random_state must be a whole number from 0, got None"),
+        ({"method": "dllp", "pretraining": "bags"}, {}, "one of none, self, bag, self.bag, got 'bags'"),
         ({"method": "count-gbdt", "pretraining": "bag"}, {}, "'count-gbdt' has no encoder to pretrain"),
         (
             {"method": "dllp", "pretraining": "bag", "pretraining_params": {"lr": 1}},
@@ -465,7 +465,7 @@ TABLE = counted(BAGS, VOTES)
         ),
         ({"method": "dllp", "epochs": 0}, {}, "epochs must be a whole number from 1"),
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
-        ({"n_jobs": 0}, {}, "n_jobs must be None, -1 or a whole number from 1, however: 0"),
+        ({"n_jobs": 0}, {}, "n_jobs must be None, -1 or a whole number from 1, got 0"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: dict[str, Any], told: str) -> None:

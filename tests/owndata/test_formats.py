@@ -137,11 +137,11 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ({"counts": LONG.rename({"no": None}, level=1)}, r"10 of 20 counts have no bag or no class"),
         ({"counts": LONG, "classes": ["no"]}, r"of the classes 'no', 'yes', classes says 'no'.*unmatched='drop'"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
-        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, however: 0"),
+        ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, got 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "with sampled=True it cannot be told"),
         ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', got 'cauchy'"),
-        ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', however: 'drop'"),
+        ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', got 'drop'"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(given: dict[str, Any], told: str) -> None:

@@ -214,7 +214,7 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ray_cannot_be_told_a_gpu() -> None:
-    with pytest.raises(LLPBenchError, match="however: --device cuda:1"):
+    with pytest.raises(LLPBenchError, match="got --device cuda:1"):
         chosen(Resources(2, 2), scripted_jobs(5), executor="ray", device="cuda:1")
 
 

@@ -120,7 +120,7 @@ def test_hyperparameters_reach_their_method_alone() -> None:
         ({"baggings": "ordered:colums=age"}, "bagging 'ordered' has no option 'colums'"),
         ({"encoders": "mpl"}, r"unknown encoder 'mpl'\. Did you mean mlp"),
         ({"methods": "dllp", "set": ("dllp.hiden=3",)}, r"has no hyperparameter 'hiden'\. Did you mean hidden"),
-        ({"methods": "dllp", "set": ("dllp.weight_decay=x",)}, r"dllp\.weight_decay must be a number, however: x"),
+        ({"methods": "dllp", "set": ("dllp.weight_decay=x",)}, r"dllp\.weight_decay must be a number, got x"),
         ({"methods": "dllp", "set": ("supervised.hidden=128",)}, "'supervised', which is not part of this run"),
         ({"methods": "dllp", "set": ("dlp.hidden=128",)}, r"unknown method 'dlp'\. Did you mean dllp"),
     ],
@@ -272,7 +272,7 @@ def test_a_method_for_two_classes_cannot_have_three(tiny_bench: Path, monkeypatc
     assert find(make_cell_of("quick-a", 8, "tiny", None)) is None
     found = find(make_cell_of("quick-b", 8, "tiny", None))
     assert found is not None
-    assert found.reason == "'quick-b' is for two classes, however: 'tiny' has 3. Leave it out."
+    assert found.reason == "'quick-b' is for two classes, but 'tiny' has 3. Leave it out."
 
 
 def test_thousands_of_lines_are_planned_over(tmp_path: Path) -> None:
@@ -410,7 +410,7 @@ def test_its_hyperparameters_are_set_like_a_methods() -> None:
     [
         ({"pretraining": "selff"}, "--pretraining must be all, or one or more of none, self, bag, self.bag"),
         ({"pretraining": ""}, "--pretraining must be all"),
-        ({"pretraining": "bag", "set": ("pretraining.view=full",)}, "mixup, separated, however: full"),
+        ({"pretraining": "bag", "set": ("pretraining.view=full",)}, "mixup, separated, got full"),
         ({"pretraining": "bag", "set": ("pretraining.vew=mixup",)}, "Did you mean view"),
     ],
 )

@@ -212,7 +212,7 @@ def test_bag_sizes(given: Any, expected: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("given", ["0", "-64", "many", "64,x", "", "2.5", 2.5, [64, "x"], True, None, "1e3", "²"])
 def test_bad_bag_sizes(given: Any) -> None:
     message = error_of({"bag-sizes": given})
-    assert message.startswith("--bag-sizes must be positive whole numbers such as 64,256,1024, however: ")
+    assert message.startswith("--bag-sizes must be positive whole numbers such as 64,256,1024, got ")
 
 
 @pytest.mark.parametrize(
@@ -224,25 +224,25 @@ def test_time_budgets(given: Any, seconds: float) -> None:
 
 @pytest.mark.parametrize("given", ["0", "-3m", "soon", "1.2.3s", "9 days", "", True, "inf"])
 def test_bad_time_budgets(given: Any) -> None:
-    assert "--time-budget must be a time such as 540s, 9m or 1.5h, however: " in error_of({"time-budget": given})
+    assert "--time-budget must be a time such as 540s, 9m or 1.5h, got " in error_of({"time-budget": given})
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"epochs": "0"}, "--epochs must be a positive whole number, however: 0"),
-        ({"patience": "-1"}, "--patience must be a positive whole number, however: -1"),
-        ({"threads": "two"}, "--threads must be a positive whole number, however: two"),
-        ({"device": "gpu"}, "--device must be auto, cpu, cuda or cuda:N, however: gpu"),
-        ({"precision": "float16"}, "--precision must be float32 or bfloat16, however: float16"),
-        ({"executor": "slurm"}, "--executor must be auto or inline or ray or debug, however: slurm"),
+        ({"epochs": "0"}, "--epochs must be a positive whole number, got 0"),
+        ({"patience": "-1"}, "--patience must be a positive whole number, got -1"),
+        ({"threads": "two"}, "--threads must be a positive whole number, got two"),
+        ({"device": "gpu"}, "--device must be auto, cpu, cuda or cuda:N, got gpu"),
+        ({"precision": "float16"}, "--precision must be float32 or bfloat16, got float16"),
+        ({"executor": "slurm"}, "--executor must be auto or inline or ray or debug, got slurm"),
         ({"ray-address": "auto", "executor": "inline"}, "--ray-address and --executor inline do not go together"),
         ({"cell-timeout": "9s", "executor": "debug"}, "--cell-timeout and --executor debug do not go together"),
         ({"cell-timeout": "soon"}, "--cell-timeout must be a time"),
-        ({"retry": "some"}, "--retry must be all, or one or more of failed, stale, done, however: some"),
+        ({"retry": "some"}, "--retry must be all, or one or more of failed, stale, done, got some"),
         ({"retry": "all", "keep-stale": True}, "--keep-stale and --retry failed,stale,done do not go together"),
-        ({"data-dir": "/no/such/folder"}, "--data-dir must be a folder that exists, however: /no/such/folder"),
-        ({"out": ""}, "--out must be a path, however: ''"),
+        ({"data-dir": "/no/such/folder"}, "--data-dir must be a folder that exists, got /no/such/folder"),
+        ({"out": ""}, "--out must be a path, got ''"),
         (
             {"set": ("dllp",)},
             "--set must be METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4",
@@ -250,16 +250,16 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"set": ("dllp.rate=",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=,",)}, "--set must be METHOD.PARAM=VALUE"),
         ({"set": ("dllp.rate=1", "dllp.rate=2")}, "--set gives dllp.rate twice. Give all its values at once"),
-        ({"shard": "4/3"}, "--shard must be a part and a number of parts, such as 3/16, however: 4/3"),
+        ({"shard": "4/3"}, "--shard must be a part and a number of parts, such as 3/16, got 4/3"),
         ({"shard": "0/3"}, "--shard must be a part and"),
         ({"shard": "1"}, "--shard must be a part and"),
-        ({"tune": "0"}, "--tune must be a positive whole number, however: 0"),
-        ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, however: -1"),
-        ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, however: cmaes"),
+        ({"tune": "0"}, "--tune must be a positive whole number, got 0"),
+        ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, got -1"),
+        ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, got cmaes"),
         ({"tune-sampler": "random"}, "--tune-sampler is of a search, and none is asked for. Add --tune N"),
         ({"tune": "9", "study": "fine-grained"}, "--tune and --study do not go together"),
         ({"tune": "9", "ensemble": "5"}, "--tune and --ensemble do not go together"),
-        ({"ensemble": "0"}, "--ensemble must be a positive whole number, however: 0"),
+        ({"ensemble": "0"}, "--ensemble must be a positive whole number, got 0"),
         ({"tune": "9", "seeds": "999-1001"}, "--tune-seed 1000 is one of --seeds"),
     ],
 )
@@ -274,8 +274,8 @@ def test_bad_flags(flags: dict[str, Any], message: str) -> None:
         ("bag_sizes = 64", "unknown name bag_sizes in {path}. Did you mean bag-sizes"),
         ("colour = 1", "unknown name colour in {path}. There are: study, methods, datasets, "),
         ("bag-sizes = 0", "bag-sizes in {path} must be positive whole numbers"),
-        ("methods = 3", "methods in {path} must be a text, however: 3"),
-        ("compile = 'yes'", "compile in {path} must be true or false, however: yes"),
+        ("methods = 3", "methods in {path} must be a text, got 3"),
+        ("compile = 'yes'", "compile in {path} must be true or false, got yes"),
         ("set.dllp = 3", "set in {path} must be METHOD.PARAM=VALUE"),
         ("set.dllp.hidden = [[1]]", "set in {path} must be METHOD.PARAM=VALUE"),
         ("space.dllp.hidden = []", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),

@@ -81,7 +81,7 @@ def test_a_direct_method_is_the_same_cell_whatever_the_encoder() -> None:
     ("params", "message"),
     [
         ({"learning_rat": 1}, "Did you mean learning_rate?"),
-        ({"dropout": 0.15}, "dllp.dropout must be one of 0.0, 0.1, 0.2, 0.3, however: 0.15"),
+        ({"dropout": 0.15}, "dllp.dropout must be one of 0.0, 0.1, 0.2, 0.3, got 0.15"),
         ({"learning_rate": "fast"}, "dllp.learning_rate must be a number"),
         ({"weight_decay": "nan"}, "dllp.weight_decay must be a number"),
     ],

@@ -238,9 +238,9 @@ def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (None, "must return a predictor, a function of rows, however: NoneType"),
-        (lambda rows: rows.numeric.tolist(), "a predictor must return a numpy array of shape (80, 2), however: list"),
-        (lambda rows: rows.numeric[:, :1], "predictions must be of shape (80, 2), however: shape (80, 1)"),
+        (None, "must return a predictor, a function of rows, got NoneType"),
+        (lambda rows: rows.numeric.tolist(), "a predictor must return a numpy array of shape (80, 2), got list"),
+        (lambda rows: rows.numeric[:, :1], "predictions must be of shape (80, 2), got shape (80, 1)"),
     ],
 )
 def test_what_fit_returns_wrongly_is_told_as_such(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
@@ -252,13 +252,13 @@ def test_what_fit_returns_wrongly_is_told_as_such(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("hook", "given", "reason"),
     [
-        ("loss", lambda *_: None, "must give a tensor of a single number, however: NoneType"),
+        ("loss", lambda *_: None, "must give a tensor of a single number, got NoneType"),
         (
             "log_proba",
             lambda _self, _model, bags: bags.proportions,
             "must give [bags, size, classes], here [1, 80] and one",
         ),
-        ("prepare", lambda *_: np.zeros((3, 2)), "must give [rows, classes] targets, here [240, 2], however: (3, 2)"),
+        ("prepare", lambda *_: np.zeros((3, 2)), "must give [rows, classes] targets, here [240, 2], got (3, 2)"),
     ],
 )
 def test_what_a_hook_gives_wrongly_is_told_with_its_place(

@@ -206,7 +206,7 @@ def test_a_loss_that_is_not_a_single_number_is_refused() -> None:
             del now
             return model.log_proba(bags).sum(dim=(1, 2))
 
-    with pytest.raises(ValueError, match=r"single number, however: shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"single number, got shape \(2,\)"):
         trained(PerBag(SMALL), [0])
 
 

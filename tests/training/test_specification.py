@@ -33,7 +33,7 @@ def test_a_bagging_told_a_size_must_keep_to_it() -> None:
         del table, size, rng
         return rows[:16].reshape(-1, 4)
 
-    with pytest.raises(LLPBenchError, match="told to make bags of 8 rows, however: 4 to 4"):
+    with pytest.raises(LLPBenchError, match="must make bags of 8 rows, got 4 to 4"):
         assign_bags(toy_table(), "small", 8, seed=0)
 
 
@@ -44,7 +44,7 @@ def test_options_must_stand_behind_a_star() -> None:
         del table, rng
         return np.array_split(rows, clusters)[0][None]
 
-    with pytest.raises(LLPBenchError, match=r"options behind a \*, however: \(table, rows, rng, clusters\)"):
+    with pytest.raises(LLPBenchError, match=r"options behind a \*, got \(table, rows, rng, clusters\)"):
         parse_bagging("loose")
 
 

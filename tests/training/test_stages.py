@@ -139,8 +139,8 @@ def test_a_player_with_two_turns_keeps_one_optimiser_and_rates_are_factors() -> 
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"unit": "bag"}, "unit of stage 'train' must be bags or rows, however: 'bag'"),
-        ({"epochs": 0}, "epochs of stage 'train' must be at least 1, or None, however: 0"),
+        ({"unit": "bag"}, "unit of stage 'train' must be bags or rows, got 'bag'"),
+        ({"epochs": 0}, "epochs of stage 'train' must be at least 1, or None, got 0"),
         ({"refresh": 0}, "refresh of stage 'train' must be at least 1"),
     ],
 )
@@ -152,8 +152,8 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"stages": ()}, "stages must be a tuple of Stage, however: ()"),
-        ({"stages": Stage()}, "stages must be a tuple of Stage, however: Stage(name='train'"),
+        ({"stages": ()}, "stages must be a tuple of Stage, got ()"),
+        ({"stages": Stage()}, "stages must be a tuple of Stage, got Stage(name='train'"),
         ({"stages": (Stage(judged=False),)}, "the last stage must be judged"),
         ({"stages": (Stage("a"), Stage("a"))}, "two stages are called 'a'"),
         (
