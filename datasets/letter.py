@@ -1,4 +1,4 @@
-"""LE: capital letters, of which of 26 a distorted image is.
+"""LE: which of 26 capital letters a distorted image shows.
 
 In `core`: it may be passed on and has 20,000 rows.
 """

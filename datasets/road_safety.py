@@ -67,5 +67,5 @@ CATEGORICAL = ("Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Ca
     reference="UK Department for Transport 2015; Grinsztajn, Oyallon & Varoquaux 2022",
 )
 def road_safety(frame: DataFrame) -> DataFrame:
-    """Road accidents in Great Britain: of which sex was the driver?"""
+    """Road accidents in Great Britain: what was the sex of the driver?"""
     return frame.assign(**{column: as_text(frame[column]) for column in CATEGORICAL})

@@ -55,7 +55,7 @@ class BagGPParams(DirectParams):
 
 @register_method("bag-gp", reference="after Law et al. 2018; Flaxman et al. 2015")
 class BagGP(DirectMethod):
-    """An additive Gaussian process of which only bag means are observed."""
+    """An additive Gaussian process when only bag means are observed."""
 
     Params = BagGPParams
     params: BagGPParams

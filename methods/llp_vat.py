@@ -36,7 +36,7 @@ class VATParams(MethodParams):
     epsilon: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """length of the perturbation of a row's embeddings"""
     xi: Annotated[float, LogUniform(1e-3, 10.0)] = 0.1
-    """length of the step by which the worst direction is found"""
+    """length of the step that finds the worst direction"""
     power_iterations: Annotated[int, Choice(1, 2)] = 1
     ramp: Annotated[float, Choice(0.0, 0.2, 0.4)] = 0.4
     """part of all steps over which the weight is ramped up"""

@@ -5,7 +5,7 @@ every other row of the step a negative: no augmentation, no cosine, no temperatu
 describes a term "inspired by NT-Xent". Both are here:
 
 - `mode=cos` (default): cosine of the encoder's row vectors over a temperature, the ordinary prediction head.
-- `mode=dot`: the published head of G vectors a class with ReLU, of which the largest is the class's logit, dot products
+- `mode=dot`: the published head of G vectors a class with ReLU, the largest is the class's logit, dot products
   of all of them, and a penalty on the largest activation. Different from the code: G = 64 instead of 500 (on an encoder
   of width 32 rather than 1,000), weight decay by AdamW instead of an L2 term.
 """

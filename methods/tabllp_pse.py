@@ -5,7 +5,7 @@ DLLP. The second trains on rows with the labels of a constrained k-means: each b
 classes at the least total squared distance such that as many get each label as the bag holds. Not said in the paper:
 
 - Centroids start as the means that the first stage's predictions give, so that each keeps its class.
-- Labels are made anew every 10 epochs, from the encoder and the predictions as they are then.
+- Labels are made again every 10 epochs, from the encoder and the predictions as they are then.
 
 Where proportions are much the same in all bags, their counts hardly tell one class from the other: k-means then drifts
 to whatever else structures z, and a seed may end below chance. `space=proba` clusters predictions instead.
@@ -36,7 +36,7 @@ class PSEParams(MethodParams):
     """Hyperparameters of the second stage."""
 
     refresh: Annotated[int | None, Choice(1, 5, 10, None)] = 10
-    """epochs after which labels are made anew; None: never"""
+    """epochs after which labels are made again; None: never"""
     space: Annotated[str, Choice("z", "proba")] = "z"
     """where rows are clustered: row vectors, or predictions"""
     second_rate: Annotated[float, Choice(0.1, 1.0)] = 1.0
@@ -78,7 +78,7 @@ def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedRows) -> tuple[IntArray, list[float]]:
-    """k-means of which each bag's labels match its counts.
+    """k-means whose labels match the counts of each bag.
 
     `points` [rows, dim], `centroids` [classes, dim] to start from -> labels [rows] and the objective (the sum of
     squared distances) after each iteration, which never rises.

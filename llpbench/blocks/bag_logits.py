@@ -1,6 +1,6 @@
 """A process on bags on the scale of logits: its link is the sigmoid, its hyperparameters those found on shares.
 
-Damped Gauss-Newton steps towards the mode of the posterior, of which Laplace's approximation is the uncertainty.
+Damped Gauss-Newton steps towards the mode of the posterior. Laplace's approximation gives its uncertainty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Gaussian process on rows of which bag means are observed: fitted by its evidence, on the scale of shares.
+"""A Gaussian process on rows when only bag means are observed: fitted by its evidence, on the scale of shares.
 
 Each class is pi + sqrt(pi (1 - pi)) g(x), g the sum of `Components`. Its hyperparameters are the scale of each
 feature's effect, one factor for all pairs, the scales of the two joint components, the noise and, where bags differ in

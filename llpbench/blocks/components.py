@@ -24,7 +24,7 @@ from llpbench.core.bags import FloatArray, IntArray, Rows
 _CHUNK = 65_536
 """rows that are looked at together"""
 _MOST_KEPT = 2.5e8
-"""numbers of the joint components' features that are kept in memory; beyond, they are computed anew in each pass"""
+"""numbers of the joint components' features that are kept in memory; beyond, they are computed again in each pass"""
 _NEGLIGIBLE = 1e-4
 """of a kernel's largest eigenvalue: directions below it are left out"""
 
@@ -106,7 +106,7 @@ class Components:
         waves: int = 500,
         joint_lengthscale: float = 0.7,
     ) -> None:
-        """The effects of single features and the joint components; pairs are added to `effects` by whoever wants them.
+        """The effects of single features and the joint components; callers add pairs to `effects`.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ def _root(feature: FeatureBins, lengthscale: float) -> FloatArray:
 
 
 def _centred(root: FloatArray, weights: FloatArray) -> FloatArray:
-    """The same with mean zero and variance one over rows of which `weights` [bins] are in each bin."""
+    """The same with mean zero and variance one over rows, `weights` [bins] of them in each bin."""
     centred = root - weights @ root
     variance = weights @ (centred**2).sum(axis=1)
     return np.asarray(centred / np.sqrt(variance) if variance > 1e-9 else 0 * centred)

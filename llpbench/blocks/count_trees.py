@@ -2,7 +2,7 @@
 
 With z the logits of rows and q their classes' posterior given what the model says and the counts of their bags
 (`BagCounts`), the gradient of the likelihood of the counts by z is p - q, and EM's surrogate of its second derivative
-is p (1 - p). `boost_counts` takes one tree for each such step; `boost_posteriors` fits trees anew to q, a few times.
+is p (1 - p). `boost_counts` takes one tree for each such step; `boost_posteriors` fits trees to q again, a few times.
 """
 
 from __future__ import annotations

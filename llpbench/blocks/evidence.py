@@ -1,4 +1,4 @@
-"""The evidence of a Gaussian process of which only bag means are observed, and what its posterior is.
+"""The evidence and posterior of a Gaussian process when only bag means are observed.
 
 Targets R [bags, classes]: bag proportions minus prior, each class divided by its standard deviation sqrt(pi (1 - pi)),
 so that one covariance serves all classes:
@@ -73,7 +73,7 @@ class Evidence:
         ----------
         means : [bags, features] of each component
         exponents : [components, hyperparameters of scale], log s = exponents @ t
-        prior : of these, of log sigma^2 and, if bag effects are to be there, of log omega^2
+        prior : of these, of log sigma^2 and, with bag effects, of log omega^2
         targets : [bags, classes]
         sizes : [bags] rows in each
         noise : [bags] known variance of the targets

@@ -1,7 +1,7 @@
 """The networks of `llp-gan`: generator and discriminator for tables, after cWGAN (Engelmann & Lessmann 2021).
 
 Both speak of a row as one vector: numbers, then one-hot columns. A real row's columns are one-hot; those of a fake row
-are soft, so that a gradient passes. Categorical columns are handled in blocks of neighbours of equal width, of which
+are soft, so that a gradient passes. Categorical columns are handled in blocks of neighbours of equal width, whose
 the flags of missing numbers are one.
 """
 

@@ -151,5 +151,5 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def _among(similarity: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Similarities [..., n, m] of which padding never has a share: finite, so that rows of padding are no NaN."""
+    """Similarities [..., n, m] without any share of padding: finite, so that rows of padding are no NaN."""
     return similarity.masked_fill(~(rows.unsqueeze(-1) & columns.unsqueeze(-2)), -1e9)

@@ -2,7 +2,7 @@
 
 Where every row is held against every other (an assignment, a Gram matrix, attention between rows), time and memory grow
 with the square of the rows or worse, and natural bags may have ten thousand. Of a bag of more than `MOST_COMPARED` rows
-a random sample stands for all: drawn anew in each step from the member's own stream, without replacement, padding last.
+a random sample stands for all: redrawn in each step from the member's own stream, without replacement, padding last.
 Up to there nothing is drawn, and all rows are compared in their order.
 """
 

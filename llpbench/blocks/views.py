@@ -66,7 +66,7 @@ def self_contrast(
 
 
 def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encoding:
-    """The encoding of rows of which cells are replaced (probability `cutmix`) and embeddings blended.
+    """The encoding of rows whose cells are replaced (probability `cutmix`) and whose embeddings are blended.
 
     e' = mixup * own + (1 - mixup) * another row's. SAINT publishes mixup = 0.3: the view is mostly another row.
     """

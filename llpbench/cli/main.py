@@ -165,7 +165,7 @@ LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "p
 @click.argument("method", required=False)
 @plugin_option
 def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
-    """Show what there is: methods, datasets, suites of datasets, baggings, encoders, studies, or params METHOD.
+    """List methods, datasets, suites of datasets, baggings, encoders, studies, or params METHOD.
 
     The latter are its hyperparameters, with their defaults and search ranges. Without an argument: how many there are
     of each.
@@ -291,7 +291,7 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
-    echo(f"{len(merged.kept):,} runs, of which {len(merged.disputed)} with different results: {out}")
+    echo(f"{len(merged.kept):,} runs, {len(merged.disputed)} of them with different results: {out}")
     if merged.tunings:
         files = write_configurations(merged.tunings.values(), Path(out))
         searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")

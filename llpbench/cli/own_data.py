@@ -1,4 +1,4 @@
-"""`llpbench fit`, `predict` and `choose`: tables of one's own, of which no label is known."""
+"""`llpbench fit`, `predict` and `choose`: your own tables, without labels."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def fit(
     ensemble: int,
     seed: int,
 ) -> int:
-    """Learn from ROWS in bags of which counts or proportions are known, and no label.
+    """Learn from ROWS in bags with known counts or proportions, without labels.
 
     ROWS: .csv, .tsv, .xlsx or .parquet, packed or not; a folder or quoted pattern of parts; - for standard input.
     """
@@ -332,7 +332,7 @@ def fit(
     if left["rows"] or left["bags"]:
         echo(f"left out: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
     if left["suppressed"]:
-        echo(f"suppressed: {plural(left['suppressed'], 'bag')} of which the table tells no counts")
+        echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in the table")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
     echo(
@@ -346,8 +346,8 @@ def fit(
 @click.command(cls=OwnDataCommand)
 @_learning
 @click.option("--methods", metavar="NAMES", help="Those to compare, such as auto,bag-gp,dllp.  [default: six]")
-@click.option("--folds", default=5, show_default=True, metavar="N", help="Parts that bags are dealt into.")
-@click.option("--repeats", default=2, show_default=True, metavar="N", help="How often they are dealt anew.")
+@click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
+@click.option("--repeats", default=2, show_default=True, metavar="N", help="Number of random splits.")
 @click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Where the page goes.")
 def choose(
     rows: Path,
@@ -359,7 +359,7 @@ def choose(
     seed: int,
     out: Path,
 ) -> int:
-    """Compare methods on ROWS (files as in llpbench fit) in bags, of which whole ones are held out, and advise one.
+    """Compare methods on ROWS (files as in llpbench fit) in bags, some of them held out, and recommend one.
 
     Needs no label. Writes a page (index.html), the board and what was found of each bag (CSV), and the plots.
     """
@@ -430,7 +430,7 @@ def predict(
             f"--out {str(out)!r} is one of the files that are read, and would lose its columns. Choose another --out."
         )
     if whole_bags and not bag_column:
-        raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")
+        raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
     if bags is None and any(columns.values()):
         raise LLPBenchError(
             "--counts, --proportions, --class-column and --suppressed are of a table: give --bags, too."

@@ -1,6 +1,6 @@
 """The bags contract: what a method may know of the data.
 
-A bag is a set of rows of which the class counts are known and the single labels are not. `BaggedRows`, the training
+A bag is a set of rows whose class counts are known and whose labels are not. `BaggedRows`, the training
 set, and the `Bags` drawn from it for a step hold features, bag membership and class counts: there is no label to leak.
 Labels of held-out rows stand in `Holdout`, for the evaluator alone, and may be absent there too.
 
@@ -10,7 +10,7 @@ Labels of held-out rows stand in `Holdout`, for the evaluator alone, and may be 
 - proportions of bags of known size, times that size (`counts_of`): fractional;
 - noisy, as differential privacy makes them: fractional, negative, not adding up to the bag's size; `noise` states the
   standard deviation of what was added to each count;
-- suppressed, as small cells of official tables are: NaN in every class. Such a bag is a bag of which nothing is
+- suppressed, as small cells of official tables are: NaN in every class. Such a bag is one without any
   known but its rows: it has no share in a proportion loss or a coarse-grained criterion (`known`).
 
 `proportions` is what counts say on the simplex: negative counts are 0, and what is left is divided by its sum; where
@@ -120,7 +120,7 @@ class _Counted:
     index: Array
     """[bags, size] positions in `rows`, -1 for padding; of a training set also `Ragged`"""
     counts: FloatArray
-    """[bags, classes] float64, as they were given; NaN in every class of a bag of which they are suppressed"""
+    """[bags, classes] float64, as given; NaN in every class of a suppressed bag"""
 
     @cached_property
     def sizes(self) -> IntArray:
@@ -248,5 +248,5 @@ class Task:
 
 
 def counts_of(proportions: FloatArray, sizes: IntArray) -> FloatArray:
-    """Counts of bags of which proportions and sizes were given: [bags, classes] times [bags], NaN stays NaN."""
+    """Counts of bags from proportions and sizes: [bags, classes] times [bags], NaN stays NaN."""
     return np.asarray(proportions, dtype=np.float64) * np.asarray(sizes)[:, None]

@@ -21,7 +21,7 @@ _LOG_LIKELIHOOD = 1e12
 
 @dataclass(frozen=True)
 class Criterion:
-    """A number by which a training run chooses its best epoch."""
+    """A number that a training run chooses its best epoch by."""
 
     name: str
     regime: Regime

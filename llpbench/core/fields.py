@@ -22,7 +22,7 @@ MOST = 1e100
 LONGEST_NAME = 10_000
 """characters; some baggings name dozens of columns"""
 ROUNDING = 1e-4
-"""by which a metric may miss its bounds, as predictions may (`training/cells.py`)"""
+"""how far a metric may be outside its bounds, as predictions may (`training/cells.py`)"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _or_empty(value: Any, validate: Callable[[Any], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Named:
-    """A dictionary of which the values under some names are more exactly of these types, where it has them."""
+    """A dictionary whose values under some names have these exact types, where present."""
 
     types: Mapping[str, Any]
 

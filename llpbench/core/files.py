@@ -83,7 +83,7 @@ def at_home(path: str | Path) -> Path:
 
 
 def require_folder(folder: Path, what: str) -> None:
-    """Raise `LLPBenchError` if a folder can hold nothing; `what` says of what is to be kept there."""
+    """Raise `LLPBenchError` if a folder cannot be written to; `what` names what goes there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -23,7 +23,7 @@ def keep_freed() -> None:
     """Let this process keep the memory that it frees, where its C library is glibc; changes no result.
 
     A training step needs the megabytes again that the last one has freed; given back to the system, every page of them
-    would be mapped and zeroed anew (a third of the time of a step of SAINT).
+    would be mapped and zeroed again (a third of the time of a step of SAINT).
     """
     if library := _glibc():
         for option, value in _MALLOPT.values():
@@ -37,7 +37,7 @@ def give_back() -> None:
 
 
 def reset_peak() -> None:
-    """Start measuring the peak anew, where the system is Linux; elsewhere it is that since the process began."""
+    """Reset the peak on Linux; elsewhere the peak counts since the process began."""
     with contextlib.suppress(OSError):
         _PEAK_RESET.write_text("5", encoding="ascii")
 

@@ -74,7 +74,7 @@ class Study:
     """the paper's numbers: a file of `report/paper`; "" where the paper has a figure"""
     layout: Layout = "scores"
     arms: tuple[Arm, ...] = ()
-    """what is drawn, and of which the ends are compared; of a study whose first factor is the method"""
+    """what is plotted, and whose ends are compared; of a study whose first factor is the method"""
     papers: bool = True
     """whether it is the paper's"""
 

@@ -17,7 +17,7 @@ from llpbench.core.errors import LLPBenchError
 
 @dataclass(frozen=True, eq=False)
 class PublishedBags:
-    """What is known of rows of which nobody knows the labels: the bag of each, and the counts of each bag."""
+    """What is known of rows without labels: the bag of each row, and the counts of each bag."""
 
     of_row: IntArray
     """[rows] index into `counts`"""

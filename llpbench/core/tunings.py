@@ -88,7 +88,7 @@ class Tuning:
 
     @property
     def boards(self) -> tuple[str, ...]:
-        """Those of them by which leaderboards are made."""
+        """The criteria that leaderboards use."""
         return tuple(name for name in BOARD_CRITERIA if name in self.criteria)
 
     @property

@@ -15,7 +15,7 @@ from llpbench.core.text import plural, verb
 from llpbench.data.frames import TEXT_TYPES
 
 _ROUNDED = 0.02
-"""by which the proportions of a bag may miss 1, if they are not printed more roughly"""
+"""how far the sum of a bag's proportions may be from 1, unless they are printed with less precision"""
 _PRINTED_DIGITS = range(1, 5)
 """of proportions that are rounded for print"""
 _NOISE_TAIL = 10.0
@@ -177,7 +177,7 @@ class BagTable:
     ) -> FloatArray:
         """[bags, classes] the counts of each bag of `labels` that the table has, NaN where suppressed or absent.
 
-        `sampled`: the table is of whole bags, of which the rows are but some; their counts are their share of it.
+        `sampled`: the table is of whole bags and the rows are a sample of them; counts are scaled to the rows.
         `as_shares`: the same, of a table of other people or in other units, which may count fewer than there are rows.
         `hint`: what to do where counts are not those of the rows, if the rows tell.
         Raises `LLPBenchError` for what cannot be, unless noise may have made it so; with `suppress` it is NaN.
@@ -228,7 +228,7 @@ class BagTable:
         if sampled and self.is_counts:
             if values.shape[1] == 1:
                 raise LLPBenchError(
-                    "counts of one class do not tell how many rows a whole bag has, of which X holds but some. "
+                    "counts of one class do not tell how many rows a whole bag has, and X holds only a sample. "
                     "Give sizes= of the bags, or the counts of both classes."
                 )
             return np.asarray(np.nan_to_num(values.sum(axis=1)))

@@ -9,7 +9,7 @@ small and too large ones are mended, and whole bags, instead of rows, are split 
 - `rest`: `drop` leaves these rows in no bag (of validation and test they stay rows to be judged on); `pool` makes bags
   of them, of `most` rows, or a single one; of the last of these, if it has fewer than `least`, the rows are dropped.
 - `split`: `rows` splits rows 80/10/10, stratified by class, so that test rows are of bags that have training rows, too;
-  `bags` splits bags: validation and test rows are of bags of which no row has been seen in training.
+  `bags` splits bags: validation and test rows are of bags without a training row.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[s
         if rows <= tenth / 2:
             raise LLPBenchError(
                 f"{what} makes too few bags of at most a tenth of the rows to test and validate on bags of their own: "
-                f"{len(bags):,} bags, of which {int((sizes <= tenth).sum()):,} are not larger. Choose split=rows, or a "
-                "finer key."
+                f"{len(bags):,} bags, {int((sizes <= tenth).sum()):,} of them small enough. Choose split=rows or a finer "
+                "key."
             )
     chosen["train"] += waiting
     parts = {part: bags[np.sort(np.array(numbers, dtype=np.int64))] for part, numbers in chosen.items()}

@@ -49,7 +49,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Parquet:
-    """A parquet file of one's own. A relative path starts at the folder of the file that registers the dataset."""
+    """Your own parquet file. A relative path starts at the folder of the file that registers the dataset."""
 
     path: str | Path
 

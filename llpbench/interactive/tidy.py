@@ -121,7 +121,7 @@ def tidy(records: Iterable[Record], stale: Mapping[str, str]) -> DataFrame:
     order = [*names[:place], "criterion", "regime", *names[place:], "stale"]
     frame = DataFrame(list(_rows(records, stale)), columns=order)
     numbers = [name for name in order if name.startswith("test_")] + ["validation", "epoch", "seconds", "seconds_train"]
-    return frame.astype(dict.fromkeys(numbers, float))  # a column of which nothing is known holds NaN like any other
+    return frame.astype(dict.fromkeys(numbers, float))  # a column without values holds NaN like any other
 
 
 def _rows(records: Iterable[Record], stale: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -101,7 +101,7 @@ def read_table(path: Path) -> Contents:
 
 
 def _known(value: float | None) -> float | None:
-    """Return None for NaN, by which the table says that a metric was asked for and is not defined."""
+    """Return None for NaN, the table's sign of a metric that was asked for and is not defined."""
     return None if value is None or value != value else value
 
 

@@ -23,7 +23,7 @@ LONGEST_LINE = 2**23
 _LATEST_SCHEMA = 9_999
 """what has a higher number is damaged"""
 _FAULTS = 1_000
-"""of a line of which the first is still named"""
+"""version of lines whose first field is still named"""
 _SHOWN = 40
 """characters of a value in a warning"""
 

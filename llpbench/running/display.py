@@ -219,7 +219,7 @@ class Watching:
 
 
 class LiveDisplay(Watching):
-    """In a terminal: drawn anew four times a second; failures stay above it as they come."""
+    """In a terminal: redrawn four times a second; failures stay above it as they come."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

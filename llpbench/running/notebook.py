@@ -1,4 +1,4 @@
-"""What a run shows in a notebook: one output that is drawn anew in its place, never line under line."""
+"""What a run shows in a notebook: one output that is redrawn in place, never line under line."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
             return found
         for name in _key_columns(cell.bagging):
             if found.columns and name not in found.columns:
-                reason = f"dataset {cell.dataset!r} has no column {name!r}, by which {cell.bagging!r} makes bags. "
+                reason = (
+                    f"dataset {cell.dataset!r} has no column {name!r}, but {cell.bagging!r} needs it to make bags. "
+                )
                 told = f"{hint(name, found.columns)}It has: {', '.join(found.columns)}."
                 return Obstacle(reason + told, lasting=True)
         if reason := _too_few_rows(cell, found.rows):

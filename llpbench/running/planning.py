@@ -39,7 +39,7 @@ class Planned:
     """done or failed with other code than today's, and why that is known"""
     missing: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
-    """what is to run, or would be but for the obstacle: the missing, and of the others what is to be made again"""
+    """what will run, or would without the obstacle: missing runs, and runs to repeat"""
     obstacle: Obstacle | None = None
     """why the wanted seeds cannot be run; None if they can"""
 
@@ -69,7 +69,7 @@ class PlannedTuning:
     stale: str = ""
     """why that was made by other code than today's"""
     wanted: bool = False
-    """whether it is to be made, or would be but for the obstacle"""
+    """whether it will run, or would without the obstacle"""
     obstacle: Obstacle | None = None
 
     @property
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def searches(self) -> list[Job]:
-        """The searches that are to be made."""
+        """The searches to run."""
         return [each.job for each in self.tunings if each.wanted and not each.obstacle]
 
     @property
@@ -150,7 +150,7 @@ class Plan:
         return [planned for planned in self.cells if planned.state == state]
 
     def facing(self, find: FindObstacle) -> Plan:
-        """This plan with the obstacles of its cells; `find` is asked only about cells of which something is wanted.
+        """This plan with the obstacles of its cells; `find` is asked only about cells with wanted runs.
 
         Raises `LLPBenchError` with the first reason if not a single cell can be run or is done.
         """
@@ -226,7 +226,7 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
 def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     """The searches that the settings ask for, one for each cell and regime.
 
-    Raises `LLPBenchError` for a range of a hyperparameter, or of a method, that there is not in this run, and where
+    Raises `LLPBenchError` for a range of a hyperparameter or method that is not in this run, and where
     nothing is left to search.
     """
     if settings.tune is None:

@@ -168,7 +168,7 @@ class _Census:
 
 
 class _Jobs(Searcher):  # type: ignore[misc]
-    """What Tune takes its trials from: the driver, who knows what there is to do and whether there is room."""
+    """What Tune takes its trials from: the driver, which knows the jobs and whether there is room."""
 
     def __init__(self, parent: Parent, census: _Census) -> None:
         super().__init__()
@@ -279,7 +279,7 @@ def _trial(
 
 
 def _worker(environment: Environment, folder: Path | None, run: RunCell | None) -> Worker:
-    """This actor's, started anew where its environment is another."""
+    """This actor's worker, restarted where the environment has changed."""
     key = repr((environment, os.environ.get("CUDA_VISIBLE_DEVICES")))
     if key not in _workers:
         for other in _workers.values():

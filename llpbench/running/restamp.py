@@ -8,8 +8,8 @@ difference of one bit in training grows far beyond that. New figures may have be
 stays stale: another method, device, or a dataset, bagging or encoder whose own source has changed; and what has failed.
 
 A search for hyperparameters is kept with the runs of its method, as it trains what they train, and is not made again: a
-change of how searches themselves go has to make them anew. Its own file in `tuning/` stays of the code before, which
-matters to a longer search alone: that begins anew, as after any change of code, rather than go on with trials of which
+change of the search itself has to repeat them. Its own file in `tuning/` stays of the code before, which
+matters to a longer search alone: that starts over, as after any change of code, rather than go on with trials of which
 none has been compared.
 
 Products of matrices are not the same to the last bit on CPUs of different kinds, and training makes much of little.

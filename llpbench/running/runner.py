@@ -131,7 +131,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, deadline: Deadline) -> int:
-    """Compute what is to run; returns the number of runs that were left for want of time."""
+    """Run the plan; return the number of runs that were left because time was over."""
     jobs = plan.jobs
     if not jobs:
         display.say(f"nothing to run: {counts(plan)}")
@@ -266,7 +266,7 @@ class _Work:
 
 
 def _again(job: Job, end: Ended) -> Job | None:
-    """The job as it is to be tried once more; None if its end is its own fault, or it was tried often enough."""
+    """The job to retry; None if its end is its own fault, or it was tried often enough."""
     if end.how == "killed" and not job.alone:
         return replace(job, alone=True)
     if end.how == "interrupted":
@@ -335,7 +335,7 @@ def _plan(settings: Settings, cells: list[Cell], contents: Contents) -> Plan:
 
 
 def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
-    """Raise `LLPBenchError` if later code has made what is to be made again: the newest code counts, so every repeat
+    """Raise `LLPBenchError` if later code has made runs that would be repeated: the newest code counts, so every repeat
     would make it again."""
     for record in again:
         if record is not None and record["numerics"] > NUMERICS:
@@ -406,7 +406,7 @@ def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) ->
     if not compiler_exists():
         return f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
     return (
-        f"long trainings of {deep[0]} begin with one to three minutes of compiling, most of which later runs are spared"
+        f"long trainings of {deep[0]} begin with one to three minutes of compilation, which is mostly cached afterwards"
     )
 
 

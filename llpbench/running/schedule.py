@@ -32,7 +32,7 @@ class Job:
     attempt: int = 1
     """counts those that were cut short through no fault of its own"""
     tuning: Tuning | None = None
-    """the search that is to be made, on its own seed; None: the runs of the cell"""
+    """the search to run, on its own seed; None: the runs of the cell"""
     instead: str = ""
     """when the search was finished that this one is made instead of: what is kept of it is not gone on with"""
 
@@ -50,7 +50,7 @@ class Ended:
     """How a job has ended that has made nothing."""
 
     how: Literal["failed", "timed-out", "killed", "lost", "interrupted", "stopped", "unfit"]
-    """`killed`: by somebody else, or for want of memory; `lost`: with the machine that it ran on; `interrupted`: as Ray
+    """`killed`: by somebody else, or out of memory; `lost`: with the machine that it ran on; `interrupted`: as Ray
     died, which is started again; `stopped`: since the time budget is over; `unfit`: the machine cannot do any"""
     reason: str = ""
 
@@ -105,7 +105,7 @@ class Schedule:
     ) -> None:
         """`seconds` estimates the length of a job, `at_least` (None: the same) what it will hardly be below.
 
-        The latter is asked anew each time, so that it may learn as work is done: what may end in time is started.
+        `at_least` is asked each time, since estimates improve. Only jobs that may end in time are started.
         `timeout`: seconds after which a job is taken to hang.
         """
         self._at_least = at_least or seconds

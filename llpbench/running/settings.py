@@ -298,7 +298,7 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
         raise LLPBenchError("--tune and --ensemble do not go together: trials are single networks. Leave one out.")
     if settings.tune and settings.tune_seed in settings.seeds:
         raise LLPBenchError(
-            f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results are to be reported on seeds "
+            f"--tune-seed {settings.tune_seed} is one of --seeds. Choose another: results must be reported on seeds "
             "that no search has seen."
         )
     if settings.ray_address is not None and settings.executor not in ("auto", "ray"):

@@ -158,7 +158,7 @@ def _keys(work: Work) -> Iterator[Key]:
     method = work.kind, work.method, work.encoder
     yield *method, work.bag_size, work.dataset, work.max_bags
     yield *method, work.bag_size, None, work.max_bags
-    if work.max_bags is None:  # else what there is to do follows from both
+    if work.max_bags is None:  # else the work follows from both
         yield *method, None, work.dataset, None
         yield *method, None, None, None
 

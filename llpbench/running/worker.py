@@ -47,7 +47,7 @@ class Worker:
         """Start it unless it runs: what it imports takes seconds, in which other things can be done."""
         if self._child is None:
             self._child = Child(__name__, self._folder)
-            with contextlib.suppress(Died):  # whoever wants a job of it meets that again
+            with contextlib.suppress(Died):  # the next job meets the same error
                 self._child.send(self._setup)
         return self._child
 
@@ -93,7 +93,7 @@ def _end_of(code: int) -> Ended:
         return Ended("failed", f"its code ended the process (exit code {code})")
     name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
     if -code in _FROM_OUTSIDE:
-        return Ended("killed", f"its process was killed ({name}; for want of memory, perhaps)")
+        return Ended("killed", f"worker killed ({name}), possibly out of memory")
     return Ended("failed", f"its process crashed ({name})")
 
 

@@ -91,7 +91,7 @@ class Cohort:
     ) -> Weights:
         """`theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters.
 
-        `modules`: prefixes of the names of those parameters of which a gradient is wanted.
+        `modules`: prefixes of the names of the parameters whose gradient is wanted.
         """
         return Weights(
             self.stack.parameters(theta, modules),

@@ -3,8 +3,8 @@
 On a GPU steps are recorded (`recording.py`), which is nearly as fast and takes no time. `--compile` compiles them, too.
 
 On a CPU compilation takes a minute or two. A deep encoder repays it, so encoders that declare `Encoder.compiles` are
-compiled if enough training is planned, their method allows it (`Method.compiles`) and there is a compiler. For any other
-encoder compilation takes ten seconds a size of population and is left to `--compile`. The decision depends neither on
+compiled if enough training is planned, their method allows it (`Method.compiles`) and there is a compiler. For other
+encoders compilation takes ten seconds a size of population and is left to `--compile`. The decision depends neither on
 timings nor on the number of seeds: compiled for a CPU, SAINT's dropout falls on other elements, and a seed must get the
 same numbers alone as among others. A record's `hardware` says whether its steps were compiled.
 """
@@ -45,7 +45,7 @@ def forget_compiled(machine: Machine) -> None:
     # in bfloat16, where nothing is gained
     quick = machine.device.type == "cpu" and machine.precision == torch.float32
     torch._functorch.config.recompute_views = quick
-    # between two parts of torch, of which nobody here is to hear
+    # a matter between two parts of torch: users cannot act on it
     warnings.filterwarnings("ignore", r"`torch\._prims_common\.check` is deprecated", FutureWarning)
 
 

@@ -151,7 +151,7 @@ def _processor() -> str:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Start measuring the peak anew."""
+    """Reset the peak of memory."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     else:

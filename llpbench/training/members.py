@@ -71,7 +71,7 @@ class Rungs(Protocol):
         ...
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
-        """Who leaves, of the members of which this is the best value of the criterion in so many epochs."""
+        """The members that leave, given each one's best value of the criterion after so many epochs."""
         ...
 
 

@@ -33,7 +33,7 @@ class Prediction:
         return torch.cat(chunks, dim=-2).squeeze(1)[:, : rows.numeric.shape[1]]
 
     def chunks(self, rows: Rows, slots: Tensor, where: Tensor) -> Iterator[Bags]:
-        """Rows of each member, some at a time, as one bag [n, 1, size] of which nothing is known."""
+        """Rows of each member, some at a time, as one bag [n, 1, size] without known counts."""
         prior, number = self._prior[slots], rows.numeric.shape[1]
         for start in range(0, number, self._rows_at_once):
             end = start + self._rows_at_once

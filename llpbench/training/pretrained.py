@@ -2,7 +2,7 @@
 
 A file's name is the hash of everything that decides its content: data, bags, seed, encoder and its source, tasks,
 hyperparameters, precision and the engine's numerics; never the method. It begins with a checksum: a torn or damaged
-file is computed anew, never half-read.
+file is computed again, never half-read.
 """
 
 from __future__ import annotations

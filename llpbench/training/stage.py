@@ -209,7 +209,7 @@ class StageRun:
 
         def changed(network: Network, method: Method) -> dict[str, Tensor]:
             own = dict(network.named_parameters()) | dict(network.named_buffers())
-            # codes and offsets are no weights: whoever averages all that there is must not average them
+            # codes and offsets are no weights: a method that averages every value must not average these
             given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
             return _new_values(method, given, own)
 

@@ -1,7 +1,7 @@
 """A search by Optuna: asked and told in rounds, kept in Optuna's own journal file, the same however often it is killed.
 
 A round is some trials of one architecture: one that the sampler proposes, and others that it proposes with the same
-architecture. The sampler is made anew for each round, with a seed of its own, and what became of a round is written
+architecture. A new sampler is made for each round, with a seed of its own, and what became of a round is written
 down before Optuna is told of it: a round that was interrupted is asked for again, and gives the same trials.
 """
 
@@ -62,7 +62,7 @@ class Search:
 
     @property
     def instead(self) -> str:
-        """Instead of which finished search."""
+        """The finished search that this one replaces."""
         return str(self._study.user_attrs[_INSTEAD])
 
     @property
@@ -155,7 +155,7 @@ class Search:
             self._study.tell(trial.number, state=TrialState.FAIL)
 
     def _add(self, asked: FrozenTrial, made: Trial) -> None:
-        """Tell of a trial that was made, and of which Optuna has not heard, though the round is written down."""
+        """Tell Optuna of a finished trial that is written down but that it does not know."""
         state, value, reached = self._worth(made)
         if state is TrialState.FAIL:
             return
@@ -177,7 +177,7 @@ class Search:
 def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "") -> Iterator[Search]:
     """The search, kept in `folder` (None: forgotten afterwards). Raises `LLPBenchError` if another process has it.
 
-    One that other `code` has begun is begun anew, and so is one that was not begun `instead` of what is named there.
+    A search that other `code` began starts over. So does one that was not begun `instead` of the search named there.
     """
     if folder is None:
         yield Search(tuning, InMemoryStorage(), code)
@@ -201,7 +201,7 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
         except OSError as error:
             raise _unkept(path, error) from error
         except (ValueError, KeyError) as error:  # of a whole line that is none of Optuna's
-            raise LLPBenchError(f"search {str(path)!r} is damaged. Delete it, and it begins anew.") from error
+            raise LLPBenchError(f"search {str(path)!r} is damaged. Delete it to start the search over.") from error
         yield found
     finally:
         lock.release()

@@ -19,7 +19,7 @@ from llpbench.core.text import hint
 Space = Mapping[str, Mapping[str, Any]]
 
 _DIGITS = 4
-"""of a number that is proposed: more mean nothing, and a configuration is to be read"""
+"""significant digits of a proposed number: more mean nothing and are hard to read"""
 
 
 def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:

@@ -35,7 +35,7 @@ def run_tuning(
 ) -> TuningRecord:
     """Make what trials are missing, and say which configuration each criterion chooses.
 
-    What other code or data has begun is begun anew, and so is the search that was finished at `instead`.
+    A search that other code or data began starts over. So does the search that was finished at `instead`.
 
     What goes wrong in a trial is a failed trial. Raises `LLPBenchError` for bad input.
     """

@@ -93,7 +93,7 @@ def test_inline_outlives_whatever_a_job_does_to_its_process(tmp_path: Path) -> N
     assert children() == before, "no process is left"
     assert diary.lines == [
         *("started 1", "failed 1: its code ended the process (exit code 3)"),
-        *("started 20", "killed 20: its process was killed (SIGKILL; for want of memory, perhaps)"),
+        *("started 20", "killed 20: worker killed (SIGKILL), possibly out of memory"),
         *("started 21", "failed 21: its process crashed (SIGSEGV)"),
         *("started 23", "timed-out 23: took longer than 4 s. Give it more by --cell-timeout."),
         *("started 5", "epoch 5 7 nan", "finished 5"),
