@@ -344,7 +344,7 @@ def learns(subject: Subject) -> str:
     alike = spread < ALIKE or abs(auc - 0.5) < NEAR_CHANCE
     told = f"AUC {auc:.3f}, from probabilities {spread:.2g} apart, where all bags have the same proportions"
     harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - NEAR_CHANCE:g} to {0.5 + NEAR_CHANCE:g}"
-    what = f"{told}: nothing tells rows apart in such bags, so predictions must be {harmless}"
+    what = f"{told}: such bags say nothing about single rows, so predictions must be {harmless}"
     demand(not subject.direct or subject.declared.supervision == "instances" or alike, what)
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
 

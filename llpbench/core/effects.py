@@ -147,7 +147,7 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
 
 
 def _edge_texts(edges: Sequence[float]) -> list[str]:
-    """Numbers as people write them, to four digits, or to as many as tell neighbours apart."""
+    """Numbers as people write them: four digits, or as many as make neighbours differ."""
     for digits in range(4, 12):
         texts = [_number_text(float(f"{edge:.{digits}g}")) for edge in edges]
         if len(set(texts)) == len(set(edges)):

@@ -1,4 +1,4 @@
-"""What a user can mend: one clear line (what happened, the value, what to do next)."""
+"""Errors that a user can fix: one clear line (what happened, the value, what to do next)."""
 
 import inspect
 import sys

@@ -155,7 +155,7 @@ STUDIES: dict[str, Study] = {
         Study(
             "class-awareness",
             "Class awareness score",
-            "How well do row vectors tell classes apart?",
+            "How well do row vectors separate the classes?",
             {
                 "method": {
                     "DLLP": _of("dllp", measure="cas"),

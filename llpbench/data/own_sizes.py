@@ -81,8 +81,8 @@ def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[s
         if rows <= tenth / 2:
             raise LLPBenchError(
                 f"{what} makes too few bags of at most a tenth of the rows to test and validate on bags of their own: "
-                f"{len(bags):,} bags, {int((sizes <= tenth).sum()):,} of them small enough. Choose split=rows or a finer "
-                "key."
+                f"{len(bags):,} bags, {int((sizes <= tenth).sum()):,} of them small enough. Choose split=rows "
+                "or a finer key."
             )
     chosen["train"] += waiting
     parts = {part: bags[np.sort(np.array(numbers, dtype=np.int64))] for part, numbers in chosen.items()}

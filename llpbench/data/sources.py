@@ -1,6 +1,6 @@
 """Where datasets come from. A source gives the raw frame; the dataset's own function makes features and target of it.
 
-Everything that goes wrong on the way is one line that says what to do: the network is not ours to mend.
+Everything that goes wrong on the way is one line that says what to do: users cannot fix the network from here.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from llpbench.data.tasks import build_task
 
 
 def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: int = 0) -> Table:
-    """Classes that three numbers and a category tell apart."""
+    """Classes that three numbers and a category separate."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(rows) % classes)
     numeric = rng.normal(size=(rows, 3)) + 2.0 * np.eye(classes, 3)[labels]

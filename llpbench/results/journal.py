@@ -117,7 +117,7 @@ class Journal:
     """A journal open for writing, held by this process alone. A context manager; closing it gives up the lock."""
 
     def __init__(self, folder: Path) -> None:
-        """Open or create the journal in `folder` and mend its end. Raises `LLPBenchError` if that cannot be done."""
+        """Open or create the journal in `folder` and repair its end. Raises `LLPBenchError` if that cannot be done."""
         self.path = folder / FILE
         if shards(folder):
             raise LLPBenchError(
@@ -305,7 +305,9 @@ class Journal:
                 os.ftruncate(file, self.contents.end)
         except OSError as error:
             os.close(file)
-            raise LLPBenchError(f"journal {str(self.path)!r} cannot be mended: {_reason(error)}. Make room.") from error
+            raise LLPBenchError(
+                f"journal {str(self.path)!r} cannot be repaired: {_reason(error)}. Make room."
+            ) from error
         return file
 
 

@@ -36,7 +36,7 @@ def spread(bags: BaggedRows) -> float | None:
 
     A bag weighs as many rows as it has, else bags of a few rows, whose proportions chance alone makes 0 or 1, would
     outweigh all others: sum_b m_b sum_c (p_bc - pi_c)^2, of B bags of m_b of N rows and shares pi_c of all rows, over
-    its expectation under random assignment of the same rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1). None for a single
+    its expectation under random assignment of the same rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1). None for one
     bag or class.
     """
     sizes, known = bags.sizes[bags.known], bags.proportions[bags.known]
