@@ -3,13 +3,14 @@
     python -m benchmarks.storm --kills 80                      # inline: driver and worker
     python -m benchmarks.storm --kills 20 --executor ray       # also raylet and host
 
-Runs, predictions and searches of small cells are made undisturbed, then over and over under kills at random moments;
-the same command goes on after each death of the driver. What is finished must equal the undisturbed but for times.
+Runs, predictions and searches of small cells are made undisturbed, then under kills, each at a random moment once the
+one before was overcome; the same command goes on when the driver is dead. Both must be equal but for times.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -31,12 +32,9 @@ from llpbench.results.journal import FILE
 CELLS = ["--datasets", "telco_churn", "--methods", "bag-mean-linear,count-linear,dllp", "--bag-sizes", "64"]
 CELLS += ["--max-bags", "12", "--seeds", "3", "--epochs", "20", "--patience", "20", "--retry", "failed"]
 CELLS += ["--tune", "4", "--tune-regimes", "fine", "--save-predictions"]
-MARK = "LLPBENCH_STORM"
-"""in the environment of every process that a storm starts"""
+MARK = "LLPBENCH_STORM"  # in the environment of every process that a storm starts
 VICTIMS = {"worker": b"llpbench.running.worker", "host": b"llpbench.running.ray_host", "raylet": b"raylet/raylet"}
 FLEETING = ("times", "memory_mb", "finished", "code", "hardware", "seconds")
-PATIENCE = 60.0
-"""seconds after which nothing may be left"""
 
 
 def processes(mark: str) -> dict[int, bytes]:
@@ -64,17 +62,16 @@ def finished(out: Path) -> tuple[dict[str, Any], int]:
             line = json.loads(text)
             named += [(str(line.get("run") or line.get("tuning")), line)] if line["status"] == "ok" else []
     found: dict[str, Any] = {name: without_times(line) for name, line in named}
-    for run in list(found):
-        if (file := out / "predictions" / f"{run}.parquet").exists():
-            found[f"{run} predicted"] = pd.read_parquet(file).to_csv()
+    for file in (out / "predictions").glob("*.parquet"):
+        found[file.name] = pd.read_parquet(file).to_csv()
     return found, len(named) - len({name for name, _ in named})
 
 
 class Storm:
     """Kills, and what came of them."""
 
-    def __init__(self, folder: Path, executor: str) -> None:
-        self.folder, self.executor, self.moment = folder, executor, random.Random(0)
+    def __init__(self, folder: Path, executor: str, most: int) -> None:
+        self.folder, self.executor, self.most, self.moment = folder, executor, most, random.Random(0)
         self.kills: Counter[str] = Counter()
         self.lost = self.doubled = self.different = self.rounds = 0
 
@@ -85,28 +82,29 @@ class Storm:
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 
-    def undisturbed(self) -> tuple[dict[str, Any], float]:
-        """What is to come out, and in how many seconds."""
-        out, clock = self.folder / "undisturbed", time.monotonic()
-        if code := self.start(out).wait():
-            raise click.ClickException(f"the undisturbed run ended with {code}: see {self.folder / 'log'}")
-        return finished(out)[0], time.monotonic() - clock
+    def wait(self, process: subprocess.Popen[bytes], out: Path) -> int | None:
+        """Wait until something was added to `out`, and a moment more; the exit code of a process that ends first."""
+        until, before = math.inf, 0
+        while time.monotonic() < until or self.kills.total() >= self.most:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(0.05)
+            size = sum(path.stat().st_size for path in (*out.glob(FILE), *out.glob("tuning/*.log")))  # runs and trials
+            before = before or size
+            if until == math.inf and size > before:
+                until = time.monotonic() + self.moment.uniform(0.0, 3.0)
+        return None
 
-    def round(self, wanted: dict[str, Any], longest: float, kills: int) -> None:
-        """One command, killed until so many kills are done or it ends, then judged."""
+    def round(self, wanted: dict[str, Any]) -> None:
+        """One command, killed until enough kills are done or it ends, then judged."""
         out, self.rounds = self.folder / f"round-{self.rounds}", self.rounds + 1
-        process, code, before = self.start(out), -1, set[str]()
-        while code != 0:
-            try:
-                pause = self.moment.uniform(0.2, 1.0) * longest if sum(self.kills.values()) < kills else None
-                code = process.wait(pause)
-            except subprocess.TimeoutExpired:
+        process, before = self.start(out), set[str]()
+        while (code := self.wait(process, out)) != 0:
+            if code is None:
                 self.strike(process)
-                code = process.poll() or -1
             now = finished(out)[0].keys()
             self.lost += len(before - now)
             before = {*now}
-            if process.poll() is not None and code != 0:
+            if process.poll() is not None:
                 process = self.start(out)
         found, doubled = finished(out)
         self.lost += len(wanted.keys() - found.keys())
@@ -129,20 +127,21 @@ class Storm:
 @click.command()
 @click.option("--kills", default=100, show_default=True)
 @click.option("--executor", type=click.Choice(["inline", "ray"]), default="inline", show_default=True)
-@click.option("--pace", default=0.5, show_default=True, help="Longest pause between kills, as a share of a calm run.")
-def main(kills: int, executor: str, pace: float) -> None:
+def main(kills: int, executor: str) -> None:
     """Kill so often, and tell what it did."""
     folder = Path(tempfile.mkdtemp(prefix="st-", dir="/tmp"))
     (folder / "t").mkdir()
-    storm = Storm(folder, executor)
-    wanted, seconds = storm.undisturbed()
-    click.echo(f"undisturbed: {len(wanted)} runs, predictions and searches in {seconds:.0f} s")
-    while sum(storm.kills.values()) < kills:
-        storm.round(wanted, seconds * pace, kills)
+    storm = Storm(folder, executor, kills)
+    if code := storm.start(folder / "undisturbed").wait():
+        raise click.ClickException(f"the undisturbed run ended with {code}: see {folder / 'log'}")
+    wanted = finished(folder / "undisturbed")[0]
+    click.echo(f"undisturbed: {len(wanted)} runs, predictions and searches")
+    while storm.kills.total() < kills:
+        storm.round(wanted)
         click.echo(f"{dict(storm.kills)}: {storm.lost} lost, {storm.doubled} doubled, {storm.different} different")
-    time.sleep(PATIENCE)
+    time.sleep(60)
     left, files = processes(folder.name), sorted(path.name for path in (folder / "t").iterdir())
-    click.echo(f"{storm.rounds} rounds; left after {PATIENCE:.0f} s: {len(left)} processes, files: {files or 'none'}")
+    click.echo(f"{storm.rounds} rounds; left after a minute: {len(left)} processes, files: {files or 'none'}")
     click.echo(b"\n".join(line.replace(b"\0", b" ")[:150] for line in left.values()))
 
 
