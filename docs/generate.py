@@ -136,6 +136,16 @@ The docstring of the dataset's file names the source and what was changed. A key
 feature.
 """
 
+OPENML_DATASETS = """## Any dataset of OpenML
+
+`--datasets openml:31` takes a dataset of OpenML by its number, `--datasets openml-suite:99` every dataset of a suite
+there. Target, types, gaps and columns to be ignored are as OpenML states them; of two classes, the later in string
+order is positive. The first run or `llpbench data fetch openml:31` downloads it, after which no network is needed.
+`llpbench list datasets` shows those that are there. A copy for another machine is `openml-31.parquet`, in the cache or
+in `--data-dir`, with the target as its last column. What has no default target, a numeric one or is sparse is refused:
+such a dataset needs a file of its own, with `source=OpenML(31)`, in which classes are made (`CONTRIBUTING.md`).
+"""
+
 
 def datasets() -> str:
     """The page of datasets and suites."""
@@ -143,6 +153,7 @@ def datasets() -> str:
     specs = [spec for spec in dataset_specs() if spec.bags is None]
     parts = [
         DATASETS_INTRODUCTION,
+        OPENML_DATASETS,
         "## Suites\n\n`--datasets suite:NAME` takes all datasets of a suite. `llpbench list suites` shows which of "
         "them are missing\non this machine.\n\n| suite | datasets | summary |\n| --- | ---: | --- |",
         *(f"| `{e.name}` | {len(suites[e.name])} | {_cell(e.summary)} |" for e in SUITES.entries()),

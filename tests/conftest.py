@@ -9,4 +9,4 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ("bench", "people", "registries")
+pytest_plugins = ("bench", "downloads", "people", "registries")

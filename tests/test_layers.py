@@ -210,7 +210,7 @@ def registered(file: Path) -> set[str]:
         for call in getattr(node, "decorator_list", []):
             name = ast.unparse(call.func if isinstance(call, ast.Call) else call).rpartition(".")[2]
             if name.startswith("register_"):
-                kinds.add(name.removeprefix("register_"))
+                kinds.add(name.removeprefix("register_").removesuffix("s"))
     return kinds
 
 

@@ -69,9 +69,9 @@ def show(table: Table) -> None:
     console.print(table)
 
 
-def registry_table(registry: Registry) -> Table:
-    """Everything of one kind; imports nothing that is indexed from source."""
-    entries, facts = registry.entries(), _FACTS[registry.kind]
+def registry_table(registry: Registry, unlisted: Sequence[str] = ()) -> Table:
+    """Everything of one kind, and those of its names that no list has; imports nothing that is indexed from source."""
+    entries, facts = [*registry.entries(), *map(registry.entry, unlisted)], _FACTS[registry.kind]
     if registry.kind == "method":
         entries = sorted(entries, key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
     rows = [

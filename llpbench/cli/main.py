@@ -196,7 +196,12 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
     if method is not None:
         show(params_table(method))
         return 0
-    show(registry_table(REGISTRIES[what.removesuffix("s")]))
+    unlisted: list[str] = []
+    if what == "datasets":
+        from llpbench.data.openml_ids import local_names
+
+        unlisted = local_names()
+    show(registry_table(REGISTRIES[what.removesuffix("s")], unlisted))
     return 0
 
 

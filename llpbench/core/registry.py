@@ -36,6 +36,8 @@ T = TypeVar("T")
 ENTRY_POINT_GROUP = "llpbench.plugins"
 FAMILY = "family:"
 """selects the methods of a family, as in `family:classical`"""
+SUITE, OPENML, OPENML_SUITE = "suite:", "openml:", "openml-suite:"
+"""select the datasets of a suite, a dataset of OpenML by its number, and the datasets of a suite there"""
 
 
 @dataclass
@@ -52,6 +54,7 @@ class Registry:
     derived: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
     """facts that follow from the registered object itself"""
     _entries: dict[str, Entry] = field(default_factory=dict)
+    _by_prefix: dict[str, Callable[[str], Entry]] = field(default_factory=dict)
     _indexed: bool = False
 
     def register(self, name: str, **facts: Any) -> Callable[[T], T]:
@@ -62,13 +65,13 @@ class Registry:
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
-        taken = name in ("all", "pretraining") or name.startswith((FAMILY, "suite:"))
+        taken = name in ("all", "pretraining") or name.startswith((FAMILY, SUITE, OPENML, OPENML_SUITE))
         marks = ",*?[=:" if self.kind == "bagging" else ",*?[="
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
-                f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, 'suite:', commas, =, "
-                "patterns (*, ?, [) and the : of a bagging have meanings of their own, and blanks at the ends are cut "
-                "off. Give it another name."
+                f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, {SUITE!r}, "
+                f"{OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a bagging have meanings of "
+                "their own, and blanks at the ends are cut off. Give it another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
@@ -97,6 +100,24 @@ class Registry:
 
         return decorate
 
+    def register_all(self, prefix: str, facts_of: Callable[[str], Mapping[str, Any]]) -> Callable[[T], T]:
+        """Decorator: put a function under every name that begins with `prefix`; no list has them.
+
+        `facts_of` takes the rest of such a name and gives the facts of that one, `name` and `summary` among them, or
+        raises `LLPBenchError`.
+        """
+
+        def decorate(target: T) -> T:
+            def entry_of(rest: str) -> Entry:
+                facts = dict(facts_of(rest))
+                name, summary = facts.pop("name"), facts.pop("summary")
+                return Entry(self.kind, name, summary, facts, place_of(target), target.__module__, target)
+
+            self._by_prefix[prefix] = entry_of
+            return target
+
+        return decorate
+
     def forget(self, module: str) -> None:
         """Take out what a module has registered."""
         self._entries = {name: entry for name, entry in self._entries.items() if entry.module != module}
@@ -114,6 +135,9 @@ class Registry:
         entries = self._index()
         if name in entries:
             return entries[name]
+        for prefix, entry_of in self._by_prefix.items():
+            if name.startswith(prefix):
+                return entry_of(name.removeprefix(prefix).strip())
         by_code = {str(e.facts["code"]).lower(): e for e in entries.values() if "code" in e.facts}
         if name.lower() in by_code:
             return by_code[name.lower()]
@@ -240,6 +264,7 @@ REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, SUITES
 register_method = METHODS.register
 register_encoder = ENCODERS.register
 register_dataset = DATASETS.register
+register_datasets = DATASETS.register_all
 register_bagging = BAGGINGS.register
 register_suite = SUITES.register
 

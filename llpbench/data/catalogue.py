@@ -9,6 +9,7 @@ from pathlib import Path
 
 from llpbench.core.errors import DataError
 from llpbench.data.loading import Location, absence, download_dataset, locate, read_table
+from llpbench.data.openml_ids import local_names
 from llpbench.data.specs import balance_of, dataset_spec, dataset_specs
 
 
@@ -65,9 +66,12 @@ class Findings:
 
 
 def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
-    """Every registered dataset and where it would be read from. Reads no data."""
+    """Every registered dataset, then those of OpenML that are on this machine, and where each would be read from.
+
+    Reads no data.
+    """
     entries = []
-    for spec in dataset_specs():
+    for spec in (*dataset_specs(), *map(dataset_spec, local_names(data_dir))):
         place = locate(spec, data_dir)
         entries.append(
             CatalogueEntry(

@@ -17,7 +17,7 @@ from llpbench.core.files import at_home
 from llpbench.core.tables import Table
 from llpbench.data.frames import read_parquet
 from llpbench.data.sources import Generated, Parquet
-from llpbench.data.specs import DatasetSpec, dataset_spec
+from llpbench.data.specs import DatasetSpec, dataset_spec, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,7 +67,7 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
     folder = data_directory(data_dir)
     places: list[Location] = []
     if folder is not None:
-        places.append(Location("data-dir", folder / f"{spec.name}.parquet"))
+        places.append(Location("data-dir", folder / file_name(spec.name)))
         if spec.remote is not None and spec.remote.archive:
             places.append(Location("data-dir", folder / spec.remote.archive))
     if isinstance(spec.source, Parquet):
@@ -76,7 +76,7 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
         places.append(Location("generated", spec.folder))
     else:
         places.append(Location("cache", cache_path(spec.name)))
-        places.append(Location("embedded", EMBEDDED / f"{spec.name}.parquet"))
+        places.append(Location("embedded", EMBEDDED / file_name(spec.name)))
     return next((place for place in places if place.path.exists()), None)
 
 
@@ -102,7 +102,7 @@ def cache_directory() -> Path:
 
 def cache_path(name: str) -> Path:
     """The file that holds dataset `name` once it has been downloaded."""
-    return cache_directory() / "datasets" / f"{name}.parquet"
+    return cache_directory() / "datasets" / file_name(name)
 
 
 def read_table(spec: DatasetSpec, place: Location) -> Table:
@@ -155,7 +155,7 @@ def absence(spec: DatasetSpec) -> str:
     else_download = f", or let it be downloaded from {spec.source.describe()}" if spec.source else ""
     return (
         f"dataset {spec.name!r} is not on this machine. "
-        f"Point --data-dir or LLPBENCH_DATA to a folder with {spec.name}.parquet{in_checkout}{else_download}."
+        f"Point --data-dir or LLPBENCH_DATA to a folder with {file_name(spec.name)}{in_checkout}{else_download}."
     )
 
 

@@ -94,13 +94,21 @@ class OpenML:
 
     def download(self) -> DataFrame:
         """The frame of all columns, target included, in OpenML's order of rows."""
-        with _openml() as openml:
+        return self.ask()[1]
+
+    def ask(self) -> tuple[Any, DataFrame]:
+        """The client's description of the dataset, and the frame. Raises `DataError` if they cannot be had."""
+        with openml_client() as openml:
             try:
                 # Without these two flags the client deletes its own cache when the network fails half-way.
                 dataset = openml.datasets.get_dataset(
                     self.id, download_data=True, download_qualities=False, download_features_meta_data=False
                 )
-                return dataset.get_data()[0]
+                if "sparse" in str(dataset.format).lower():  # of which the client makes no frame with categories
+                    raise DataError(f"{self.describe()} is a sparse matrix, which is not supported. Choose a table.")
+                return dataset, dataset.get_data()[0]
+            except DataError:
+                raise
             except Exception as error:  # the client lets through what requests, xmltodict, liac-arff and os raise
                 raise DataError(_unreachable(self.describe(), error)) from error
 
@@ -146,7 +154,7 @@ class GroupLens:
 
 
 @contextlib.contextmanager
-def _openml() -> Iterator[Any]:
+def openml_client() -> Iterator[Any]:
     """The `openml` package, quiet, with a cache that lives as long as the `with` block.
 
     Its own cache is not for us: it holds pickles of whatever pandas wrote them and is not safe for two processes.

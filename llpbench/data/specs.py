@@ -27,6 +27,9 @@ from llpbench.data.sources import Generated, Parquet, Source
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+LAST_COLUMN = "(the last column)"
+"""a target that is known by its place"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
@@ -110,8 +113,9 @@ class DatasetSpec:
         if self.bags is not None:
             table = table_from_bags(frame, self._bag_table(), name=self.name, by=self.by, noise=self.noise)
         else:
+            target = str(frame.columns[-1]) if self.target == LAST_COLUMN and len(frame.columns) else self.target
             table = table_from_frame(
-                frame, name=self.name, target=self.target, positive=self.positive, key_only=self.key_only
+                frame, name=self.name, target=target, positive=self.positive, key_only=self.key_only
             )
         facts = (
             ("rows", self.rows, len(table)),
@@ -145,11 +149,16 @@ class DatasetSpec:
 
     @property
     def _remedy(self) -> str:
-        return f"Point --data-dir or LLPBENCH_DATA to a folder with a right {self.name}.parquet."
+        return f"Point --data-dir or LLPBENCH_DATA to a folder with a right {file_name(self.name)}."
 
     def _refuse(self, origin: str, fact: str, expected: str, found: str) -> None:
         what = f"dataset {self.name!r} from {origin} has the wrong {fact}"
         raise DataError(f"{what}: expected {expected}, found {found}. {self._remedy}")
+
+
+def file_name(name: str) -> str:
+    """The file of dataset `name` in the data directory and in the cache; a colon has no place in one."""
+    return f"{name.replace(':', '-')}.parquet"
 
 
 def dataset_spec(name: str) -> DatasetSpec:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import DATASETS, SUITES
+from llpbench.core.registry import DATASETS, OPENML_SUITE, SUITE, SUITES
 from llpbench.data.loading import locate
+from llpbench.data.openml_ids import openml_suite
 from llpbench.data.specs import dataset_spec
-
-PREFIX = "suite:"
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def suite_datasets(name: str) -> tuple[str, ...]:
 
 
 def select_datasets(pattern: str) -> list[str]:
-    """Names chosen by `all`, comma lists, globs and `suite:NAME`, each once, in the order given."""
+    """Names chosen by `all`, comma lists, globs, `suite:NAME` and `openml-suite:ID`, each once, in the order given."""
     return DATASETS.select(_expanded(pattern))
 
 
@@ -65,7 +64,9 @@ def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
 def _expanded(pattern: str) -> Iterator[str]:
     """The parts of a comma list, suites replaced by their datasets."""
     for part in map(str.strip, pattern.split(",")):
-        if part.startswith(PREFIX):
-            yield from suite_datasets(part.removeprefix(PREFIX).strip())
+        if part.startswith(SUITE):
+            yield from suite_datasets(part.removeprefix(SUITE).strip())
+        elif part.startswith(OPENML_SUITE):
+            yield from openml_suite(part.removeprefix(OPENML_SUITE).strip())
         else:
             yield part

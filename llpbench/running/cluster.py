@@ -15,6 +15,7 @@ import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import content_hash, software_facts
+from llpbench.data.specs import file_name
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job
 
@@ -157,7 +158,8 @@ class Luggage:
         if dataset in self.tables:
             path, size, content = self.tables[dataset]
             if not (os.path.exists(path) and os.path.getsize(path) == size):
-                place = self._place(f"data-{dataset}", f"{dataset}.parquet" if path.endswith(".parquet") else path)
+                own = file_name(dataset)
+                place = self._place(f"data-{Path(own).stem}", own if path.endswith(".parquet") else path)
                 _write_once(place, lambda: fetch(content))
                 environment = replace(environment, data_dir=str(place.parent))
         elif environment.data_dir is not None and not Path(environment.data_dir).is_dir():

@@ -33,19 +33,23 @@ FindObstacle = Callable[[Cell], Obstacle | None]
 def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
     """What finds the obstacle of a cell, None if nothing stands in its way. It looks at each dataset once.
 
-    With `load`, datasets are made local and checked; without, their declarations are believed.
+    With `load`, datasets are made local and checked; without, their declarations are believed, and of one that is yet
+    to be downloaded and declares no size nothing is said.
     """
 
     @cache
-    def size(dataset: str) -> _Size | Obstacle:
+    def size(dataset: str) -> _Size | Obstacle | None:
         try:
+            spec = dataset_spec(dataset)
+            if not load and spec.rows is None and can_download(spec) and locate(spec, data_dir) is None:
+                return None
             return _size(dataset, data_dir, load=load)
         except LLPBenchError as error:
             return Obstacle(str(error), lasting=False)
 
     def find(cell: Cell) -> Obstacle | None:
         found = size(cell.dataset)
-        if isinstance(found, Obstacle):
+        if not isinstance(found, _Size):
             return found
         for name in _key_columns(cell.bagging):
             if found.columns and name not in found.columns:

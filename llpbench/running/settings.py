@@ -190,7 +190,7 @@ OPTIONS: dict[str, Option] = {
             f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
             "every one.",
         ),
-        _names("datasets", help="Datasets: all, comma lists, globs and suite:NAME."),
+        _names("datasets", help="Datasets: all, comma lists, globs, suite:NAME, openml:ID, openml-suite:ID."),
         _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
         _names("encoders", help="Encoders of the neural methods."),
         Option(

@@ -20,6 +20,7 @@ def luggage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Luggage:
     """As the driver has packed it, with the temporary folder of another machine."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tables = {"credit": ("/driver/data/credit.parquet", 4, b"rows"), "movies": ("/driver/data/ml.zip", 3, b"zip")}
+    tables["openml:31"] = ("/driver/data/openml-31.parquet", 5, b"toads")
     return Luggage("llpbench-1", software(), {"/driver/mine.py": b"x = 1\n"}, tables)
 
 
@@ -46,6 +47,8 @@ def test_what_a_machine_lacks_is_unpacked_once(luggage: Luggage, tmp_path: Path)
     assert luggage.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
     assert luggage.unpack(driver, "movies", fetch).data_dir == str(luggage.folder / "data-movies")
     assert (luggage.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
+    assert luggage.unpack(driver, "openml:31", fetch).data_dir == str(luggage.folder / "data-openml-31")
+    assert (luggage.folder / "data-openml-31" / "openml-31.parquet").read_bytes() == b"toads"
     assert luggage.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
 
 

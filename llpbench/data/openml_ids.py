@@ -1,0 +1,149 @@
+"""Datasets of OpenML that nobody has declared: `openml:ID`, and the datasets of a suite there, `openml-suite:ID`.
+
+OpenML says what the target is and which columns are categories, identifiers or to be ignored. The file in the cache
+holds the target as its last column, and what else OpenML says as the attributes of its frame.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.files import replace_file
+from llpbench.core.registry import OPENML, OPENML_SUITE
+from llpbench.core.text import one_line, printable
+from llpbench.data.frames import is_numeric, table_from_frame
+from llpbench.data.loading import cache_directory, cache_path, data_directory
+from llpbench.data.sources import OpenML, openml_client
+from llpbench.data.specs import LAST_COLUMN, file_name
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_FACTS = ("summary", "licence", "rows", "numeric", "categorical", "balance")
+"""what the attributes of a cached frame state of a `DatasetSpec`"""
+
+
+@dataclass(frozen=True)
+class OpenMLById(OpenML):
+    """A dataset of OpenML with its default target, types and gaps as they stand there."""
+
+    def download(self) -> DataFrame:
+        """The features in OpenML's order, then the target. Raises `DataError` if it cannot be had or has no classes."""
+        dataset, frame = self.ask()
+        target = self._target(dataset.default_target_attribute, frame)
+        frame = frame[[*(column for column in frame.columns if column != target), target]]
+        table = table_from_frame(frame, name=f"{OPENML}{self.id}", target=target)
+        counts = np.bincount(table.row_labels, minlength=len(table.classes)).tolist()
+        facts = (
+            printable(f"{one_line(dataset.name)}, version {dataset.version}, target {target}"),
+            printable(one_line(dataset.licence or "not stated")),
+            *(len(table), len(table.numeric_names), len(table.categorical_names)),
+            dict(zip(table.classes, counts, strict=True)),
+        )
+        frame.attrs = dict(zip(_FACTS, facts, strict=True))
+        return frame
+
+    def _target(self, target: str | None, frame: DataFrame) -> str:
+        """The default target. Raises `DataError` for none, several, an absent and a numeric one."""
+        what, remedy = self.describe(), "Declare it in a file with classes of your choice, for --plugin."
+        if not target:
+            raise DataError(f"{what} has no default target. {remedy}")
+        if target not in frame.columns:
+            columns = one_line(", ".join(map(str, frame.columns)))
+            raise DataError(f"{what} has the default target {target!r}, but the columns {columns}. {remedy}")
+        if is_numeric(frame[target], what):
+            raise DataError(f"{what} has the default target {target!r}, which is numeric. {remedy}")
+        return target
+
+
+def declared(number: str) -> Mapping[str, Any]:
+    """What `openml:NUMBER` declares: of one that is on this machine rows, features and classes, too.
+
+    Raises `LLPBenchError` for what is no number.
+    """
+    ident = _ident(OPENML, number)
+    name = f"{OPENML}{ident}"
+    facts = {"name": name, "summary": name, "target": LAST_COLUMN, "source": OpenMLById(ident)}
+    for path in _files(name):
+        if path.is_file():
+            stat = path.stat()
+            return {**facts, **_stated(path, stat.st_mtime_ns, stat.st_size)}
+    return facts
+
+
+def local_names(data_dir: str | Path | None = None) -> list[str]:
+    """`openml:ID` for every one whose file stands in the data directory or in the cache, by number."""
+    folders = {path.parent for path in _files(OPENML, data_dir)}
+    found = (re.fullmatch(r"openml-([1-9]\d*)", path.stem) for folder in folders for path in folder.glob("*.parquet"))
+    return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in found if match})]
+
+
+def openml_suite(number: str) -> Iterator[str]:
+    """`openml:ID` for each dataset of a suite, by number, as asked once and kept in the cache.
+
+    Raises `DataError` if OpenML does not answer and nothing was kept.
+    """
+    ident = _ident(OPENML_SUITE, number)
+    path = cache_directory() / "suites" / f"openml-{ident}.json"
+    try:
+        members = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        members = _ask_members(ident)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps(members))
+        except OSError as error:
+            raise DataError(
+                f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
+                "Set LLPBENCH_CACHE to a folder that can."
+            ) from error
+    return (f"{OPENML}{member}" for member in members)
+
+
+def _ask_members(ident: int) -> list[int]:
+    with openml_client() as openml:
+        try:
+            members = openml.study.get_suite(ident).data
+        except Exception as error:  # of any kind, as with datasets
+            raise DataError(
+                f"OpenML suite {ident} cannot be read ({one_line(error, 200)}). "
+                f"Try again, or name its datasets: --datasets {OPENML}ID,{OPENML}ID."
+            ) from error
+    if not members:
+        raise DataError(f"OpenML suite {ident} has no datasets. Choose another one.")
+    return sorted(set(members))
+
+
+def _ident(prefix: str, number: str) -> int:
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", number):
+        raise LLPBenchError(f"{prefix}ID must end in the number that OpenML has given, got {prefix + number!r}.")
+    return int(number)
+
+
+def _files(name: str, data_dir: str | Path | None = None) -> list[Path]:
+    """Where a dataset would stand, in the order in which it is looked for."""
+    folder = data_directory(data_dir)
+    return [*([folder / file_name(name)] if folder is not None else []), cache_path(name)]
+
+
+@lru_cache(maxsize=256)
+def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
+    """The facts in the attributes of a file; none if it was made elsewhere, or is damaged, as reading it will tell."""
+    del modified, size
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        attributes = json.loads((pq.read_schema(path).metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+    except (pa.ArrowException, OSError, ValueError):
+        return {}
+    return {fact: attributes[fact] for fact in _FACTS if fact in attributes}

@@ -1,0 +1,205 @@
+"""Datasets of OpenML by number, and suites there: recorded answers from this machine, then nobody answers any more."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from bench import LLPBench
+from downloads import DESCRIPTION, Reply, Server, arff
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.registry import DATASETS, register_dataset
+from llpbench.core.tables import Table
+from llpbench.data import loading
+from llpbench.data.catalogue import catalogue, fetch, verify
+from llpbench.data.loading import cache_directory, cache_path, load_table
+from llpbench.data.specs import dataset_spec
+from llpbench.data.suites import select_datasets
+from llpbench.results.journal import read
+
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
+SUITE = """<oml:study xmlns:oml="http://openml.org/openml">
+  <oml:id>99</oml:id>
+  <oml:main_entity_type>task</oml:main_entity_type>
+  <oml:name>Two toys</oml:name>
+  <oml:description>Toys.</oml:description>
+  <oml:status>active</oml:status>
+  <oml:creation_date>2019-02-21 18:47:13</oml:creation_date>
+  <oml:creator>1</oml:creator>
+  <oml:data><oml:data_id>31</oml:data_id><oml:data_id>7</oml:data_id></oml:data>
+  <oml:tasks><oml:task_id>11</oml:task_id><oml:task_id>12</oml:task_id></oml:tasks>
+</oml:study>
+"""
+
+
+def serve(server: Server, ident: int, frame: pd.DataFrame, **changes: str) -> None:
+    """Let the server have a dataset; `changes` replace texts of its description."""
+    body, path = arff(frame), f"/data/v1/download/{ident}/people.arff"
+    text = DESCRIPTION.format(server=server.url, md5=hashlib.md5(body).hexdigest())
+    text = text.replace("/7/people", f"/{ident}/people").replace("<oml:id>7<", f"<oml:id>{ident}<")
+    for before, after in changes.items():
+        assert f"<oml:{before}>" in text
+        start, rest = text.split(f"<oml:{before}>")
+        text = start + after + rest.split(f"</oml:{before}>")[1]
+    server.replies |= {f"/api/v1/xml/data/{ident}": Reply(text.encode()), path: Reply(body)}
+
+
+def offline(server: Server) -> None:
+    """Nobody answers any more, and nothing is left in memory."""
+    server.replies.clear()
+    server.requests.clear()
+    loading._tables.clear()
+
+
+def element(target: str) -> str:
+    """What a description says of the default target."""
+    return f"<oml:default_target_attribute>{target}</oml:default_target_attribute>"
+
+
+def test_target_types_gaps_and_facts_are_those_of_openml(openml: Server, people: pd.DataFrame, table: Table) -> None:
+    first, *others = people.columns[::-1]
+    serve(openml, 31, people[[first, *others[::-1]]])  # the target may stand anywhere
+    found = load_table("openml:31")
+    assert found.classes == ("no", "yes")
+    assert found.numeric_names == table.numeric_names
+    assert found.categories == table.categories
+    assert (found.numeric[[7, 30, 31], 1] != found.numeric[[7, 30, 31], 1]).all(), "gaps stay"
+    assert found.fingerprint == table.fingerprint
+    spec = dataset_spec("openml:31")
+    assert (spec.rows, spec.numeric, spec.categorical, spec.balance) == (60, 2, 2, {"no": 40, "yes": 20})
+    assert (spec.licence, spec.classes) == ("Public", 2)
+    assert "people, version 1" in spec.summary
+
+
+def test_a_second_time_asks_nobody(openml: Server, people: pd.DataFrame) -> None:
+    serve(openml, 31, people)
+    first = load_table("openml:031")
+    assert cache_path("openml:31").name == "openml-31.parquet"
+    offline(openml)
+    again = load_table("openml:31")
+    assert again.fingerprint == first.fingerprint
+    assert fetch("openml:31").path == cache_path("openml:31")
+    assert verify("openml:31").ok
+    assert openml.requests == []
+
+
+def test_a_copy_goes_into_the_data_directory(openml: Server, people: pd.DataFrame, tmp_path: Path) -> None:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    people.to_parquet(folder / "openml-8.parquet")  # made by hand: its last column is the target
+    table = load_table("openml:8", folder, download=False)
+    assert (table.classes, len(table)) == (("no", "yes"), 60)
+    serve(openml, 31, people)
+    fetch("openml:31")
+    shown = {entry.name: entry for entry in catalogue(folder) if entry.name.startswith("openml")}
+    assert [(entry.name, entry.found, entry.rows) for entry in shown.values()] == [
+        ("openml:8", "data-dir", None),
+        ("openml:31", "cache", 60),
+    ]
+    assert "openml:8" not in {entry.name for entry in catalogue()}
+
+
+def test_columns_that_openml_ignores_are_no_features(openml: Server, people: pd.DataFrame) -> None:
+    ignored = element("rich") + "<oml:row_id_attribute>row</oml:row_id_attribute>"
+    ignored += "<oml:ignore_attribute>town</oml:ignore_attribute>"
+    serve(openml, 31, people.assign(row=range(60)), default_target_attribute=ignored)
+    table = load_table("openml:31")
+    assert (table.numeric_names, table.categorical_names) == (("age", "wage"), ("job",))
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ("", "no default target"),
+        ("wage", "the default target 'wage', which is numeric"),
+        ("poor", "the default target 'poor', but the columns job, age"),
+        ("rich,town", "the default target 'rich,town', but the columns job, age"),
+    ],
+)
+def test_a_target_that_is_no_class_is_one_line(
+    openml: Server, people: pd.DataFrame, targets: str, message: str
+) -> None:
+    serve(openml, 31, people, default_target_attribute=targets and element(targets))
+    with pytest.raises(DataError, match=f"OpenML 31 has {message}") as caught:
+        load_table("openml:31")
+    assert "\n" not in str(caught.value)
+    assert not cache_path("openml:31").exists()
+
+
+def test_a_sparse_matrix_is_refused(openml: Server, people: pd.DataFrame) -> None:
+    body = b"@RELATION s\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE rich {no,yes}\n@DATA\n{0 1,1 yes}\n{0 2}\n"
+    serve(openml, 31, people, format="<oml:format>Sparse_ARFF</oml:format>", md5_checksum="")
+    openml.replies["/data/v1/download/31/people.arff"] = Reply(body)
+    with pytest.raises(DataError, match="OpenML 31 is a sparse matrix"):
+        load_table("openml:31")
+
+
+def test_offline_is_one_line(openml: Server, llpbench: LLPBench) -> None:
+    offline(openml)
+    with pytest.raises(DataError, match="OpenML 31 cannot be downloaded") as caught:
+        load_table("openml:31")
+    assert "\n" not in str(caught.value)
+    fetched = llpbench("data", "fetch", "openml:31")
+    assert (fetched.code, len(fetched.err.splitlines())) == (1, 1)
+    with pytest.raises(DataError, match="OpenML suite 99 cannot be read") as caught:
+        select_datasets("openml-suite:99")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("pattern", ["openml:", "openml:credit-g", "openml:0", "openml:-3", "openml-suite:CC18"])
+def test_what_is_no_number_is_refused(pattern: str) -> None:
+    with pytest.raises(LLPBenchError, match=f"must end in the number .*got '{pattern}'"):
+        select_datasets(pattern)
+
+
+def test_nobody_else_may_take_such_a_name() -> None:
+    with pytest.raises(LLPBenchError, match="no command could select"):
+        register_dataset("openml:31", target="rich")
+    assert not [name for name in DATASETS.names() if "openml:" in name]
+
+
+def test_a_suite_is_asked_for_once(openml: Server) -> None:
+    openml.replies["/api/v1/xml/study/99"] = Reply(SUITE.encode())
+    assert select_datasets("openml-suite:99,openml:7,letter") == ["openml:7", "openml:31", "letter"]
+    offline(openml)
+    assert select_datasets("openml-suite:99") == ["openml:7", "openml:31"]
+    assert openml.requests == []
+    (cache_directory() / "suites" / "openml-99.json").write_text("[7, ")
+    with pytest.raises(DataError, match="OpenML suite 99 cannot be read"):
+        select_datasets("openml-suite:99")
+
+
+def test_a_run_and_all_that_follows(
+    openml: Server, tiny_bench: Path, people: pd.DataFrame, tmp_path: Path, llpbench: LLPBench
+) -> None:
+    for ident in (7, 31):
+        serve(openml, ident, pd.concat([people] * 6, ignore_index=True))
+    openml.replies["/api/v1/xml/study/99"] = Reply(SUITE.encode())
+    out = tmp_path / "o"
+    options: list[Any] = ["--plugin", tiny_bench, "--datasets", "openml-suite:99", "--methods", "quick-a"]
+    options += ["--bag-sizes", "8", "--seeds", "2", "--out", out]
+    planned = llpbench("plan", *map(str, options))
+    assert planned.code == 0, planned.err
+    assert not any("/data/" in request for request in openml.requests), "a plan downloads no data"
+    ran = llpbench("run", *map(str, options), "--executor", "debug", "--save-predictions")
+    assert ran.code == 0, ran.err
+    records = read(out / "journal.jsonl").records
+    assert sorted({record["spec"]["dataset"] for record in records.values()}) == ["openml:31", "openml:7"]
+    assert {record["status"] for record in records.values()} == {"ok"}
+    assert {record["dataset"]["rows"] for record in records.values()} == {360}
+    offline(openml)
+    again = llpbench("run", *map(str, options), "--executor", "debug", "--save-predictions")
+    assert "nothing to run" in again.err + again.out
+    assert len(read(out / "journal.jsonl").records) == 4
+    reported = llpbench("report", "--out", str(out), "--plugin", str(tiny_bench))
+    assert reported.code == 0, reported.err
+    assert "openml:31" in "".join(path.read_text() for path in out.rglob("*.md"))
+    listed = llpbench("list", "datasets").out + llpbench("data", "list").out
+    assert listed.count("openml:31") == 2
+    assert openml.requests == []
+    assert not [path for path in tmp_path.rglob("*") if ":" in path.name], "no colon is portable"
