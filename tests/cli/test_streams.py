@@ -20,7 +20,7 @@ RUNS = 8
 def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
     """`llpbench` with redirections of a shell; `given` are its arguments from $1 on."""
     command = ["sh", "-c", words.replace("llpbench", f"{sys.executable} -P -m llpbench"), "sh", *map(str, given)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
 
 
 @pytest.mark.parametrize("closed", ["2>/dev/full", "2>&- >&- <&-"])

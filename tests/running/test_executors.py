@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 from factory import make_cell_of, make_record
-from scripted import scripted, scripted_jobs
+from scripted import scripted, scripted_jobs, scripted_slowly
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -443,7 +443,7 @@ def test_ray_goes_on_whatever_happens_to_it_and_nobody_else_can_use_it(
     monkeypatch.setattr(channel, "_SECONDS_TO_END", 4.0)
     jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
     schedule = Schedule(jobs, lambda _: 1.0)
-    executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted)
+    executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted_slowly)
     journal = Journal(tmp_path / "out")
     diary = Hostile(schedule, journal)
     with pytest.raises(LLPBenchError), journal:
