@@ -19,7 +19,7 @@ from llpbench.core.record import SCHEMA
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.running.settings import OPTIONS
 
-HEAVY = {"torch", "ray", "pandas", "sklearn", "seaborn", "scipy", "optuna", "openml", "matplotlib"}
+HEAVY = {"torch", "ray", "pydantic", "pandas", "sklearn", "seaborn", "scipy", "optuna", "openml", "matplotlib"}
 
 
 def one_line(result: Result) -> str:
