@@ -1,7 +1,7 @@
 """Steps that a GPU replays.
 
 A step of SAINT launches more than a thousand small kernels. Launching them from Python takes longer than running them.
-So a GPU records a step as a CUDA graph and replays it with one launch. The kernels are the same, and so are the numbers.
+So a GPU records a step as a CUDA graph and replays it with one launch. The kernels and the numbers are the same.
 """
 
 from __future__ import annotations
