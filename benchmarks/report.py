@@ -82,7 +82,6 @@ def main() -> None:
         result["page MB"] = page.stat().st_size / 1e6
         result["plots"] = len(list((Path(folder) / "plots").glob("*.svg")))
 
-        # last, for it loads torch, whose threads a process that draws plots side by side must not have
         from llpbench.running.planning import make_plan
 
         clock = time.perf_counter()

@@ -137,6 +137,21 @@ def arguments(plugin: Path, out: Path, *more: str) -> list[str]:
     return ["run", "--plugin", str(plugin), "--out", str(out), "--seeds", "2", *common, *more]
 
 
+DROPPED = "dropped"
+"""Value of an option that `replaced` leaves out."""
+
+
+def replaced(command: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """A command whose options give way to those of `flags`."""
+    names = {flag for flag in flags if flag.startswith("--")}
+    kept = [word for before, word in zip(["", *command], command, strict=False) if not names & {before, word}]
+    given = [*flags]
+    while DROPPED in given:
+        place = given.index(DROPPED)
+        del given[place - 1 : place + 1]
+    return [*kept, *given]
+
+
 def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
     """`llpbench` in a process of its own, which does not import from where it is started."""
     command = [sys.executable, "-P", "-m", "llpbench", *arguments]

@@ -21,7 +21,7 @@ def scripted(
     cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None
 ) -> list[Record]:
     """A cell whose bag size says what happens to it."""
-    time.sleep(0.6)  # longer than Ray's executor waits between two reports
+    time.sleep(0.15)  # longer than a process waits between two reports
     if cell.bag_size == 1:
         os._exit(3)
     if cell.bag_size == 2:
@@ -51,6 +51,14 @@ def scripted(
     assert on_epoch is not None
     on_epoch(Epoch(epoch=7, epochs=9, criterion="auc", value=float("nan"), members=len(seeds)))
     return [make_record(cell, seed) for seed in seeds]
+
+
+def scripted_slowly(
+    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None
+) -> list[Record]:
+    """The same after longer than Ray's executor waits between two reports."""
+    time.sleep(0.5)
+    return scripted(cell, seeds, environment, on_epoch)
 
 
 def scripted_jobs(*sizes: int) -> list[Job]:

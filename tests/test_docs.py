@@ -94,7 +94,8 @@ def test_every_method_has_its_equation_and_its_place(generate: ModuleType) -> No
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory; runs are of one process, and leave no method behind."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(PRESETS["quick"], "executor", "debug")
+    for name, value in {"executor": "debug", "epochs": 1, "max-bags": 8}.items():
+        monkeypatch.setitem(PRESETS["quick"], name, value)
     monkeypatch.setattr(registry.METHODS, "_entries", dict(registry.METHODS._index()))
     return tmp_path
 
@@ -132,20 +133,16 @@ def test_notebooks_run(notebook: Path) -> None:
     made = json.loads(notebook.read_text(encoding="utf-8"))
     assert made["nbformat"] == 4
     names: dict[str, object] = {"__name__": "__main__"}
-    PRESETS["quick"]["epochs"], before = 1, PRESETS["quick"]["epochs"]
-    try:
-        for cell in made["cells"]:
-            assert not cell.get("outputs"), "outputs are not committed"
-            if cell["cell_type"] != "code":
-                continue
-            tree = ast.parse(
-                "".join(cell["source"]).replace("[64, 256, 1024]", "[512, 1024]").replace("SEEDS = 3", "SEEDS = 1")
-            )
-            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-            exec(compile(tree, notebook.name, "exec"), names)
-            if isinstance(last, ast.Expr):
-                value = eval(compile(ast.Expression(last.value), notebook.name, "eval"), names)
-                shown = [getattr(value, name)() for name in ("_repr_html_", "_repr_png_") if hasattr(value, name)]
-                assert any(shown) or value is None
-    finally:
-        PRESETS["quick"]["epochs"] = before
+    for cell in made["cells"]:
+        assert not cell.get("outputs"), "outputs are not committed"
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse(
+            "".join(cell["source"]).replace("[64, 256, 1024]", "[512, 1024]").replace("SEEDS = 3", "SEEDS = 1")
+        )
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, notebook.name, "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), notebook.name, "eval"), names)
+            shown = [getattr(value, name)() for name in ("_repr_html_", "_repr_png_") if hasattr(value, name)]
+            assert any(shown) or value is None

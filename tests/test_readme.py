@@ -163,9 +163,11 @@ class TestSetUp:
         *install, tests = steps(".venv-test", lines=command.split(" && "))
         script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
         script = script[script.index("\npython3 -m venv ") :]
-        checks = [[".venv/bin/ruff", "check", "."], [".venv/bin/ruff", "format", "--check", "."], [".venv/bin/mypy"]]
         assert steps("$venv", lines=script.splitlines()) == [
             *install,
-            *checks,
+            [".venv/bin/ruff", "check", "."],
+            [".venv/bin/ruff", "format", "--check", "."],
+            [*tests, "--collect-only", ">", "/dev/null", "&"],
+            [".venv/bin/mypy"],
             [*tests, "-n", "2", "--dist", "worksteal"],
         ]

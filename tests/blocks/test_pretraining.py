@@ -281,19 +281,15 @@ def test_the_key_holds_everything_but_the_method() -> None:
     assert len({key(base, 0, task), *different}) == len(different) + 1
 
 
-@pytest.mark.parametrize("damage", ["torn", "flipped", "empty", "stranger"])
-def test_a_damaged_file_is_computed_anew(damage: str, tmp_path: Path, counted: list[list[int]]) -> None:
+def test_a_damaged_file_is_computed_again(tmp_path: Path, counted: list[list[int]]) -> None:
     environment = Environment(device="cpu", pretrained=str(tmp_path))
     first = run_cell(cell(), [0], environment)
     (file,) = tmp_path.glob("*.pt")
     content = file.read_bytes()
-    broken = {
-        "torn": content[: len(content) // 2],
-        "flipped": content[:5000] + bytes([content[5000] ^ 1]) + content[5001:],
-        "empty": b"",
-        "stranger": b"not a file of ours",
-    }[damage]
-    file.write_bytes(broken)
+    flipped = content[:5000] + bytes([content[5000] ^ 1]) + content[5001:]
+    for broken in (content[: len(content) // 2], flipped, b"", b"not a file of ours"):
+        file.write_bytes(broken)
+        assert read(file) is None
     second = run_cell(cell(), [0], environment)
     assert counted == [[0], [0]]
     assert file.read_bytes()[32:36] == content[32:36]

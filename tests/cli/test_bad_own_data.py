@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench
+from bench import DROPPED, LLPBench, replaced
 from districts import counted, people
 
 from llpbench import LLPClassifier
 
 FIT = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
-DROPPED = "dropped"
-"""as the value of an option: it is left out"""
 Harm = Callable[[pd.DataFrame], Any]
 
 
@@ -41,15 +39,6 @@ def folder(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     shutil.copytree(saved, tmp_path / "own")
     monkeypatch.chdir(tmp_path / "own")
     return tmp_path / "own"
-
-
-def replaced(command: list[str], flags: list[str]) -> list[str]:
-    """A command whose options give way to those of `flags`."""
-    named = {flag for flag in flags if flag.startswith("--")}
-    pairs = [*zip(command[::2], command[1::2], strict=True)]
-    kept = [part for name, value in pairs if name not in named for part in (name, value)]
-    place = flags.index(DROPPED) if DROPPED in flags else None
-    return [*kept, *(flags if place is None else [*flags[: place - 1], *flags[place + 1 :]])]
 
 
 def told_off(result: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench
+from bench import LLPBench, replaced
 from districts import counted, people
 
 from llpbench import LLPClassifier
@@ -199,17 +199,6 @@ def test_what_is_left_out_is_said(folder: Path, llpbench: LLPBench) -> None:
     assert f"left out: {lost} rows without a known bag, 1 bag without rows" in result.out
     assert "suppressed: 2 bags of which the table tells no counts" in result.out
     assert "suppressed: 1 bag whose counts cannot be those of their rows" in result.out
-
-
-def replaced(command: list[str], flags: list[str]) -> list[str]:
-    """A command with the values of some options replaced, or with these options."""
-    found = [*command]
-    for flag, value in zip(flags[::2], flags[1::2], strict=True):
-        if flag in found:
-            found[found.index(flag) + 1] = value
-        else:
-            found += [flag, value]
-    return found
 
 
 def broken_rows(folder: Path) -> None:

@@ -172,8 +172,8 @@ def test_members_together_are_members_alone(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", OPTIONS)
 def test_every_option_learns_pure_bags(options: dict[str, Any]) -> None:
     task = build_task(*pure_bags(2))
-    method = TabLLPDEC(DECParams(hidden=16, learning_rate=0.003, **options))
-    population = together(method, {0: task}, epochs=10)
+    method = TabLLPDEC(DECParams(hidden=16, learning_rate=0.01, **options))
+    population = together(method, {0: task}, epochs=4)
     (outcome,) = population.train()
     proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95

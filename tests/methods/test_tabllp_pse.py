@@ -170,8 +170,8 @@ def test_members_together_are_members_alone_and_their_labels_match_every_bag(cla
 def test_it_learns_pure_bags_in_the_space_of_predictions_too() -> None:
     """In that of row vectors, the default, `test_conformance.py` sees to it."""
     task = build_task(*pure_bags(3))
-    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.003, space="proba"))
-    population, (outcome,) = trained(method, {0: task}, epochs=15)
+    method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, space="proba"))
+    population, (outcome,) = trained(method, {0: task}, epochs=5)
     proba = population.predict(0, outcome.selected["l1"].weights[None], task.test.rows)
     assert holdout_criteria(proba[0], task.test)["auc"] >= 0.95
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from factory import make_cell_of, make_record
-from scripted import scripted, scripted_jobs
+from scripted import scripted, scripted_jobs, scripted_slowly
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source import cell_sources
-from llpbench.running.cluster import Asked, Finished, Nodes, Progressed, Room, Started
+from llpbench.results.journal import SAVED, Journal, read
+from llpbench.running import channel, ray_executor
+from llpbench.running.cluster import Alive, Asked, Finished, Nodes, Progressed, Room, Started
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import Debug, attempt
 from llpbench.running.inline import HeadStart, Inline
@@ -86,18 +89,19 @@ def test_debug_computes_one_job_after_the_other_in_this_process(tmp_path: Path) 
 
 
 def test_inline_outlives_whatever_a_job_does_to_its_process(tmp_path: Path) -> None:
-    schedule = Schedule(scripted_jobs(1, 20, 21, 23, 5), lambda _: 1.0, timeout=lambda _: 4.0)
+    schedule = Schedule(scripted_jobs(1, 20, 21, 23, 5), lambda _: 1.0, timeout=lambda _: 2.0)
     diary = Diary(schedule)
     before = children()
     Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
     assert children() == before, "no process is left"
-    assert diary.lines == [
-        *("started 1", "failed 1: its code ended the process (exit code 3)"),
-        *("started 20", "killed 20: worker killed (SIGKILL), possibly out of memory"),
-        *("started 21", "failed 21: its process crashed (SIGSEGV)"),
-        *("started 23", "timed-out 23: took longer than 4 s. Give it more by --cell-timeout."),
+    assert [line.partition(":")[0] for line in diary.lines] == [
+        *("started 1", "failed 1"),
+        *("started 20", "killed 20"),
+        *("started 21", "failed 21"),
+        *("started 23", "timed-out 23"),
         *("started 5", "epoch 5 7 nan", "finished 5"),
     ]
+    assert [name in line for name, line in zip(("SIGKILL", "SIGSEGV"), diary.lines[3:6:2], strict=True)] == [True] * 2
 
 
 def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
@@ -111,14 +115,15 @@ def test_the_end_of_the_time_budget_stops_what_runs(tmp_path: Path) -> None:
     assert [job.cell.bag_size for job in schedule.left] == [6]
 
 
-def test_no_code_of_a_job_keeps_its_process_from_the_next_job(tmp_path: Path) -> None:
+def test_no_code_of_a_job_keeps_its_process_from_the_next_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_SECONDS_TO_EXIT", 1.0)
     schedule = Schedule(scripted_jobs(24, 25, 26, 27, 5), lambda _: 1.0, timeout=lambda _: 30.0)
     diary = Diary(schedule)
     Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
-    assert diary.lines[:-3] == [
+    assert [line.partition(":")[0] for line in diary.lines[:-3]] == [
         *("started 24", "finished 24"),
         *("started 25", "epoch 25 7 nan", "finished 25"),
-        *("started 26", "failed 26: its code ended the process (exit code 1)"),
+        *("started 26", "failed 26"),
         *("started 27", "epoch 27 7 nan", "finished 27"),
     ]
     assert diary.lines[-3:] == ["started 5", "epoch 5 7 nan", "finished 5"]
@@ -207,36 +212,34 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
     name, note = chosen(Resources(2), scripted_jobs(5, 6))
     assert name == "inline"
-    assert note == "Ray is not installed: cells run one after the other."
+    assert note
     assert chosen(Resources(1), scripted_jobs(5, 6)) == ("inline", "")
-    with pytest.raises(LLPBenchError, match=r"Ray is not installed\. Install"):
+    with pytest.raises(LLPBenchError):
         chosen(Resources(2), scripted_jobs(5, 6), executor="ray")
 
 
 def test_ray_cannot_be_told_a_gpu() -> None:
-    with pytest.raises(LLPBenchError, match="got --device cuda:1"):
+    with pytest.raises(LLPBenchError, match="--device cuda:1"):
         chosen(Resources(2, 2), scripted_jobs(5), executor="ray", device="cuda:1")
 
 
 def test_room_on_cpus_and_gpus() -> None:
-    from llpbench.running.ray_executor import RayExecutor
-
     direct, neural = Job(make_cell_of("ridge", encoder=None), (0,)), Job(make_cell_of(), (0, 1))
     alone = Job(neural.cell, (0,), alone=True)
 
-    def rooms(executor: RayExecutor, *nodes: Room, gpu_megabytes: float = 0.0) -> list[Room]:
+    def rooms(executor: ray_executor.RayExecutor, *nodes: Room, gpu_megabytes: float = 0.0) -> list[Room]:
         executor._nodes = Nodes(nodes, gpu_megabytes)
         return [executor._needs(job) for job in (direct, neural, alone)]
 
-    cpu = RayExecutor(Environment(threads=2), Resources(9))
+    cpu = ray_executor.RayExecutor(Environment(threads=2), Resources(9))
     assert cpu.slots == 4
     assert rooms(cpu, Room(8, 0, 9e4)) == [Room(2, 0, 1024), Room(2, 0, 1024), Room(8, 0, 1024)]
     assert rooms(cpu, Room(1, 0, 500), Room(1, 0, 9e4)) == [Room(1, 0, 500)] * 3, "no more than a machine has"
-    known = RayExecutor(Environment(), Resources(16, 2), lambda _: 15_000.0, lambda _: 3000.0)
+    known = ray_executor.RayExecutor(Environment(), Resources(16, 2), lambda _: 15_000.0, lambda _: 3000.0)
     both = Room(16, 2, 9e4), Room(32, 0, 9e4)
     assert rooms(known, *both, gpu_megabytes=80_000.0) == [Room(1, 0, 4096), Room(1, 0.25, 4096), Room(1, 1, 4096)]
     assert rooms(known, *both) == [Room(1, 0, 4096), Room(1, 1, 4096), Room(1, 1, 4096)], "memory unknown"
-    assert RayExecutor(Environment(threads=8), Resources(2)).slots == 1
+    assert ray_executor.RayExecutor(Environment(threads=8), Resources(2)).slots == 1
 
 
 class Script:
@@ -256,13 +259,11 @@ class Script:
 
 
 def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
-    from llpbench.running.ray_executor import RayExecutor
-
     (job,) = scripted_jobs(5)
     records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
     late = (Finished("a", lost), Started("a"), Progressed("a", Epoch(1, 2, "auc", 0.5, 1)))
     told = (Nodes((Room(1.0),)), Asked("a"), Started("a"), Finished("a", records), *late, Asked("b"), None)
-    executor, diary = RayExecutor(Environment(), Resources(1)), Diary()
+    executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._host = host = cast(Any, Script(*told))
     executor.run(Schedule([job], lambda _: 1.0), diary)
     assert diary.lines == ["started 5", "finished 5"]
@@ -270,8 +271,6 @@ def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
 
 
 def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from llpbench.running import ray_executor
-
     class Asking(Script):
         def receive(self, seconds: float) -> Any:
             if seconds <= 0:
@@ -290,44 +289,62 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
     assert diary.lines == ["started 5", "stopped 5: "]
 
 
+# What is frozen
+
+
+FROZEN_HOST = """
+import os, signal, sys
+from pathlib import Path
+from llpbench.running.channel import Parent
+from llpbench.running.cluster import Nodes, Room
+
+def main():
+    parent = Parent()
+    again = Path(parent.receive().environment.data_dir, "again")
+    parent.send(Nodes((Room(1.0),)))
+    if not again.exists():
+        again.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+    parent.send(None)
+"""
+"""a stand-in for Ray's process that stops the first time"""
+
+
+def test_a_process_that_is_frozen_is_taken_for_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "frozen_host.py").write_text(FROZEN_HOST)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ray_executor, "Child", lambda _, **options: channel.Child("frozen_host", **options))
+    monkeypatch.setattr(ray_executor, "_SILENCE", 1.0)
+    monkeypatch.setattr(channel, "_SECONDS_TO_END", 0.5)
+    diary = Diary()
+    executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(1))
+    executor.run(Schedule([], lambda _: 1.0), diary)
+    assert len(diary.lines) == 1, "it was started again once"
+    assert not Path("/proc", (tmp_path / "again").read_text()).exists()
+
+
+def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Beating(Script):
+        """Ray's process, which lives on."""
+
+        def receive(self, seconds: float) -> Any:  # noqa: ARG002
+            time.sleep(0.01)
+            return self.messages.pop(0) if self.messages else Alive()
+
+    frozen, other = scripted_jobs(23, 5)
+    done = Finished("b", [make_record(other.cell)])
+    nodes = Nodes((Room(1.0),))
+    hosts = [Beating(nodes, Asked("a"), Started("a")), Beating(nodes, Asked("b"), Started("b"), done, None)]
+    monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
+    monkeypatch.setattr(ray_executor, "_GRACE", 0.1)
+    schedule = Schedule([frozen, other], lambda _: 1.0, timeout=lambda job: 0.1 if job is frozen else 60.0)
+    diary = Diary()
+    ray_executor.RayExecutor(Environment(), Resources(1)).run(schedule, diary)
+    assert diary.lines[:2] == ["started 23", f"timed-out 23: {schedule.limit(frozen).timed_out.reason}"]
+    assert diary.lines[-2:] == ["started 5", "finished 5"]
+
+
 # Ray itself
-
-
-class Strict(Diary):
-    """A listener that cannot take more than so many results."""
-
-    def __init__(self, schedule: Schedule, most: int) -> None:
-        super().__init__(schedule)
-        self.most = most
-
-    def finished(self, job: Job, records: list[Record]) -> None:
-        super().finished(job, records)
-        if sum(line.startswith("finished") for line in self.lines) == self.most:
-            raise LLPBenchError("the disk is full")
-
-
-@pytest.mark.slow
-def test_ray_goes_on_whatever_happens_to_its_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from llpbench.running.ray_executor import RayExecutor
-
-    jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
-    schedule = Schedule(jobs, lambda _: 1.0)
-    diary = Strict(schedule, most=6)
-    with pytest.raises(LLPBenchError, match=r"^the disk is full$"):
-        RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted).run(schedule, diary)
-    found = reasons(diary.records)
-    assert "failed 1: its code ended the process (exit code 3)" in diary.lines
-    assert {job.cell.bag_size: found[job.cell.run_id(seed)] for job in jobs[1:] for seed in job.seeds} == {
-        2: "failed: bad data",
-        3: "failed: RuntimeError: two lines",
-        4: "ok: ",
-        5: "ok: ",
-        6: "ok: ",
-    }
-    assert diary.lines.index("finished 4") < diary.lines.index("finished 4 alone")
-    assert {line for line in diary.lines if line.startswith("epoch")} == {f"epoch {size} 7 nan" for size in (4, 5, 6)}
-    captured = capfd.readouterr()
-    assert captured.out + captured.err == ""
 
 
 ATTACK = """
@@ -339,35 +356,76 @@ print("executed", ray.get(ray.remote(num_cpus=0)(lambda: 6 * 7).remote()))
 """
 
 
-class Attacked(Diary):
-    """A listener that lets another process, which knows no token, connect to the Ray of the run."""
+class Hostile(Diary):
+    """A listener that does its worst to the Ray of the run, and keeps a journal.
 
-    address = ""
-    attack: subprocess.CompletedProcess[str]
+    It freezes the first Ray. It lets another process connect to the second, with no token. At the end it replaces the
+    journal by a copy, which ends the run.
+    """
+
+    attack: subprocess.Popen[str] | None = None
+    attacked = ""
+    """what the attack printed"""
+
+    def __init__(self, schedule: Schedule, journal: Journal) -> None:
+        super().__init__(schedule)
+        self.journal = journal
+        self.addresses: list[str] = []
+        self.frozen = 0
+        self.warnings = 0
 
     def started(self, job: Job) -> None:
         super().started(job)
-        if not self.address:
-            self.address = gcs_address()
-            variables = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-            self.attack = subprocess.run(
-                [sys.executable, "-c", ATTACK, self.address],
-                env=variables | {"RAY_AUTH_MODE": "disabled", "RAY_gcs_rpc_server_reconnect_timeout_s": "5"},
-                capture_output=True,
-                text=True,
-                timeout=120,
-            )
+        if (address := gcs_address()) in self.addresses:
+            return
+        self.addresses.append(address)
+        if len(self.addresses) == 1:
+            self.frozen = next(process for process, words in ours() if words[0].endswith(b"gcs_server"))
+            os.kill(self.frozen, signal.SIGSTOP)
+            return
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        self.attack = subprocess.Popen(
+            [sys.executable, "-c", ATTACK, address],
+            env=variables | {"RAY_AUTH_MODE": "disabled", "RAY_gcs_rpc_server_reconnect_timeout_s": "5"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def finished(self, job: Job, records: list[Record]) -> None:
+        super().finished(job, records)
+        if sum(line.startswith("finished") for line in self.lines) == 6:
+            assert self.attack is not None
+            self.attacked, _ = self.attack.communicate(timeout=120)
+            path = self.journal.path
+            shutil.copy(path, path.with_name("copy"))
+            path.with_name("copy").replace(path)
+        self.journal.append(*records)
+
+    def ended(self, job: Job, end: Ended) -> None:
+        super().ended(job, end)
+        if self.schedule is not None and end.how == "interrupted":
+            self.schedule.put(job)
+
+    def warned(self, text: str) -> None:
+        super().warned(text)
+        self.warnings += 1
+
+
+def ours() -> Iterator[tuple[int, list[bytes]]]:
+    """Processes that this one has started, directly or not, and their command lines."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if is_ours(process.name):
+                yield int(process.name), words
 
 
 def gcs_address() -> str:
     """Where the Ray that this process has started listens, as `ps` shows to everybody."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            named = [word for word in words if word.startswith(b"--gcs-address=")]
-            if named and words[0].endswith(b"raylet") and is_ours(process.name):
-                return named[0].decode().removeprefix("--gcs-address=")
-    raise AssertionError("no Ray is running")
+    prefix = b"--gcs-address="
+    raylets = (words for _, words in ours() if words[0].endswith(b"raylet"))
+    return next(word for words in raylets for word in words if word.startswith(prefix)).removeprefix(prefix).decode()
 
 
 def is_ours(process: str) -> bool:
@@ -378,60 +436,39 @@ def is_ours(process: str) -> bool:
 
 
 @pytest.mark.slow
-def test_nobody_else_can_use_the_ray_of_a_run(tmp_path: Path) -> None:
-    from llpbench.running.ray_executor import RayExecutor
-
-    schedule = Schedule(scripted_jobs(5, 6, 7), lambda _: 1.0)
-    diary = Attacked(schedule)
-    RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted).run(schedule, diary)
-    assert "executed" not in diary.attack.stdout
-    assert diary.attack.returncode != 0
-    assert diary.address.startswith("127.0.0.1:")
-    assert [record["status"] for record in diary.records] == ["ok"] * 6
-    assert not [line for line in diary.lines if "died" in line], "the attack disturbs nothing"
-
-
-class Stopping(Diary):
-    """A listener that stops a process of the Ray of the run when the first job has started."""
-
-    def __init__(self, schedule: Schedule, what: str) -> None:
-        super().__init__(schedule)
-        self.what = what
-        self.stopped = 0
-
-    def started(self, job: Job) -> None:
-        super().started(job)
-        if not self.stopped:
-            self.stopped = next(
-                int(process.name)
-                for process in Path("/proc").glob("[0-9]*")
-                if self.what in (process / "cmdline").read_bytes().decode(errors="replace") and is_ours(process.name)
-            )
-            os.kill(self.stopped, signal.SIGSTOP)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("what", "ends"),
-    [
-        ("llpbench.running.ray_host", ["Ray died (no sign of life", "interrupted"]),
-        ("gcs_server", ["Ray died (no sign of life", "interrupted"]),
-        ("ray::", ["timed-out 23"]),
-    ],
-)
-def test_what_is_frozen_is_taken_for_dead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, ends: list[str]
+def test_ray_goes_on_whatever_happens_to_it_and_nobody_else_can_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from llpbench.running import ray_executor
-
     monkeypatch.setattr(ray_executor, "_SILENCE", 8.0)
-    monkeypatch.setattr(ray_executor, "_GRACE", 8.0)
-    sizes = (23, 5) if what == "ray::" else (5, 6)
-    schedule = Schedule(scripted_jobs(*sizes), lambda _: 1.0, timeout=lambda _: 1.0 if what == "ray::" else 60.0)
-    diary = Stopping(schedule, what)
-    before = time.monotonic()
-    ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(1), run=scripted).run(schedule, diary)
-    assert time.monotonic() - before < 120
-    assert all(any(line.startswith(end) for line in diary.lines) for end in ends), diary.lines
-    assert not Path(f"/proc/{diary.stopped}").exists()
-    assert [record["status"] for record in diary.records].count("ok") == 2, "the other job is done"
+    monkeypatch.setattr(channel, "_SECONDS_TO_END", 4.0)
+    jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
+    schedule = Schedule(jobs, lambda _: 1.0)
+    executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted_slowly)
+    journal = Journal(tmp_path / "out")
+    diary = Hostile(schedule, journal)
+    with pytest.raises(LLPBenchError), journal:
+        executor.run(schedule, diary)
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
+
+    assert not Path(f"/proc/{diary.frozen}").exists()
+    assert diary.warnings == 1, "the first Ray is taken for dead, and the attack does not disturb the second"
+    assert diary.attack is not None
+    assert diary.attack.returncode != 0
+    assert "executed" not in diary.attacked
+    assert all(address.startswith("127.0.0.1:") for address in diary.addresses)
+
+    found = reasons(diary.records)
+    assert any(line.startswith("failed 1: ") for line in diary.lines)
+    assert {job.cell.bag_size: found[job.cell.run_id(seed)] for job in jobs[1:] for seed in job.seeds} == {
+        2: "failed: bad data",
+        3: "failed: RuntimeError: two lines",
+        4: "ok: ",
+        5: "ok: ",
+        6: "ok: ",
+    }
+    assert diary.lines.index("finished 4") < diary.lines.index("finished 4 alone")
+    assert {line for line in diary.lines if line.startswith("epoch")} == {f"epoch {size} 7 nan" for size in (4, 5, 6)}
+
+    assert len(found) == 10
+    assert read(tmp_path / "out" / SAVED).records == {record["run"]: record for record in diary.records}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 
 import pytest
 from bench import LLPBench, arguments, make_settings, start
+from registries import as_they_were
 from test_runner import Silent
 
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import TuningRecord
+from llpbench.core.registry import load_plugin
 from llpbench.core.tunings import Tuning
 from llpbench.results.journal import FILE, Contents, read
 from llpbench.results.merging import merge_into
@@ -34,6 +37,16 @@ def run(given: Settings) -> Contents:
     return read(given.out / FILE)
 
 
+@pytest.fixture(scope="module")
+def searched(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that has only searched."""
+    out = tmp_path_factory.mktemp("searched") / "out"
+    with as_they_were():
+        load_plugin(plugin)
+        run(replace(settings(plugin, out), tune_only=True))
+    return out
+
+
 def without_times(tunings: dict[str, TuningRecord]) -> dict[str, dict[str, Any]]:
     found = {}
     for name, record in tunings.items():
@@ -49,6 +62,7 @@ def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_benc
     assert len(found.tunings) == 4  # two methods, each by labels and by proportions
     for record in found.tunings.values():
         assert record["status"] == "ok"
+        assert {CRITERIA[name].regime for name in record["best"]} == {record["spec"]["regime"]}
         assert [trial["number"] for trial in record["trials"]] == list(range(6))
         assert record["libraries"].keys() >= {"optuna", "torch"}
         start_id = Tuning.of(record["spec"]).cell.id
@@ -66,22 +80,16 @@ def test_what_searches_choose_is_run_on_other_seeds_beside_the_default(tiny_benc
     assert not summary.incomplete
 
 
-def test_a_regime_chooses_by_its_own_criteria_alone(tiny_bench: Path, tmp_path: Path) -> None:
-    found = run(settings(tiny_bench, tmp_path)).tunings
-    assert len(found) == 4
-    for record in found.values():
-        assert {CRITERIA[name].regime for name in record["best"]} == {record["spec"]["regime"]}
-
-
-def test_only_searches_where_nothing_else_is_asked_for(tiny_bench: Path, tmp_path: Path) -> None:
-    found = run(replace(settings(tiny_bench, tmp_path), tune_only=True))
+def test_only_searches_where_nothing_else_is_asked_for(searched: Path) -> None:
+    found = read(searched / FILE)
     assert len(found.tunings) == 4
     assert not found.records
 
 
-def test_a_longer_search_goes_on_with_the_shorter_one(tiny_bench: Path, tmp_path: Path) -> None:
-    short = run(replace(settings(tiny_bench, tmp_path), tune_only=True))
-    long = run(replace(settings(tiny_bench, tmp_path, tune="9"), tune_only=True))
+def test_a_longer_search_goes_on_with_the_shorter_one(tiny_bench: Path, searched: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(searched, tmp_path / "out")
+    short = read(out / FILE)
+    long = run(replace(settings(tiny_bench, out, tune="9"), tune_only=True))
     trials = {name: record["trials"] for name, record in short.tunings.items()}
     new = [record["trials"] for name, record in long.tunings.items() if name not in trials]
     assert len(new) == 4
@@ -124,11 +132,9 @@ def test_a_killed_run_is_gone_on_with_and_finds_the_same(tiny_bench: Path, tmp_p
     assert len(lines) == len(one.tunings) + len(one.records), "nothing twice"
 
 
-def test_merging_keeps_searches(tiny_bench: Path, tmp_path: Path) -> None:
-    given = replace(settings(tiny_bench, tmp_path / "a"), tune_only=True)
-    found = run(given)
-    merged = merge_into(tmp_path / "b", [tmp_path / "a" / FILE, tmp_path / "a" / FILE])
-    assert merged.tunings == found.tunings == read(tmp_path / "b" / FILE).tunings
+def test_merging_keeps_searches(searched: Path, tmp_path: Path) -> None:
+    merged = merge_into(tmp_path, [searched / FILE, searched / FILE])
+    assert merged.tunings == read(searched / FILE).tunings == read(tmp_path / FILE).tunings
 
 
 @pytest.mark.parametrize(
@@ -193,11 +199,9 @@ def test_a_search_that_is_impossible_says_why(tiny_bench: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("damage", [{"spec": {}}, {"best": {"auc": {}}}, {"trials": [1]}, {"seed": 1}])
 def test_a_damaged_search_is_a_warning_and_a_cell_of_another_version_too(
-    tiny_bench: Path, tmp_path: Path, damage: dict[str, Any]
+    searched: Path, tmp_path: Path, damage: dict[str, Any]
 ) -> None:
-    given = replace(settings(tiny_bench, tmp_path, methods="bag-mean-linear"), tune_only=True)
-    run(given)
-    first, second = (json.loads(line) for line in (tmp_path / FILE).read_bytes().splitlines())
+    first, second, *_ = (json.loads(line) for line in (searched / FILE).read_bytes().splitlines())
     if "seed" in damage:
         damage = {"spec": {**second["spec"], "cell": {**second["spec"]["cell"], "colour": 1}}}
     (tmp_path / FILE).write_text("".join(json.dumps(each) + "\n" for each in (first, {**second, **damage})))

@@ -273,9 +273,10 @@ class Numbers(Encoder):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not compiler_exists(), reason="no C++ compiler")
 def test_saint_compiled_for_a_cpu_trains_as_its_reference() -> None:
     """One seed, as it is trained there. A single block: of more nothing but more code would be compiled."""
+    if not compiler_exists():  # asked here alone: the answer takes seconds
+        pytest.skip("no C++ compiler")
     method, shallow = DLLP(SMALL), partial(small_saint, depth=1)
     (eager,) = trained(method, [0], encoder=shallow, epochs=2)
     (compiled,) = trained(method, [0], encoder=shallow, epochs=2, machine=Machine(compiled=True))
