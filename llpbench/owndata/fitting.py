@@ -17,15 +17,17 @@ from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
-from llpbench.core.model import Model, Network
+from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault, log_traceback, plural, verb
 from llpbench.owndata.scoring import MOST_PADDED
+from llpbench.training import copies
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, demand_device_name, pick_device
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
+from llpbench.training.objective import log_proba
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
@@ -164,7 +166,7 @@ class NetworkPredictor:
         method: Method = _method(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
-            network = method.build(make_encoder(cell, schema, method.params.dropout), schema)
+            network = copies.build(method, make_encoder(cell, schema, method.params.dropout), schema)
             network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
             found += _proba(network.to(device), method, rows, schema, device)
         return found / len(self.weights)
@@ -181,7 +183,7 @@ def _proba(network: Network, method: Method, rows: Rows, schema: Schema, device:
             mask = torch.ones(part.numeric.shape[:2], dtype=torch.bool, device=device)
             known = torch.zeros(1, dtype=torch.bool, device=device)
             bags = Bags(part, mask, torch.zeros_like(prior)[None], prior[None], known, prior)
-            parts.append(method.log_proba(Model(network), bags)[0].double().exp().cpu().numpy())
+            parts.append(log_proba(network, method, bags)[0].double().exp().cpu().numpy())
     return np.concatenate(parts)
 
 
