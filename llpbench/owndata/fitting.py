@@ -12,7 +12,7 @@ import torch
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
-from llpbench.core.cell import Cell, Protocol
+from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
@@ -63,6 +63,7 @@ class NetworkTraining:
     validation: float
     """share of the bags that are held out to choose the epoch"""
     device: str
+    numbers: str
 
 
 def method_on_bags(name: str) -> Any:
@@ -71,6 +72,21 @@ def method_on_bags(name: str) -> Any:
     if declared.supervision != "bags":
         raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
     return declared
+
+
+def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
+    """How numbers are scaled (`cell.NUMBERS`); None: as the encoder declares, z-scores where there is none.
+
+    Raises `LLPBenchError` for an unknown scale, and for a method that has a network of its own, which takes z-scores.
+    """
+    if numbers is not None and numbers not in NUMBERS:
+        raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {numbers!r}.")
+    declared = method_on_bags(method)
+    if getattr(declared, "takes_encoder", False):
+        return numbers or str(ENCODERS.entry(encoder).facts.get("numbers", "z"))
+    if not issubclass(declared, DirectMethod) and numbers not in (None, "z"):
+        raise LLPBenchError(f"method {method!r} has its own network and takes z-scores, got {numbers!r}. Use 'z'.")
+    return numbers or "z"
 
 
 def fit_members(
@@ -213,6 +229,7 @@ def _fit_networks(
         protocol=training.protocol,
         pretraining=training.pretraining,
         pretraining_params=training.pretraining_params,
+        numbers=training.numbers,
     )
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, training.encoder_params, owner=cell.encoder)
