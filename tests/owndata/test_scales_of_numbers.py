@@ -13,6 +13,7 @@ from districts import counted, people
 from llpbench import LLPClassifier
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.numbers import NormalScores, RobustScores
+from llpbench.owndata.fitting import NetworkPredictor
 
 
 def fitted(method: str, frame: pd.DataFrame | None = None, **settings: Any) -> LLPClassifier:
@@ -26,8 +27,8 @@ def fitted(method: str, frame: pd.DataFrame | None = None, **settings: Any) -> L
 def test_scores_depend_on_the_order_of_numbers_alone(numbers: str, same: bool) -> None:
     rows, _, _ = people(200, 10)
     stretched = rows.assign(age=np.exp(rows["age"] / 10))
-    found = [fitted("bag-mean-linear", each, numbers=numbers).predict_proba(each) for each in (rows, stretched)]
-    assert np.allclose(*found, atol=1e-6) == same
+    one, other = (fitted("bag-mean-linear", each, numbers=numbers).predict_proba(each) for each in (rows, stretched))
+    assert np.allclose(one, other, atol=1e-6) == same
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,10 @@ def test_the_scale_is_the_callers_else_the_encoders_and_is_saved(
 
 def test_the_scale_is_part_of_a_networks_specification() -> None:
     """`load` builds the network from it."""
-    assert fitted("dllp", encoder="realmlp")._predictor.spec["numbers"] == "robust"
-    assert "numbers" not in fitted("dllp", encoder="realmlp", numbers="z")._predictor.spec
+    for settings, numbers in (({}, "robust"), ({"numbers": "z"}, None)):
+        predictor = fitted("dllp", encoder="realmlp", **settings)._predictor
+        assert isinstance(predictor, NetworkPredictor)
+        assert predictor.spec.get("numbers") == numbers
 
 
 @pytest.mark.parametrize(("method", "numbers"), [("dllp", "ranks"), ("bag-mean-linear", 3), ("llp-gan", "scores")])
