@@ -289,6 +289,11 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A hyperparameter; may be repeated.")
 @click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Of a network.")
 @click.option(
+    "--numbers",
+    metavar="NAME",
+    help="How numbers are scaled: z (z-scores), scores (normal scores), robust.  [default: the encoder's, else z]",
+)
+@click.option(
     "--pretraining", default="none", show_default=True, metavar="NAME", help="What a network's encoder learns first."
 )
 @click.option("--ensemble", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Members.")
@@ -300,6 +305,7 @@ def fit(
     method: str,
     settings: tuple[str, ...],
     encoder: str,
+    numbers: str | None,
     pretraining: str,
     ensemble: int,
     seed: int,
@@ -316,6 +322,7 @@ def fit(
         method,
         params=_pairs(settings, "--set") or None,
         encoder=encoder,
+        numbers=numbers,
         pretraining=pretraining,
         ensemble=ensemble,
         random_state=seed,

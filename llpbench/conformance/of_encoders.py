@@ -20,10 +20,11 @@ from llpbench.core.declaration import is_a
 from llpbench.core.entries import Entry
 from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.model import Encoder, Encoding, Network, Random
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, pure_bags, toy_assignment, toy_table, toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.training import copies
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population
@@ -112,6 +113,10 @@ def declaration(subject: EncoderSubject) -> str:
     whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
     demand(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
     assert sizes is not None
+    names = {name for name, _ in subject.built.named_parameters()}
+    for name in subject.built.of_copy:
+        demand(name in names, f"of_copy names the parameters of a copy, got {name!r}. There are: {', '.join(names)}")
+    demand(subject.built.copies == 1 or bool(subject.built.of_copy), "copies need parameters of their own: of_copy")
     return f"{len(fields(sizes))} sizes; {sum(weight.numel() for weight in subject.built.parameters()):,} parameters"
 
 
@@ -219,9 +224,9 @@ def cost(subject: EncoderSubject) -> str:
     rows = Rows(*(torch.from_numpy(part)[:512].reshape(2, 256, -1) for part in task.train.rows))
     mask = torch.ones(2, 256, dtype=torch.bool)
     torch.manual_seed(0)
-    seconds = [
-        _step(each, rows, mask) for each in (subject.build(task.schema), MLPEncoder(task.schema, MLPParams(), 0.1))
-    ]
+    encoders = (subject.build(task.schema), MLPEncoder(task.schema, MLPParams(), 0.1))
+    method = ProportionsAlone(MethodParams(hidden=1))
+    seconds = [_step(copies.build(method, each, task.schema), rows, mask) for each in encoders]
     ratio = seconds[0] / seconds[1]
     demand(ratio <= TOO_DEAR, f"{ratio:.0f}x the time of a step of mlp, more than {TOO_DEAR:.0f}x")
     return f"{ratio:.2g}x the time of a step of mlp"
@@ -232,11 +237,12 @@ ENCODER_CHECKS = checks_of(
 )
 
 
-def _step(encoder: Encoder, rows: Rows, mask: Tensor) -> float:
-    """Seconds of a forward and a backward pass, the best of three."""
+def _step(network: Network, rows: Rows, mask: Tensor) -> float:
+    """Seconds of a forward and a backward pass of all copies, the best of three."""
     found = []
     for _ in range(3):
         start = time.perf_counter()
-        encoder(rows, mask, Random(torch.tensor(0))).z.sum().backward()
+        z = copies.mean_of_copies(lambda copy: copy.encoder(rows, mask, Random(torch.tensor(0))).z, network, True)
+        z.sum().backward()
         found.append(time.perf_counter() - start)
     return min(found)

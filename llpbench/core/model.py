@@ -9,6 +9,8 @@ how many train beside it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from copy import deepcopy
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -136,6 +138,15 @@ class Encoder(nn.Module):
     """whether the tokens know of one another; where not, only `z` has seen the whole row"""
     compiles: ClassVar[bool] = False
     """whether long trainings on a CPU repay compiled steps: so for deep encoders"""
+    copies: int = 1
+    """networks in one, with shared weights. The encoder is written for one of them; the engine makes the others by
+    `another`, trains them by the mean of their losses, and predicts the mean of their probabilities"""
+    of_copy: tuple[str, ...] = ()
+    """names of the parameters that each copy has of its own; the copies share the others"""
+
+    def another(self) -> Self:
+        """Return the untrained encoder of one more copy. Only parameters in `of_copy` may differ from this one's."""
+        return deepcopy(self)
 
     def embed(self, rows: Rows) -> Tensor:
         """[..., features, dim] embeddings of the single features, before they meet."""
@@ -170,11 +181,17 @@ class Network(nn.Module):
 
     encoder: Encoder
     head: nn.Module
+    of_copy: tuple[str, ...] = ()
+    """names of the parameters and buffers [copies, ...] that each copy of the encoder has of its own"""
 
     def __init__(self, encoder: Encoder, head: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head
+
+    def forward(self, function: Callable[[Self], Any]) -> Any:
+        """Return `function` of this network, for `torch.func.functional_call` to put other weights in place."""
+        return function(self)
 
     def add(self, **modules: nn.Module) -> Self:
         """This network with further modules, by name."""

@@ -73,11 +73,14 @@ def name_effects(
 class Scaler:
     """z-scores or other scores of numbers, and category vocabularies, from the training rows alone."""
 
+    transform: Transform | None = None
+    """None: z-scores, also of a model that an earlier version has saved"""
+
     def __init__(
         self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]], numbers: str = "z"
     ) -> None:
         """Numbers [training rows, features], NaN where missing; codes likewise, -1 where missing; names of codes."""
-        self.transform: Transform | None = TRANSFORMS[numbers](numeric) if numbers != "z" else None
+        self.transform = TRANSFORMS[numbers](numeric) if numbers != "z" else None
         present = ~np.isnan(numeric)
         number = np.maximum(present.sum(axis=0), 1)
         self.mean = np.where(present, numeric, 0.0).sum(axis=0) / number

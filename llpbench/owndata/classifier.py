@@ -36,7 +36,7 @@ from llpbench.data.bag_tables import (
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.counted import noise_deviation, repeat_hint
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, own_code
+from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, numbers_for, own_code
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
@@ -69,6 +69,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ensemble : how many are fitted, each with random numbers of its own; their probabilities are averaged
     random_state : a whole number; the same gives the same predictions
     encoder, encoder_params : of a network, and its sizes by name, where they are not the defaults
+    numbers : how numbers are scaled: "z" (z-scores), "scores" (normal scores) or "robust"; None: as the encoder
+        declares, "z" where there is none
     pretraining, pretraining_params : of a network: what its encoder learns first from the bags, "none", "self", "bag"
         or "self+bag", and hyperparameters of that by name, such as epochs=50
     epochs, patience, bags_per_step : of a network: most epochs, those without improvement after which it stops, and the
@@ -108,6 +110,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: float = 0.1,
         device: str = "auto",
         n_jobs: int | None = None,
+        numbers: str | None = None,
     ) -> None:
         self.method = method
         self.params = params
@@ -123,6 +126,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.validation = validation
         self.device = device
         self.n_jobs = n_jobs
+        self.numbers = numbers
 
     def fit(
         self,
@@ -200,7 +204,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         frame = frame.iloc[inside]
 
-        columns = FeatureColumns(frame)
+        columns = FeatureColumns(frame, numbers_for(self._method, self.encoder, self.numbers))
         if told := identifier_warning(frame):
             warnings.warn(told, LikelyIdentifier, stacklevel=2)
         if told := size_warning(len(frame), frame.shape[1], columns.cardinalities):
@@ -271,6 +275,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             protocol=Protocol(self.epochs, self.patience, self.bags_per_step),
             validation=self.validation,
             device=self.device,
+            numbers=numbers_for(self._method, self.encoder, self.numbers),
         )
         return fit_members(
             self._method,

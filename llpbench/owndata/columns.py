@@ -57,8 +57,11 @@ class UnknownCategories(UserWarning):
 class FeatureColumns:
     """The features of the training rows, and any rows with the same columns as `Rows`."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        """Raises `DataError` for what cannot be read, with the name of the column."""
+    def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
+        """`numbers`: how they are scaled (`cell.NUMBERS`).
+
+        Raises `DataError` for what cannot be read, with the name of the column.
+        """
         self.names = [str(name) for name in frame.columns]
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
@@ -77,6 +80,7 @@ class FeatureColumns:
             _stacked(list(numeric.values()), len(frame), np.float64),
             _stacked([codes for codes, _ in categorical.values()], len(frame), np.int64),
             self.categories,
+            numbers,
         )
 
     @property

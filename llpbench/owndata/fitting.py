@@ -12,20 +12,22 @@ import torch
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task, counts_of
-from llpbench.core.cell import Cell, Protocol
+from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
-from llpbench.core.model import Model, Network
+from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault, log_traceback, plural, verb
 from llpbench.owndata.scoring import MOST_PADDED
+from llpbench.training import copies
 from llpbench.training.cohort import PREDICT_ROWS
 from llpbench.training.device import Machine, demand_device_name, pick_device
 from llpbench.training.members import Trainee, encoder_factory, make_encoder
+from llpbench.training.objective import log_proba
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
@@ -61,6 +63,7 @@ class NetworkTraining:
     validation: float
     """share of the bags that are held out to choose the epoch"""
     device: str
+    numbers: str
 
 
 def method_on_bags(name: str) -> Any:
@@ -69,6 +72,21 @@ def method_on_bags(name: str) -> Any:
     if declared.supervision != "bags":
         raise LLPBenchError(f"method {name!r} needs the label of every row. Choose one that learns from bags.")
     return declared
+
+
+def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
+    """How numbers are scaled (`cell.NUMBERS`); None: as the encoder declares, z-scores where there is none.
+
+    Raises `LLPBenchError` for an unknown scale, and for a method that has a network of its own, which takes z-scores.
+    """
+    if numbers is not None and numbers not in NUMBERS:
+        raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {numbers!r}.")
+    declared = method_on_bags(method)
+    if getattr(declared, "takes_encoder", False):
+        return numbers or str(ENCODERS.entry(encoder).facts.get("numbers", "z"))
+    if not issubclass(declared, DirectMethod) and numbers not in (None, "z"):
+        raise LLPBenchError(f"method {method!r} has its own network and takes z-scores, got {numbers!r}. Use 'z'.")
+    return numbers or "z"
 
 
 def fit_members(
@@ -164,7 +182,7 @@ class NetworkPredictor:
         method: Method = _method(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
-            network = method.build(make_encoder(cell, schema, method.params.dropout), schema)
+            network = copies.build(method, make_encoder(cell, schema, method.params.dropout), schema)
             network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
             found += _proba(network.to(device), method, rows, schema, device)
         return found / len(self.weights)
@@ -181,7 +199,7 @@ def _proba(network: Network, method: Method, rows: Rows, schema: Schema, device:
             mask = torch.ones(part.numeric.shape[:2], dtype=torch.bool, device=device)
             known = torch.zeros(1, dtype=torch.bool, device=device)
             bags = Bags(part, mask, torch.zeros_like(prior)[None], prior[None], known, prior)
-            parts.append(method.log_proba(Model(network), bags)[0].double().exp().cpu().numpy())
+            parts.append(log_proba(network, method, bags)[0].double().exp().cpu().numpy())
     return np.concatenate(parts)
 
 
@@ -211,6 +229,7 @@ def _fit_networks(
         protocol=training.protocol,
         pretraining=training.pretraining,
         pretraining_params=training.pretraining_params,
+        numbers=training.numbers,
     )
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, training.encoder_params, owner=cell.encoder)

@@ -18,6 +18,7 @@ from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.core.seeding import torch_seed
+from llpbench.training import copies
 from llpbench.training.selection import Selected
 from llpbench.training.training_data import profile
 
@@ -106,7 +107,7 @@ def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) 
     """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(member.seed, purpose, "initial weights", *member.stream))
-        network = member.method.build(build_encoder(member.task), member.task.schema)
+        network = copies.build(member.method, build_encoder(member.task), member.task.schema)
     if member.start is not None:
         with torch.no_grad():
             for name, value in member.start.items():

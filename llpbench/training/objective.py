@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor, nn
-from torch.func import functional_call, vmap
-from torch.utils._pytree import tree_flatten, tree_map
+from torch import Tensor
+from torch.func import functional_call
 
 from llpbench.core.bags import Bags
 from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Reports
 from llpbench.core.model import Model, Network, Random
-from llpbench.core.text import one_line
+from llpbench.core.text import hint, one_line
+from llpbench.training.copies import log_mean_of_copies, map_over, mean_of_copies, over_copies
 
 OfMember = Callable[..., Any]
 """takes a member's network, its method, and what else is mapped"""
@@ -34,36 +32,90 @@ class Weights(NamedTuple):
 
 def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
     """The prediction that is judged."""
-    made = method.log_proba(Model(network), bags)
-    if not isinstance(made, Tensor) or made.shape[:-1] != bags.mask.shape:
-        given = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
-        what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, got {given}"
-        raise hook_error(method, "log_proba", what)
-    return made
+
+    def of_copy(copy: Network) -> Tensor:
+        made = method.log_proba(Model(copy), bags)
+        if not isinstance(made, Tensor) or made.shape[:-1] != bags.mask.shape:
+            given = tuple(made.shape) if isinstance(made, Tensor) else type(made).__name__
+            what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, got {given}"
+            raise hook_error(method, "log_proba", what)
+        return made
+
+    return log_mean_of_copies(of_copy, network, method.stackable)
+
+
+def encoding(network: Network, method: Method, bags: Bags) -> Tensor:
+    """The row vectors of the encoder."""
+    return mean_of_copies(lambda copy: Model(copy).encode(bags).z, network, method.stackable)
 
 
 def representation(network: Network, method: Method, bags: Bags) -> Tensor:
     """The row vectors that are looked at."""
-    model = Model(network)
-    return method.represent(model, bags) if isinstance(method, Reports) else model.encode(bags).z
+    if not isinstance(method, Reports):
+        return encoding(network, method, bags)
+    return mean_of_copies(lambda copy: method.represent(Model(copy), bags), network, method.stackable)
 
 
 def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, ...]:
-    """The pairs that the method forms between two bags."""
+    """The pairs that the method forms between two bags; of several copies, those of the first."""
     assert isinstance(method, Reports)
-    return tuple(method.pseudo_pairs(Model(network), bags))
+    if not network.of_copy:
+        return tuple(method.pseudo_pairs(Model(network), bags))
+    pairs = over_copies(lambda copy: tuple(method.pseudo_pairs(Model(copy), bags)), network, method.stackable)
+    return tuple(part[0] for part in pairs)
 
 
 def loss_at(now: Now) -> OfMember:
-    """The loss at a moment of training, with a member's bags and the key of its random stream."""
+    """The loss at a moment of training, with a member's bags and the key of its random stream.
+
+    Copies have streams of their own and are trained by the mean of their losses, never by the loss of their mean.
+    """
 
     def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
-        made = method.loss(Model(network, Random(key)), bags, now)
-        if not isinstance(made, Tensor):
-            raise hook_error(method, "loss", f"must give a tensor of a single number, got {type(made).__name__}")
-        return made
+        def of_copy(copy: Network, key: Tensor) -> Tensor:
+            made = method.loss(Model(copy, Random(key)), bags, now)
+            if not isinstance(made, Tensor):
+                what = f"must give a tensor of a single number, got {type(made).__name__}"
+                raise hook_error(method, "loss", what)
+            return made
+
+        if not network.of_copy:
+            return of_copy(network, key)
+        keys = Random(key).bits(network.encoder.copies)
+        losses: Tensor = over_copies(of_copy, network, method.stackable, keys)
+        return losses.mean(dim=0)
 
     return loss
+
+
+def after_step_at(now: Now) -> OfMember:
+    """The method's new values of parameters and buffers at a moment of training, by name."""
+
+    def of_copy(copy: Network, method: Method) -> dict[str, Tensor]:
+        own = dict(copy.named_parameters()) | dict(copy.named_buffers())
+        # codes and offsets are no weights: whoever averages all that there is must not average them
+        given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
+        return _new_values(method, given, own)
+
+    def changed(network: Network, method: Method) -> dict[str, Tensor]:
+        if not network.of_copy:
+            return of_copy(network, method)
+        values: dict[str, Tensor] = over_copies(lambda copy: of_copy(copy, method), network, method.stackable)
+        return {name: v if name in network.of_copy else v.mean(dim=0) for name, v in values.items()}
+
+    return changed
+
+
+def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `after_step` has given. Raises `HookError` if it is not what a network has by those names."""
+    if not isinstance(given, Mapping):
+        what = f"must return new values by name, {{}} for none, got {type(given).__name__}"
+        raise hook_error(method, "after_step", what)
+    for name in given:
+        if name not in own:
+            what = f"must name what the network has, got {name!r}. {hint(name, own)}"
+            raise hook_error(method, "after_step", what.rstrip())
+    return dict(given)
 
 
 class MemberMap:
@@ -71,7 +123,7 @@ class MemberMap:
 
     def __init__(self, template: Network, method: Method) -> None:
         """`template`: a network whose weights are put aside for those of each member."""
-        self._caller = _Caller(template)
+        self._template = template
         self.method = method
         self._names = tuple(name for name in vars(method) if name != "params")
 
@@ -80,10 +132,11 @@ class MemberMap:
 
         def of_member(parameters: Any, buffers: Any, values: Any, *own: Any) -> Any:
             method = self._bound(values)
-            named = {f"network.{name}": value for name, value in (parameters | buffers).items()}
-            return functional_call(self._caller, named, (lambda network: function(network, method, *own),))
+            return functional_call(
+                self._template, parameters | buffers, (lambda network: function(network, method, *own),)
+            )
 
-        return over_members(of_member, self.method.stackable, *map(dict, weights), *stacked)
+        return map_over(of_member, self.method.stackable, *map(dict, weights), *stacked)
 
     def _bound(self, values: Mapping[str, Any]) -> Method:
         """The method with one member's hyperparameters. By hand, since torch 2.11 cannot compile `copy()`."""
@@ -92,26 +145,6 @@ class MemberMap:
             setattr(bound, name, getattr(self.method, name))
         bound.params = replace(self.method.params, **values)
         return bound
-
-
-class _Caller(nn.Module):
-    """Calls a function with its network, so that `functional_call` can put a member's weights in place."""
-
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, function: Callable[[Network], Any]) -> Any:
-        return function(self.network)
-
-
-def over_members(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
-    """`function`, written for one member, over all: by vmap or, where a method forbids that, one by one."""
-    if stackable:
-        return vmap(function, randomness="error")(*stacked)
-    members = len(next(leaf for leaf in tree_flatten(stacked)[0]))
-    each = [function(*tree_map(itemgetter(position), stacked)) for position in range(members)]
-    return tree_map(lambda *parts: torch.stack(parts), *each)
 
 
 class UnmappableError(RuntimeError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -21,11 +21,10 @@ from llpbench.core.cell import Epoch
 from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
-from llpbench.core.text import hint
 from llpbench.training.cohort import Cohort
 from llpbench.training.device import quick_products
 from llpbench.training.members import Rungs
-from llpbench.training.objective import OfMember, Weights, explained, log_proba
+from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.recording import Recorded
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
@@ -207,14 +206,8 @@ class StageRun:
     def _after_step(self, now: Now) -> None:
         """Write the method's new values of parameters and buffers."""
 
-        def changed(network: Network, method: Method) -> dict[str, Tensor]:
-            own = dict(network.named_parameters()) | dict(network.named_buffers())
-            # codes and offsets are no weights: a method that averages every value must not average these
-            given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
-            return _new_values(method, given, own)
-
         with torch.no_grad():
-            for name, values in self.cohort.map(changed, self.weights).items():
+            for name, values in self.cohort.map(after_step_at(now), self.weights).items():
                 if name not in self.state.buffers:
                     self.theta[:, self.cohort.stack.place(name)] = values.reshape(len(values), -1)
                     continue
@@ -295,7 +288,7 @@ class _MemberView:
 
     def encode(self) -> FloatArray:
         """[rows, dim]"""
-        return self._apply(_encoding)
+        return self._apply(encoding)
 
     def proba(self) -> FloatArray:
         """[rows, classes]; by compiled code, where such judges the validation rows"""
@@ -317,23 +310,5 @@ class _MemberView:
         return np.asarray(torch.cat(chunks, dim=1)[0].float().cpu())
 
 
-def _encoding(network: Network, method: Method, bags: Bags) -> Tensor:
-    del method
-    z: Tensor = network.encoder(bags.rows, bags.mask, None).z
-    return z
-
-
 def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
     return log_proba(network, method, bags).exp()
-
-
-def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `after_step` has given. Raises `HookError` if it is not what a network has by those names."""
-    if not isinstance(given, Mapping):
-        what = f"must return new values by name, {{}} for none, got {type(given).__name__}"
-        raise hook_error(method, "after_step", what)
-    for name in given:
-        if name not in own:
-            what = f"must name what the network has, got {name!r}. {hint(name, own)}"
-            raise hook_error(method, "after_step", what.rstrip())
-    return dict(given)

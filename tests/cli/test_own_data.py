@@ -384,3 +384,12 @@ def test_bags_that_python_called_by_numbers_are_found_in_files(
     result = llpbench("predict", "of-python", "rows.csv", "--bag-column", "district+id+job", "--out", "new.csv")
     assert result.code == 2
     assert f"in fit by {len(keys)}, such as" in result.err
+
+
+def test_the_scale_of_numbers_is_saved_with_the_model(folder: Path, llpbench: LLPBench) -> None:
+    flags = ["--method", "bag-mean-linear", "--leave-out", "id", "--numbers"]
+    assert llpbench(*FIT, *flags, "scores").code == 0
+    assert LLPClassifier.load(folder / "model").numbers == "scores"
+    result = llpbench(*FIT, *flags, "ranks")
+    assert (result.code, result.out) == (2, "")
+    assert "'ranks'" in result.err

@@ -30,7 +30,17 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
 def test_everything_is_registered() -> None:
     assert set(METHODS.names()) >= {"supervised", "bag-soft-label", "dllp", "bag-mean-linear", "supervised-gbdt"}
     transformers = {"ft-transformer", "ft-transformer-small"}
-    assert set(ENCODERS.names()) == {"mlp", "saint", "saint-prenorm", "saint-row", "resnet", "realmlp", *transformers}
+    assert set(ENCODERS.names()) == {
+        "mlp",
+        "saint",
+        "saint-prenorm",
+        "saint-row",
+        "resnet",
+        "realmlp",
+        "tabm",
+        "tabm-small",
+        *transformers,
+    }
     made = {"dirichlet", "kmeans", "ordered", "principal-component", "random"}
     assert set(BAGGINGS.names()) == {*made, "column", "given"}
     codes = [code for entry in DATASETS.entries() if (code := entry.facts.get("code"))]

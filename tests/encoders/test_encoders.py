@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ from llpbench.encoders.ft_transformer import FTTransformer
 from llpbench.encoders.realmlp import RealMLP, ScaledLayer
 from llpbench.encoders.resnet import ResNet
 from llpbench.encoders.saint import Saint, SaintParams
+from llpbench.encoders.tabm import TabM, TabMParams
 from llpbench.training.specification import make_cell
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
@@ -176,6 +177,51 @@ def test_realmlp_starts_as_published() -> None:
     torch.testing.assert_close(layer(x), torch.nn.functional.selu(x @ layer.weight / 8**0.5))
 
 
+def test_tabm_has_the_published_size() -> None:
+    """But for the heads, which are the method's: 32 linear ones, which the authors count."""
+    encoder = build("tabm", replace(WIDE, cardinalities=(11,) * 8))
+    assert isinstance(encoder, TabM)
+    own, shared = (
+        sum(p.numel() for name, p in encoder.layers.named_parameters() if (f"layers.{name}" in encoder.of_copy) == mine)
+        for mine in (True, False)
+    )
+    assert encoder.copies * (own + 512 * 2 + 2) + shared == 734_976
+
+
+@pytest.mark.parametrize(("name", "values"), [("tabm", [1.0]), ("tabm-small", [])])
+def test_copies_of_tabm_differ_in_the_first_factors_alone(name: str, values: list[float]) -> None:
+    """One factor a feature: a sign, or with embeddings of numbers a normal number."""
+    encoder = build(name)
+    other = encoder.another()
+    assert isinstance(encoder, TabM)
+    assert isinstance(other, TabM)
+    differing = {n for (n, a), b in zip(encoder.named_parameters(), other.parameters(), strict=True) if (a != b).any()}
+    assert differing == {"layers.0.scale_in"}
+    factors = torch.cat([each.layers[0].get_parameter("scale_in").detach() for each in (encoder, other)])
+    assert not values or factors.abs().unique().tolist() == values
+    categories, numbers = factors[:8].split((3, 5)), factors[8 : len(factors) // 2].reshape(3, -1)
+    assert all(len(block.unique()) == 1 for block in (*categories, *numbers))
+    for layer in encoder.layers[1:]:
+        assert bool((layer.get_parameter("scale_in") == 1).all())
+
+
+def test_tabm_by_hand() -> None:
+    torch.manual_seed(0)
+    encoder, data = TabM(SCHEMA, TabMParams(dim=4, depth=1), 0.1), rows(1, 6)
+    layer = encoder.layers[0]
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_()
+    assert encoder.numbers is not None
+    one_hot = [torch.nn.functional.one_hot(data.categorical[..., c], n)[..., 1:] for c, n in enumerate((4, 6))]
+    x = torch.cat([*one_hot, torch.where(data.missing, encoder.numbers.get_parameter("missing"), data.numeric)], dim=-1)
+    scale_in, weight, scale_out, bias = (
+        layer.get_parameter(each) for each in ("scale_in", "weight", "scale_out", "bias")
+    )
+    expected = ((x * scale_in) @ weight * scale_out + bias).relu()
+    torch.testing.assert_close(encoder(data, torch.ones(1, 6, dtype=torch.bool), None).z, expected)
+
+
 def test_todays_encoders_take_scores_of_numbers() -> None:
     declared = {entry.name: entry.facts.get("numbers", "z") for entry in ENCODERS.entries()}
     assert {name: kind for name, kind in declared.items() if kind != "z"} == {
@@ -183,6 +229,8 @@ def test_todays_encoders_take_scores_of_numbers() -> None:
         "ft-transformer-small": "scores",
         "realmlp": "robust",
         "resnet": "scores",
+        "tabm": "scores",
+        "tabm-small": "scores",
     }
     cell = make_cell("dllp", "adult", bag_size=64, encoder="realmlp")
     assert (cell.numbers, make_cell("dllp", "adult", bag_size=64, encoder="realmlp", numbers="z").numbers) == (

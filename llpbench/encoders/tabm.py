@@ -1,0 +1,162 @@
+"""TabM: MLPs that share their weights (Gorishniy, Kotelnikov & Babenko 2025).
+
+Each layer is shared; a copy multiplies its inputs and outputs by factors of its own, and has its own biases and head.
+The copies start alike but for the factors of the first layer's inputs, one for each feature. They are trained by the
+mean of their losses, which the authors call crucial, so that a bag's loss sees the predictions of one copy at a time.
+
+Where it differs from the authors' code: weight decay is the method's, as is the head; a category of more levels than
+`most_one_hot` has an embedding; a missing number has a learned value.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from llpbench.blocks.tokens import CategoricalTokens
+from llpbench.core.bags import Rows, Schema
+from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.registry import register_encoder
+from llpbench.encoders.realmlp import PeriodicEmbedding, RealMLPParams
+
+
+@dataclass(frozen=True)
+class TabMParams:
+    """The published sizes."""
+
+    copies: int = 32
+    """networks that share their weights"""
+    dim: int = 512
+    """width of each layer and of the row vector"""
+    depth: int = 3
+    """layers"""
+    periodic: bool = False
+    """whether numbers have the periodic embeddings of RealMLP"""
+    category_dim: int = 8
+    """width of a category's embedding"""
+    most_one_hot: int = 16
+    """levels up to which a category is given one-hot"""
+
+
+@dataclass(frozen=True)
+class TabMSmallParams(TabMParams):
+    """Sizes for a CPU."""
+
+    copies: int = 8
+    dim: int = 128
+    depth: int = 2
+    periodic: bool = True
+
+
+class PlainNumbers(nn.Module):
+    """Numbers as they are, a learned value where they are missing."""
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.missing = nn.Parameter(torch.zeros(columns))
+
+    def forward(self, rows: Rows) -> Tensor:
+        """Return [..., numeric features, 1]."""
+        return torch.where(rows.missing, self.missing, rows.numeric).unsqueeze(-1)
+
+
+class AdaptedLayer(nn.Module):
+    """A linear layer as one copy has it: factors of inputs and outputs around shared weights, and a bias."""
+
+    def __init__(self, fan_in: int, fan_out: int) -> None:
+        super().__init__()
+        bound = fan_in**-0.5
+        self.weight = nn.Parameter(torch.empty(fan_in, fan_out).uniform_(-bound, bound))
+        self.scale_in = nn.Parameter(torch.ones(fan_in))
+        self.scale_out = nn.Parameter(torch.ones(fan_out))
+        self.bias = nn.Parameter(torch.empty(fan_out).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [..., fan_in] to [..., fan_out]."""
+        out: Tensor = (x * self.scale_in) @ self.weight * self.scale_out + self.bias
+        return out
+
+
+@register_encoder(
+    "tabm", learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
+)
+class TabM(Encoder):
+    """32 MLPs with shared weights, trained by the mean of their losses; normal scores of numbers."""
+
+    Params: type[TabMParams] = TabMParams
+    contextual = False
+    inputs: Tensor
+    one_hot: Tensor
+
+    def __init__(self, schema: Schema, params: TabMParams, dropout: float) -> None:
+        super().__init__()
+        self.copies, self.dim, self.dropout = params.copies, params.dim, dropout
+        self.periodic = params.periodic
+        sizes = RealMLPParams()
+        number_dim = sizes.number_dim if params.periodic else 1
+        self.token_dim = max(params.category_dim, number_dim, params.most_one_hot)
+        self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
+        self.numbers: nn.Module | None = None
+        if schema.numeric:
+            self.numbers = PeriodicEmbedding(schema.numeric, sizes) if params.periodic else PlainNumbers(schema.numeric)
+        # code 0, which is missing or unseen, is no level of its own: it is all zeros where a category is one-hot
+        levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities], dtype=torch.long)
+        self.register_buffer("one_hot", levels <= params.most_one_hot)
+        widths = torch.where(self.one_hot, levels, params.category_dim).tolist() + [number_dim] * schema.numeric
+        self.widths = torch.tensor(widths)
+        """columns of each feature among the inputs"""
+        places = [place * self.token_dim + torch.arange(width) for place, width in enumerate(widths)]
+        self.register_buffer("inputs", torch.cat(places))
+        shapes = pairwise([len(self.inputs), *[params.dim] * params.depth])
+        self.layers = nn.ModuleList(AdaptedLayer(*shape) for shape in shapes)
+        names = [name for name, _ in self.named_parameters() if name.startswith("layers.")]
+        self.of_copy = tuple(name for name in names if not name.endswith(".weight"))
+        self._vary()
+
+    def another(self) -> TabM:
+        other = deepcopy(self)
+        other._vary()
+        return other
+
+    def embed(self, rows: Rows) -> Tensor:
+        kinds = []
+        if self.categories is not None:
+            codes = rows.categorical.unsqueeze(-1)
+            one_hot = (codes == 1 + torch.arange(self.token_dim, device=codes.device)).float()
+            kinds.append(torch.where(self.one_hot.unsqueeze(-1), one_hot, self._padded(self.categories(rows))))
+        if self.numbers is not None:
+            kinds.append(self._padded(self.numbers(rows)))
+        return torch.cat(kinds, dim=-2)
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        del mask  # a row never looks at another
+        x = embeddings.flatten(-2)[..., self.inputs]
+        for layer in self.layers:
+            x = layer(x).relu()
+            if random is not None:
+                x = random.dropout(x, self.dropout)
+        return Encoding(x, embeddings)
+
+    def _vary(self) -> None:
+        """Draw the factors of the first inputs: normal with embeddings of numbers, else signs; one for each feature."""
+        factors = torch.randn(len(self.widths))
+        factors = factors if self.periodic else factors.sign()
+        with torch.no_grad():
+            self.layers[0].get_parameter("scale_in").copy_(factors.repeat_interleave(self.widths))
+
+    def _padded(self, embedded: Tensor) -> Tensor:
+        return F.pad(embedded, (0, self.token_dim - embedded.shape[-1]))
+
+
+@register_encoder(
+    "tabm-small", learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
+)
+class TabMSmall(TabM):
+    """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs; normal scores of numbers."""
+
+    Params = TabMSmallParams

@@ -1,0 +1,97 @@
+"""Encoders of several copies that share weights (`Encoder.copies`): how they are built, and functions of each copy.
+
+A method never notices the copies: what it builds, its loss, its prediction and `after_step` are those of one copy,
+mapped over all. Only `prepare`, which works once for a member, sees them together: row vectors and predictions are the
+mean over copies, and what is copied into a parameter [copies, ...] goes to every copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.utils._pytree import tree_flatten, tree_map
+
+from llpbench.core.bags import Schema
+from llpbench.core.method import Method
+from llpbench.core.model import Encoder, Network
+
+OfCopy = Callable[..., Any]
+"""takes a network of one copy, and what else is mapped"""
+
+
+def build(method: Method, encoder: Encoder, schema: Schema) -> Network:
+    """Return the modules of one member; those that each copy has of its own hold parameters [copies, ...].
+
+    The copies share what their encoder does not name in `of_copy`, and its buffers. All that the method builds, the
+    head to begin with, is made for each copy.
+    """
+    network = method.build(encoder, schema)
+    if encoder.copies == 1:
+        return network
+    others = [method.build(encoder.another(), schema) for _ in range(encoder.copies - 1)]
+    named = [_tensors(each) for each in (network, *others)]
+    network.of_copy = tuple(name for name in named[0] if name not in _shared(network))
+    for name in network.of_copy:
+        module, _, leaf = name.rpartition(".")
+        value = torch.stack([tensors[name].detach() for tensors in named])
+        is_parameter = isinstance(named[0][name], nn.Parameter)
+        setattr(network.get_submodule(module), leaf, nn.Parameter(value) if is_parameter else value)
+    return network
+
+
+def over_copies(function: OfCopy, network: Network, stackable: bool, *stacked: Any) -> Any:
+    """Return `function(network, *own)` of each copy, `own` its part of `stacked`; results with [copies]."""
+
+    def of_copy(own: dict[str, Tensor], *parts: Any) -> Any:
+        return functional_call(network, own, (lambda copy: function(copy, *parts),))
+
+    tensors = _tensors(network)
+    return map_over(of_copy, stackable, {name: tensors[name] for name in network.of_copy}, *stacked)
+
+
+def mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tensor:
+    """Return the mean of a function of a network over its copies."""
+    if not network.of_copy:
+        alone: Tensor = function(network)
+        return alone
+    mean: Tensor = over_copies(function, network, stackable).mean(dim=0)
+    return mean
+
+
+def log_mean_of_copies(function: OfCopy, network: Network, stackable: bool) -> Tensor:
+    """Return the log of the mean of probabilities over copies; `function` gives the logs of one copy."""
+    if not network.of_copy:
+        alone: Tensor = function(network)
+        return alone
+    logs: Tensor = over_copies(function, network, stackable)
+    return logs.logsumexp(dim=0) - math.log(len(logs))
+
+
+def map_over(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
+    """Map `function`, written for one member or copy, over all: by vmap or, where a method forbids that, in turn."""
+    if stackable:
+        return vmap(function, randomness="error")(*stacked)
+    number = len(next(leaf for leaf in tree_flatten(stacked)[0]))
+    each = [function(*tree_map(itemgetter(place), stacked)) for place in range(number)]
+    return tree_map(lambda *parts: torch.stack(parts), *each)
+
+
+def _tensors(network: Network) -> dict[str, Tensor]:
+    return dict(network.named_parameters()) | dict(network.named_buffers())
+
+
+def _shared(network: Network) -> set[str]:
+    """Names of what the copies share, in every encoder of the network: a method may hold further ones."""
+    shared = set()
+    for place, module in network.named_modules():
+        if isinstance(module, Encoder):
+            names = {name for name, _ in module.named_parameters()} - set(module.of_copy)
+            names |= {name for name, _ in module.named_buffers()}
+            shared |= {f"{place}.{name}" for name in names}
+    return shared
