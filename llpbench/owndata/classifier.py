@@ -13,12 +13,9 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from llpbench.blocks.assigning import adding_up, assigned, log_of
-from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.effects import Explained, FeatureEffects
@@ -37,6 +34,15 @@ from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame,
 from llpbench.owndata.counted import noise_deviation, repeat_hint
 from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
 from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, own_code
+from llpbench.owndata.known_bags import (
+    FEWEST_BAGS,
+    KnownBags,
+    added_up,
+    assigned_labels,
+    held_out_predictions,
+    learn_known_bags,
+    of_all_bags,
+)
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
@@ -240,7 +246,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._columns, self._predictor = columns, predictor
         self._known = known
         self.reading_: dict[str, Any] = {}
-        self._effects: FloatArray | None = None  # of bags, found when they are first asked for
+        self._of_known_bags: KnownBags | None = None  # learned when it is first asked for
+        self._held_out: FloatArray | None = None
         self.doubts_: Doubts | None = doubts
         if self.doubts_ is not None and self.doubts_.warning:
             warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
@@ -262,7 +269,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _method(self) -> str:
         return AUTO if self.method == "auto" else self.method
 
-    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...]) -> Predictor:
+    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
         training = NetworkTraining(
             encoder=self.encoder,
             encoder_params=self.encoder_params or {},
@@ -277,7 +284,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.params or {},
             train,
             cardinalities,
-            ensemble=self.ensemble,
+            ensemble=self.ensemble if ensemble is None else ensemble,
             seed=self.random_state,
             training=training,
         )
@@ -286,9 +293,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
 
         What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
-        bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone;
-        if none of the bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts
-        are of: `disaggregate`.
+        bag's random effect, as its counts tell it, hardly any in a small bag. How large effects are, and how far rows
+        of a bag differ, is learned from bags that the method is fitted without: it is fitted two or three times more
+        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if none of the
+        bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
+        `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
@@ -308,8 +317,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 UnknownBags,
                 stacklevel=2,
             )
-        proba[inside] = softmax(log_of(proba[inside]) + self._bag_effects()[place[inside]], axis=1)
-        return proba
+        return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:
         """[rows] the likeliest class of each, with `bags` as in `predict_proba`."""
@@ -324,7 +332,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bag whose counts are suppressed have their predictions. Noisy counts, of a model whose `fit` was told of noise,
         are first made possible: what is negative is 0, and all is scaled to the bag's rows.
         """
-        return _added_up(*self._whole_bags(X, bags, proportions, counts))
+        return added_up(*self._whole_bags(X, bags, proportions, counts), self._known_bags().spread)
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
         """[rows] classes, in each bag exactly as many of each as its counts say, the likeliest together.
@@ -332,14 +340,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As `disaggregate`; fractional counts are rounded, largest remainders first. The rows of a bag whose counts are
         suppressed have their likeliest class.
         """
-        return self.classes_[_assigned(*self._whole_bags(X, bags, proportions, counts))]
+        return self.classes_[assigned_labels(*self._whole_bags(X, bags, proportions, counts))]
 
     def disaggregate_and_assign(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
     ) -> tuple[FloatArray, Any]:
         """What `disaggregate` and `assign` return, from one prediction of the rows."""
         found = self._whole_bags(X, bags, proportions, counts)
-        return _added_up(*found), self.classes_[_assigned(*found)]
+        return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
 
     def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
         """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
@@ -425,7 +433,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "counts": self.bag_counts_,
             "deviation": self._deviation,
             "sizes": self.bag_sizes_,
-            "effects": self._bag_effects(),
+            "known_bags": self._known_bags(),
             "left_out": self.left_out_,
             "reading": self.reading_,
             "doubts": self.doubts_,
@@ -459,7 +467,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
         model._deviation = content.get("deviation", 0.0)
         model._columns, model._predictor = content["columns"], content["predictor"]
-        model._effects = content["effects"]
+        # earlier versions stored effects alone
+        model._of_known_bags = content.get("known_bags") or KnownBags(1.0, np.nan, content["effects"])
         model.reading_ = content.get("reading", {})
         model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
         return model
@@ -503,14 +512,26 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             number = 1 if rows <= _SMALL else -1
         return limit_threads(int(number)) if number > 0 else nullcontext()
 
-    def _bag_effects(self) -> FloatArray:
-        """[bags, classes] of the bags of `fit`, on logits; 0 where counts are suppressed."""
-        if self._effects is None:
-            effects = np.zeros(self.bag_counts_.shape)
-            chosen = ~np.isnan(self.bag_counts_).any(axis=1)
-            effects[chosen] = BagCounts(self._known).bag_effects(log_of(self._predicted(self._known.rows)))
-            self._effects = effects
-        return self._effects
+    def _known_bags(self) -> KnownBags:
+        """What the bags of `fit` say of their rows."""
+        if self._of_known_bags is None:
+            known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
+            held_out = self._held_out_predictions()
+            learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
+            self._of_known_bags = of_all_bags(learned, known)
+        return self._of_known_bags
+
+    def _held_out_predictions(self) -> FloatArray | None:
+        """[rows, classes] of the known bags of `fit`, each by models that were fitted without it; None of few bags."""
+        if self._held_out is None and len(self._known.sizes) >= FEWEST_BAGS:
+            with self._threads(len(self._known.bag_of_row)):
+                self._held_out = held_out_predictions(self._known, self._learned, self.random_state)
+        return self._held_out
+
+    def _learned(self, part: BaggedRows, rows: Rows) -> FloatArray:
+        """[rows, classes] by the method, fitted to a part of the bags."""
+        predictor = self._fitted(part, self._columns.cardinalities, ensemble=1)
+        return self._probabilities(predictor, rows, part.counts.shape[1])
 
     def _given(
         self, features: Any, bags: Any, proportions: Any, counts: Any, unmatched: str = "raise"
@@ -576,22 +597,6 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> FloatArray:
-    """[rows, classes] predictions, those of the rows `chosen` made to add up to the counts of the bags they are."""
-    found = proba.copy()
-    if len(chosen):
-        found[chosen] = adding_up(log_of(proba[chosen]), whole)
-    return found
-
-
-def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArray:
-    """[rows] labels, those of the rows `chosen` as many of each as the counts of the bags they are say."""
-    labels: IntArray = proba.argmax(axis=1)
-    if len(chosen):
-        labels[chosen] = assigned(log_of(proba[chosen]), whole)
-    return labels
 
 
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
