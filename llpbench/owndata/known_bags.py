@@ -117,7 +117,7 @@ def _spread_and_deviation(known: BaggedRows, logits: FloatArray) -> tuple[float,
         scaled = scaled + level(scaled, known)
         effects: FloatArray | None = None
         for j, tau in enumerate(_TAUS):
-            effects, evidence = _evidence(counts, scaled, tau, effects)
+            effects, evidence = counts_evidence(counts, scaled, tau, effects)
             center = 1 - (1 - _NARROW) * tau**2 / (tau**2 + _CONFOUNDED)
             log_posterior[i, j] = evidence - 0.5 * (np.log(spread / center) / _LOG_STD) ** 2
     weights = softmax(log_posterior)
@@ -126,7 +126,9 @@ def _spread_and_deviation(known: BaggedRows, logits: FloatArray) -> tuple[float,
     return float(np.exp(log_spread)), float(np.exp(log_tau))
 
 
-def _evidence(counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None) -> tuple[FloatArray, float]:
+def counts_evidence(
+    counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None = None
+) -> tuple[FloatArray, float]:
     """Effects, and the log evidence of counts, which compares logits: multinomial with the mean prediction of a bag.
 
     The sum of independent rows varies a little less. A normal approximation would not do for counts of 0 and 1.
@@ -137,8 +139,8 @@ def _evidence(counts: BagCounts, logits: FloatArray, tau: float, start: FloatArr
     moved = logits + effects[counts.bag_of_row]
     of_counts = float((counts.counts * effects).sum() - logsumexp(moved, axis=1).sum())
     proba = softmax(moved, axis=1).T
-    means = np.stack([np.bincount(counts.bag_of_row, p, len(counts.sizes)) for p in proba], axis=1)
-    means = means / counts.sizes[:, None]
+    sums = np.stack([np.bincount(counts.bag_of_row, p, len(counts.sizes)) for p in proba], axis=1)
+    means = sums / counts.sizes[:, None]
     return effects, evidence - of_counts + float((counts.counts * np.log(np.maximum(means, 1e-300))).sum())
 
 
