@@ -257,6 +257,7 @@ def _warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
+    from llpbench.owndata.extremes import ExtremeValues
     from llpbench.owndata.number_text import NumbersAsText
     from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
@@ -270,6 +271,7 @@ def _warnings_as_lines() -> Iterator[None]:
         NumbersAsText,
         FileNote,
         CollapsedNetwork,
+        ExtremeValues,
         FewPositives,
     )
     with warnings.catch_warnings():

@@ -33,6 +33,7 @@ from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
+from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import YARDSTICK, method_on_bags
 from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
@@ -291,6 +292,7 @@ class _Bagged:
             warnings.simplefilter("ignore", LargeFit)
             warnings.simplefilter("ignore", NumbersAsText)
             warnings.simplefilter("ignore", FewPositives)
+            warnings.simplefilter("ignore", ExtremeValues)
             model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         return model
 

@@ -84,7 +84,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bag_counts_ : [bags, classes] their counts, NaN where suppressed
     bag_sizes_ : [bags] their rows
     left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, how many bags have
-        "suppressed" counts, and of how many "impossible" ones were; empty of a model that an earlier version has saved
+        "suppressed" counts, and of how many "impossible" ones were
     key_features_ : the columns of X that name bags, and were left out
     reading_ : how the command line has read the file of rows: marks of "missing" values, "decimals" by column
     doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
@@ -438,20 +438,19 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A model from what `save` has written."""
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
-        model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
-        model._order = content.get("order", [*range(len(model.classes_))])
+        model._positive = content["positive"]
+        model._order = content["order"]
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
         model.bags_ = _objects(content["bags"])
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
-        model._deviation = content.get("deviation", 0.0)
+        model._deviation = content["deviation"]
         model._columns, model._predictor = content["columns"], content["predictor"]
-        # earlier versions stored effects alone
-        model._of_known_bags = content.get("known_bags") or KnownBags(1.0, np.nan, content["effects"])
-        model.key_features_, model._calibration = content.get("keys", []), content.get("calibration")
-        model.reading_ = content.get("reading", {})
-        model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
+        model._of_known_bags = content["known_bags"]
+        model.key_features_, model._calibration = content["keys"], content["calibration"]
+        model.reading_ = content["reading"]
+        model.left_out_, model.doubts_ = content["left_out"], content["doubts"]
         return model
 
     def _demand_fitted(self) -> None:

@@ -18,6 +18,7 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.counted import noise_deviation, repeat_hint
+from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 
@@ -102,6 +103,7 @@ def read_training_set(
         (identifier_warning(frame), LikelyIdentifier),
         (size_warning(len(frame), frame.shape[1], columns.cardinalities), LargeFit),
         (numbers_as_text_warning(frame), NumbersAsText),
+        (numbers_far_away(frame, columns.ranges), ExtremeValues),
     ):
         if told:
             warnings.warn(told, category, stacklevel=3)
