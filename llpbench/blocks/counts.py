@@ -122,31 +122,41 @@ class BagCounts:
         nothing, where features explain how bags differ. With noise of variance s^2 in the counts, they are normal with
         covariance V + s^2 I, V that of independent rows.
         """
-        best, classes = -np.inf, self.counts.shape[1]
-        chosen = effects = np.zeros(self.counts.shape)
+        best = -np.inf
+        chosen: FloatArray = np.zeros(self.counts.shape)
+        effects = chosen
         for spread in _SPREADS:
-            precision = np.eye(classes) / spread**2
-            for _ in range(50):
-                sums, covariance = self._moments(logits, effects)
-                pull, information = self._seen_through_noise(self.counts - sums, covariance)
-                gradient = pull - effects / spread**2
-                step = np.linalg.solve(information + precision, gradient[:, :, None])[:, :, 0].clip(-2, 2)
-                effects = effects + step
-                if np.abs(step).max() < 1e-4:
-                    break
-            sums, covariance = self._moments(logits, effects)
-            information = self._seen_through_noise(self.counts - sums, covariance)[1]
-            if self.noise:
-                total, lacking = covariance + self.noise * np.eye(classes), self.counts - sums
-                away = (lacking * np.linalg.solve(total, lacking[:, :, None])[:, :, 0]).sum()
-                fit = -(away + np.linalg.slogdet(total)[1].sum()) / 2
-            else:
-                fit = (self.counts * effects).sum() - logsumexp(logits + effects[self.bag_of_row], axis=1).sum()
-            doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * information)[1].sum()
-            evidence = float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
+            effects, evidence = self.effects_of_spread(logits, spread, effects)
             if evidence > best:
                 best, chosen = evidence, effects
         return chosen
+
+    def effects_of_spread(
+        self, logits: FloatArray, spread: float, start: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """`bag_effects` of a given tau, and its Laplace evidence, which differs from that of other logits by a term
+        that they share where counts have no noise; with noise it compares logits, too."""
+        classes = self.counts.shape[1]
+        effects: FloatArray = np.zeros(self.counts.shape) if start is None else start
+        precision = np.eye(classes) / spread**2
+        for _ in range(50):
+            sums, covariance = self._moments(logits, effects)
+            pull, information = self._seen_through_noise(self.counts - sums, covariance)
+            gradient = pull - effects / spread**2
+            step = np.linalg.solve(information + precision, gradient[:, :, None])[:, :, 0].clip(-2, 2)
+            effects = effects + step
+            if np.abs(step).max() < 1e-4:
+                break
+        sums, covariance = self._moments(logits, effects)
+        information = self._seen_through_noise(self.counts - sums, covariance)[1]
+        if self.noise:
+            total, lacking = covariance + self.noise * np.eye(classes), self.counts - sums
+            away = (lacking * np.linalg.solve(total, lacking[:, :, None])[:, :, 0]).sum()
+            fit = -(away + np.linalg.slogdet(total)[1].sum()) / 2
+        else:
+            fit = (self.counts * effects).sum() - logsumexp(logits + effects[self.bag_of_row], axis=1).sum()
+        doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * information)[1].sum()
+        return effects, float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
 
     def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What counts [bags, classes] say of effects: V (V + s^2 I)^-1 times what they lack, and times V."""

@@ -235,6 +235,7 @@ def _learning(command: Any) -> Any:
             "noise_kind": noise_kind,
             "unmatched": "drop" if drop_unmatched else "raise",
             "impossible": "suppress" if suppress_impossible else "raise",
+            "keep_key": keep_key,
         }
         read = {
             "missing": list(formats.rows.missing),
@@ -255,12 +256,24 @@ def _warnings_as_lines() -> Iterator[None]:
     """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
     from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
-    from llpbench.owndata.doubts import DoubtfulFit
+    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
+    from llpbench.owndata.extremes import ExtremeValues
     from llpbench.owndata.number_text import NumbersAsText
+    from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
 
-    lines = (LargeFit, LikelyIdentifier, UnknownBags, UnknownCategories, NumbersAsText, FileNote)
+    lines = (
+        LargeFit,
+        LikelyIdentifier,
+        UnknownBags,
+        UnknownCategories,
+        NumbersAsText,
+        FileNote,
+        CollapsedNetwork,
+        ExtremeValues,
+        FewPositives,
+    )
     with warnings.catch_warnings():
         usual = warnings.showwarning
 

@@ -33,16 +33,16 @@ from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
 from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
-from llpbench.owndata.fitting import method_on_bags
+from llpbench.owndata.extremes import ExtremeValues
+from llpbench.owndata.fitting import YARDSTICK, method_on_bags
 from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
+from llpbench.owndata.rare import FewPositives
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.sizes import LargeFit
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """unless somebody says otherwise"""
-YARDSTICK = "bag-share"
-"""stands in every comparison and is never advised: it knows no feature, and gives all rows the mean share"""
 DECIDES = "kl"
 """the criterion that decides: of four the one whose favourite loses least by labels (`docs/choosing.md`)"""
 _TRIED, _FEWEST_TRIED = 8, 8
@@ -122,8 +122,8 @@ def choose(
     all classes but one, and where every method fails.
     """
     candidates = _candidates(methods, random_state)
-    frame = as_frame(X)
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
+    frame = as_frame(X).drop(columns=read.key_features_)
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
@@ -291,6 +291,8 @@ class _Bagged:
             warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
             warnings.simplefilter("ignore", LargeFit)
             warnings.simplefilter("ignore", NumbersAsText)
+            warnings.simplefilter("ignore", FewPositives)
+            warnings.simplefilter("ignore", ExtremeValues)
             model.fit(frame.iloc[rows], self._of_row[rows], counts=table, **self._noise)
         return model
 

@@ -13,34 +13,39 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from llpbench.blocks.assigning import adding_up, assigned, log_of
-from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line, plural, verb
-from llpbench.data.bag_tables import (
-    BagLabels,
-    ascending,
-    matched,
-    read_bag_labels,
-    read_bag_table,
-    rows_of_bags,
+from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.owndata.columns import as_frame
+from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, Union, collapse_warning, doubts_of
+from llpbench.owndata.fitting import (
+    YARDSTICK,
+    NetworkPredictor,
+    NetworkTraining,
+    fit_members,
+    numbers_for,
+    own_code,
 )
-from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
-from llpbench.owndata.counted import noise_deviation, repeat_hint
-from llpbench.owndata.doubts import DoubtfulFit, Doubts, Union, doubts_of
-from llpbench.owndata.fitting import NetworkPredictor, NetworkTraining, fit_members, numbers_for, own_code
-from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
+from llpbench.owndata.known_bags import (
+    FEWEST_BAGS,
+    KnownBags,
+    added_up,
+    assigned_labels,
+    held_out_predictions,
+    learn_known_bags,
+    of_all_bags,
+)
+from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, is_rare
 from llpbench.owndata.scoring import coarse_criteria
-from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.storing import read_model, write_model
+from llpbench.owndata.training_set import read_training_set
 from llpbench.training.cells import limit_threads, probabilities
 
 AUTO = "bag-gp-gbdt"
@@ -88,7 +93,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     bag_counts_ : [bags, classes] their counts, NaN where suppressed
     bag_sizes_ : [bags] their rows
     left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, how many bags have
-        "suppressed" counts, and of how many "impossible" ones were; empty of a model that an earlier version has saved
+        "suppressed" counts, and of how many "impossible" ones were
+    key_features_ : the columns of X that name bags, and were left out
     reading_ : how the command line has read the file of rows: marks of "missing" values, "decimals" by column
     doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
     """
@@ -143,6 +149,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         noise_kind: str = "gaussian",
         unmatched: str = "raise",
         impossible: str = "raise",
+        keep_key: bool = False,
     ) -> Self:
         """Learn from rows in bags.
 
@@ -168,83 +175,68 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unmatched : "raise", or "drop" rows without a bag or whose bag has no entry, entries of bags without rows, and
             classes that `classes` does not name
         impossible : "raise" for bags whose counts cannot be those of their rows, or "suppress" these counts
+        keep_key : take the columns of X that name the bags as features, too: those that `bags`, a series or frame,
+            repeats by name and values. By default they are left out, as by the command line: a category for each bag
+            explains its counts without any other feature. Keep keys that several bags share, such as the county of a
+            precinct
 
         Raises `LLPBenchError` for what does not fit together, in a line with the numbers. Warns where a
-        column looks like an identifier (`LikelyIdentifier`) or like numbers written as text (`NumbersAsText`), and
-        where the bags themselves tell that "auto" may be wrong of rows (`DoubtfulFit`).
+        column looks like an identifier (`LikelyIdentifier`) or like numbers written as text (`NumbersAsText`), where
+        positives are rare (`FewPositives`; then the method is fitted two or three times more, and its probabilities
+        agree with held-out bags), where a network gives all rows the same (`CollapsedNetwork`), and where the bags
+        themselves tell that "auto" may be wrong of rows (`DoubtfulFit`).
         """
-        frame = as_frame(X)
-        if impossible not in ("raise", "suppress"):
-            raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")
-        deviation = noise_deviation(noise, noise_kind)
-        if (sampled or as_shares) and deviation:
-            given = "sampled=True" if sampled else "as_shares=True"
-            raise LLPBenchError(f"noise= is of counts of the rows in X: with {given} it cannot be told.")
-        if as_shares and counts is None:
-            raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
-        labels = read_bag_labels(bags, X)
-        table = read_bag_table(proportions, counts, labels, sizes)
-        if unmatched == "drop":
-            table = table.only(classes)
-        named = table.classes(classes)
-        require_classes(len(named), len(frame))
-        order = ascending(named)
-        labels = matched(labels, table, unmatched)
-        inside = np.flatnonzero(labels.of_row >= 0)
-        hint, suppress = repeat_hint(frame, labels, table, sampled), impossible == "suppress"
-        found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)[
-            :, order
-        ]
-        suppressed = table.suppressed(labels)
-        left_out = {
-            "rows": len(frame) - len(inside),
-            "bags": len(table.names) - len(labels.names),
-            "suppressed": suppressed,
-            "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
-        }
-        frame = frame.iloc[inside]
-
-        columns = FeatureColumns(frame, numbers_for(self._method, self.encoder, self.numbers))
-        if told := identifier_warning(frame):
-            warnings.warn(told, LikelyIdentifier, stacklevel=2)
-        if told := size_warning(len(frame), frame.shape[1], columns.cardinalities):
-            warnings.warn(told, LargeFit, stacklevel=2)
-        if told := numbers_as_text_warning(frame):
-            warnings.warn(told, NumbersAsText, stacklevel=2)
-        train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
-        known = train.where_known()
-        if len(known.sizes) < 2:
-            raise LLPBenchError(
-                f"the counts of {plural(len(known.sizes), 'bag')} of {len(train.sizes):,} are known, two are needed at "
-                "least. Give smaller bags, or more of them."
-            )
-        if known.prior.max() == 1.0:
-            only = named[order[int(known.prior.argmax())]]
-            raise LLPBenchError(
-                f"every row of all {len(known.sizes):,} known bags is of class {only!r}: give two classes."
-            )
-        with self._threads(len(frame)):
+        given = read_training_set(
+            X,
+            bags,
+            proportions=proportions,
+            counts=counts,
+            classes=classes,
+            sizes=sizes,
+            sampled=sampled,
+            as_shares=as_shares,
+            noise=noise,
+            noise_kind=noise_kind,
+            unmatched=unmatched,
+            impossible=impossible,
+            keep_key=keep_key,
+            numbers=numbers_for(self._method, self.encoder, self.numbers),
+        )
+        columns, train, known = given.columns, given.train, given.known
+        number = len(given.classes)
+        held_out = calibrated = None
+        with self._threads(len(train.bag_of_row)):
             predictor = self._fitted(train, columns.cardinalities)
-            self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), found.shape[1])
-            doubts = doubts_of(predictor, known.rows, known.counts) if isinstance(predictor, Union) else None
+            tried = self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), number)
+            if is_rare(known) and self._method != YARDSTICK:
+                held_out = self._held_out_predictions(known, columns.cardinalities)
+                calibrated = calibration(known, self._probabilities(predictor, known.rows, number), held_out)
+            evidence = None if calibrated is None else calibrated.evidence
+            doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
+        if isinstance(predictor, NetworkPredictor) and (told := collapse_warning(tried)):
+            warnings.warn(told, CollapsedNetwork, stacklevel=2)
+        if is_rare(known) and (told := few_positives_warning(known, given.classes, calibrated)):
+            warnings.warn(told, FewPositives, stacklevel=2)
 
-        self.classes_ = np.array([named[place] for place in order])
-        nameless = table.columns is None or table.values.shape[1] == 1
-        self._positive = order.index(len(named) - 1) if nameless else len(named) - 1
-        self._order = [order.index(column) for column in range(len(named))]
-        self.n_features_in_ = frame.shape[1]
+        self.classes_ = np.array(given.classes)
+        self._positive = given.order.index(number - 1) if given.nameless else number - 1
+        self._order = [given.order.index(column) for column in range(number)]
+        self.n_features_in_ = len(columns.names)
         if isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns):
-            self.feature_names_in_ = np.array(X.columns, dtype=object)
+            self.feature_names_in_ = np.array(columns.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.bags_ = _objects(labels.names)
-        self.bag_counts_, self.bag_sizes_ = found, train.sizes
-        self._deviation = deviation
-        self.left_out_ = left_out
+        self.key_features_ = [*given.keys]
+        self.bags_ = _objects(given.bags)
+        self.bag_counts_, self.bag_sizes_ = train.counts, train.sizes
+        self._deviation = train.noise
+        self.left_out_ = given.left_out
         self._columns, self._predictor = columns, predictor
         self._known = known
         self.reading_: dict[str, Any] = {}
-        self._effects: FloatArray | None = None  # of bags, found when they are first asked for
+        self._of_known_bags: KnownBags | None = None  # learned when it is first asked for
+        self._held_out = held_out
+        self._calibration = calibrated
         self.doubts_: Doubts | None = doubts
         if self.doubts_ is not None and self.doubts_.warning:
             warnings.warn(self.doubts_.warning, DoubtfulFit, stacklevel=2)
@@ -266,7 +258,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _method(self) -> str:
         return AUTO if self.method == "auto" else self.method
 
-    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...]) -> Predictor:
+    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
         training = NetworkTraining(
             encoder=self.encoder,
             encoder_params=self.encoder_params or {},
@@ -282,7 +274,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.params or {},
             train,
             cardinalities,
-            ensemble=self.ensemble,
+            ensemble=self.ensemble if ensemble is None else ensemble,
             seed=self.random_state,
             training=training,
         )
@@ -291,9 +283,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
 
         What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
-        bag's random effect, as its counts tell it, hardly any in a small bag. Rows of other bags go by features alone;
-        if none of the bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts
-        are of: `disaggregate`.
+        bag's random effect, as its counts tell it, hardly any in a small bag. How large effects are, and how far rows
+        of a bag differ, is learned from bags that the method is fitted without: it is fitted two or three times more
+        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if none of the
+        bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
+        `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
@@ -308,13 +302,13 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if labels.names and not inside.any():
             warnings.warn(
-                f"none of {plural(len(labels.names), 'bag')} ({_two(labels.names)}) was in fit, whose bags are such as "
-                f"{_two(self.bags_)}: all rows are predicted by their features alone.",
+                f"none of {plural(len(labels.names), 'bag')} ({' and '.join(map(repr, labels.names[:2]))}) was in fit, "
+                f"whose bags are such as {' and '.join(map(repr, self.bags_[:2]))}: all rows are predicted by "
+                "their features alone.",
                 UnknownBags,
                 stacklevel=2,
             )
-        proba[inside] = softmax(log_of(proba[inside]) + self._bag_effects()[place[inside]], axis=1)
-        return proba
+        return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:
         """[rows] the likeliest class of each, with `bags` as in `predict_proba`."""
@@ -329,7 +323,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bag whose counts are suppressed have their predictions. Noisy counts, of a model whose `fit` was told of noise,
         are first made possible: what is negative is 0, and all is scaled to the bag's rows.
         """
-        return _added_up(*self._whole_bags(X, bags, proportions, counts))
+        return added_up(*self._whole_bags(X, bags, proportions, counts), self._known_bags().spread)
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
         """[rows] classes, in each bag exactly as many of each as its counts say, the likeliest together.
@@ -337,14 +331,14 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         As `disaggregate`; fractional counts are rounded, largest remainders first. The rows of a bag whose counts are
         suppressed have their likeliest class.
         """
-        return self.classes_[_assigned(*self._whole_bags(X, bags, proportions, counts))]
+        return self.classes_[assigned_labels(*self._whole_bags(X, bags, proportions, counts))]
 
     def disaggregate_and_assign(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
     ) -> tuple[FloatArray, Any]:
         """What `disaggregate` and `assign` return, from one prediction of the rows."""
         found = self._whole_bags(X, bags, proportions, counts)
-        return _added_up(*found), self.classes_[_assigned(*found)]
+        return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
 
     def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
         """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
@@ -430,9 +424,11 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "counts": self.bag_counts_,
             "deviation": self._deviation,
             "sizes": self.bag_sizes_,
-            "effects": self._bag_effects(),
+            "known_bags": self._known_bags(),
             "left_out": self.left_out_,
             "reading": self.reading_,
+            "keys": self.key_features_,
+            "calibration": self._calibration,
             "doubts": self.doubts_,
             "columns": self._columns,
             "predictor": self._predictor,
@@ -455,18 +451,19 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """A model from what `save` has written."""
         model = cls(**content["settings"])
         model.classes_ = np.array(content["classes"])
-        model._positive = content.get("positive", len(model.classes_) - 1)  # of earlier versions
-        model._order = content.get("order", [*range(len(model.classes_))])
+        model._positive = content["positive"]
+        model._order = content["order"]
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
         model.bags_ = _objects(content["bags"])
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
-        model._deviation = content.get("deviation", 0.0)
+        model._deviation = content["deviation"]
         model._columns, model._predictor = content["columns"], content["predictor"]
-        model._effects = content["effects"]
-        model.reading_ = content.get("reading", {})
-        model.left_out_, model.doubts_ = content.get("left_out", {}), content.get("doubts")  # earlier ones kept neither
+        model._of_known_bags = content["known_bags"]
+        model.key_features_, model._calibration = content["keys"], content["calibration"]
+        model.reading_ = content["reading"]
+        model.left_out_, model.doubts_ = content["left_out"], content["doubts"]
         return model
 
     def _demand_fitted(self) -> None:
@@ -477,6 +474,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._demand_fitted()
         frame = as_frame(features, fewest=fewest)
         names = self._columns.names
+        frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
         if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
             raise LLPBenchError(
                 f"X is an array, whose columns have no names; fit was given a frame with {', '.join(names[:5])}"
@@ -489,7 +487,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not len(rows.numeric):
             return np.zeros((0, self.bag_counts_.shape[1]))
         with self._threads(len(rows.numeric)):
-            return self._probabilities(self._predictor, rows, self.bag_counts_.shape[1])
+            proba = self._probabilities(self._predictor, rows, self.bag_counts_.shape[1])
+        return proba if self._calibration is None else self._calibration(proba)
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
@@ -508,14 +507,27 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             number = 1 if rows <= _SMALL else -1
         return limit_threads(int(number)) if number > 0 else nullcontext()
 
-    def _bag_effects(self) -> FloatArray:
-        """[bags, classes] of the bags of `fit`, on logits; 0 where counts are suppressed."""
-        if self._effects is None:
-            effects = np.zeros(self.bag_counts_.shape)
-            chosen = ~np.isnan(self.bag_counts_).any(axis=1)
-            effects[chosen] = BagCounts(self._known).bag_effects(log_of(self._predicted(self._known.rows)))
-            self._effects = effects
-        return self._effects
+    def _known_bags(self) -> KnownBags:
+        """What the bags of `fit` say of their rows."""
+        if self._of_known_bags is None:
+            known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
+            held_out = self._held_out
+            if held_out is None:
+                with self._threads(len(self._known.bag_of_row)):
+                    held_out = self._held_out_predictions(self._known, self._columns.cardinalities)
+            if held_out is not None and self._calibration is not None:
+                held_out = self._calibration(held_out)
+            learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
+            self._of_known_bags = of_all_bags(learned, known)
+        return self._of_known_bags
+
+    def _held_out_predictions(self, known: BaggedRows, cardinalities: tuple[int, ...]) -> FloatArray | None:
+        """[rows, classes] of bags of known counts, each by models that were fitted without it; None of few bags."""
+
+        def learn(part: BaggedRows, rows: Rows) -> FloatArray:
+            return self._probabilities(self._fitted(part, cardinalities, ensemble=1), rows, part.counts.shape[1])
+
+        return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
 
     def _given(
         self, features: Any, bags: Any, proportions: Any, counts: Any, unmatched: str = "raise"
@@ -583,22 +595,6 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> FloatArray:
-    """[rows, classes] predictions, those of the rows `chosen` made to add up to the counts of the bags they are."""
-    found = proba.copy()
-    if len(chosen):
-        found[chosen] = adding_up(log_of(proba[chosen]), whole)
-    return found
-
-
-def _assigned(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArray:
-    """[rows] labels, those of the rows `chosen` as many of each as the counts of the bags they are say."""
-    labels: IntArray = proba.argmax(axis=1)
-    if len(chosen):
-        labels[chosen] = assigned(log_of(proba[chosen]), whole)
-    return labels
-
-
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
     """Of labels of bags, whether each of their keys is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
@@ -607,10 +603,6 @@ def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
 def _demand_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-
-
-def _two(names: Sequence[Hashable]) -> str:
-    return " and ".join(map(repr, names[:2]))
 
 
 def _objects(names: Sequence[Hashable]) -> Any:

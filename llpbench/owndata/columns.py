@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import Rows
+from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import DataError
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.tasks import Scaler
+from llpbench.owndata.extremes import number_range
 
 _FEWEST_ROWS = 20
 """of a table in which different, or unknown, values everywhere are no chance"""
+_STRANGE = 0.5
+"""share of unknown values of a column from which it is told"""
 
 
 class LikelyIdentifier(UserWarning):
@@ -51,7 +55,7 @@ def _is_identifier(series: pd.Series) -> bool:
 
 
 class UnknownCategories(UserWarning):
-    """No value of a column is a category that `fit` saw."""
+    """Half of the values of a column or more are no categories that `fit` saw."""
 
 
 class FeatureColumns:
@@ -68,25 +72,36 @@ class FeatureColumns:
             raise DataError(f"X has two columns called {repeated[0]!r}. Rename one of them.")
         numeric, categorical = read_features(frame, "X")
         self.numeric, self.categorical = list(numeric), list(categorical)
-        for name, values in numeric.items():
-            known = values[np.isfinite(values)]
-            if len(known) and np.ptp(known) > 0 and known.std() == 0:
-                raise DataError(
-                    f"X: numbers of column {name!r}, such as {known[0]:g}, are too small to compute with. Give it in "
-                    "smaller units, or leave it out."
-                )
         self.categories = [list(names) for _, names in categorical.values()]
+        self.ranges = {name: number_range(values) for name, values in numeric.items()}
+        varying = [name for name, values in numeric.items() if len(np.unique(values)) > 1]
+        varying += [name for name, (codes, _) in categorical.items() if len(np.unique(codes)) > 1]
+        # in an order of their own, so that results do not depend on that of X
+        self.used = sorted(varying or [*self.numeric, *self.categorical])
+        codes = {name: codes for name, (codes, _) in categorical.items()}
+        names_of = dict(zip(self.categorical, self.categories, strict=True))
         self.scaler = Scaler(
-            _stacked(list(numeric.values()), len(frame), np.float64),
-            _stacked([codes for codes, _ in categorical.values()], len(frame), np.int64),
-            self.categories,
+            self._numbers(numeric, len(frame)),
+            self._codes(codes, len(frame)),
+            [names_of[name] for name in self.used if name in names_of],
             numbers,
         )
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
-        """Codes of each categorical feature, that of what is missing included."""
-        return tuple(len(names) + 1 for names in self.categories)
+        """Codes of each categorical feature that is used, that of what is missing included."""
+        return tuple(len(names) + 1 for names in self.scaler.categories)
+
+    def _numbers(self, numeric: Mapping[str, FloatArray], rows: int) -> FloatArray:
+        """[rows, numbers that are used]; values far from all others are moved (`extremes.py`)."""
+        found = [self.ranges[name](numeric[name]) for name in self.used if name in numeric]
+        columns: FloatArray = _stacked(found, rows, np.float64)
+        return columns
+
+    def _codes(self, codes: Mapping[str, IntArray], rows: int) -> IntArray:
+        """[rows, categories that are used]"""
+        columns: IntArray = _stacked([codes[name] for name in self.used if name in codes], rows, np.int64)
+        return columns
 
     @property
     def texts(self) -> list[str]:
@@ -96,11 +111,22 @@ class FeatureColumns:
 
     def named(self, effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
         """Effects of features by the names of the columns, in their units and categories."""
-        return self.scaler.named(effects, self.numeric, self.categorical)
+        numeric = [name for name in self.used if name in self.ranges]
+        categorical = [name for name in self.used if name not in self.ranges]
+        order = [*self.numeric, *self.categorical]
+        found = [
+            replace(
+                effect,
+                feature=order.index(effect.name),
+                edges=None if effect.edges is None else effect.edges * self.ranges[effect.name].unit,
+            )
+            for effect in self.scaler.named(effects, numeric, categorical)
+        ]
+        return sorted(found, key=lambda effect: effect.feature)
 
     def __call__(self, frame: pd.DataFrame) -> Rows:
         """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training;
-        warns where none of many values is a category of theirs (`UnknownCategories`)."""
+        warns where half of many values or more are no category of theirs (`UnknownCategories`)."""
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if absent or foreign or len(names) > len(self.names):
@@ -109,15 +135,15 @@ class FeatureColumns:
                 foreign
             )
             raise DataError(f"X {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
-        numbers = []
+        numbers = {}
         for name in self.numeric:
             series = frame.iloc[:, names.index(name)]
             if not (series.isna().all() or is_numeric(series, "X") or series.dtype == bool):
                 example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
                 example = (example if len(example) else series.dropna()).iloc[0]
                 raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
-            numbers.append(read_numbers(series, "X"))
-        codes = []
+            numbers[name] = read_numbers(series, "X")
+        codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
             series = frame.iloc[:, names.index(name)]
             if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, "X"):
@@ -125,16 +151,18 @@ class FeatureColumns:
                 raise DataError(
                     f"X: column {name!r} held true and false in fit, and now holds {example}. Turn it back."
                 )
-            codes.append(codes_of(series, known, "X"))
-            present = series.dropna()
-            if len(present) >= _FEWEST_ROWS and (codes[-1] < 0).all():
+            codes[name] = codes_of(series, known, "X")
+            strange = (codes[name] < 0) & series.notna().to_numpy()
+            present = int(series.notna().sum())
+            if name in self.used and present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present:
+                example = series[strange].iloc[0]
                 warnings.warn(
-                    f"X: no value of column {name!r}, such as {present.iloc[0]!r}, was in fit, where it held values "
-                    f"such as {known[0]!r}: all rows are predicted as if it were unknown.",
+                    f"X: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, were not "
+                    f"in fit, where it held values such as {known[0]!r}: they are predicted as missing.",
                     UnknownCategories,
                     stacklevel=2,
                 )
-        return self.scaler(_stacked(numbers, len(frame), np.float64), _stacked(codes, len(frame), np.int64))
+        return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:

@@ -22,12 +22,30 @@ DISAGREEING = 0.5
 """rank correlation of two members' predictions below which it is told; what the three rest on: `docs/choosing.md`"""
 _FEWEST_COUNTED = 10
 """rows of a class of which anything can be said"""
+_ALIKE = 0.02
+"""standard deviation of logits, over rows, of a network that has collapsed"""
 _MOST_ROWS = 20_000
 """that ranks are compared on"""
 
 
 class DoubtfulFit(UserWarning):
     """A model has been fitted, and there are grounds to doubt it."""
+
+
+class CollapsedNetwork(UserWarning):
+    """A network gives all rows the same probabilities."""
+
+
+def collapse_warning(proba: FloatArray) -> str:
+    """One line where probabilities [rows, classes] are the same for all rows; else ""."""
+    logits = np.log(proba.clip(1e-12, 1.0))
+    if len(proba) < 2 or (logits - logits.mean(axis=1, keepdims=True)).std(axis=0).max() >= _ALIKE:
+        return ""
+    shares = ", ".join(f"{share:.3g}" for share in proba.mean(axis=0))
+    return (
+        f"the network has collapsed: it gives all rows the same probabilities ({shares}). Try another random_state or "
+        "learning_rate, or a direct method, such as auto."
+    )
 
 
 @runtime_checkable
@@ -49,6 +67,9 @@ class Doubts:
     """share of posterior variance in that and the squares of the effects of features: 1 where bags told nothing"""
     agreement: float
     """the lowest rank correlation between the predictions of two members"""
+    held_out: float | None = None
+    """of rare positives: log evidence of held-out bags for the predictions; it tells more than noise and agreement,
+    and `FewPositives` warns of it"""
 
     @property
     def confounded(self) -> bool:
@@ -64,17 +85,17 @@ class Doubts:
                 f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
                 "nor by chance: bags have causes of their own, and what holds between bags need not hold between rows"
             )
-        if self.noise > NEXT_TO_NOTHING:
+        if self.held_out is None and self.noise > NEXT_TO_NOTHING:
             told.append(
                 f"effects of features are identified from next to nothing: {100 * self.noise:.0f} % of their size is "
                 "posterior noise. Give more bags, or bags that differ more"
             )
-        if self.agreement < DISAGREEING:
+        if self.held_out is None and self.agreement < DISAGREEING:
             told.append(f"members disagree on how rows rank (rank correlation {self.agreement:.2f})")
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 
 
-def doubts_of(union: Union, rows: Rows, counts: FloatArray) -> Doubts:
+def doubts_of(union: Union, rows: Rows, counts: FloatArray, held_out: float | None = None) -> Doubts:
     """Doubts of a fitted union, whose members are compared on (at most 20,000 of) its training rows.
 
     `counts` [bags, classes]: of classes that next to nobody is of, nothing is to be learned, and nothing is doubted.
@@ -84,7 +105,7 @@ def doubts_of(union: Union, rows: Rows, counts: FloatArray) -> Doubts:
     some = Rows(*(part[::step] for part in rows))
     members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
     agreement = min(_rank_correlation(one, other, classes) for one, other in combinations(members, 2))
-    return Doubts(union.process.unexplained, _noise(union.process, classes), agreement)
+    return Doubts(union.process.unexplained, _noise(union.process, classes), agreement, held_out)
 
 
 def _counted_classes(counts: FloatArray) -> list[int]:

@@ -34,6 +34,8 @@ from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
 DEFAULT_ENCODER = "mlp"
+YARDSTICK = "bag-share"
+"""stands in every comparison and is never advised: it knows no feature, and gives all rows the mean share"""
 _FEWEST_HELD_OUT = 5
 """bags, where there are twice as many"""
 LARGEST_IN_STEP = 2048

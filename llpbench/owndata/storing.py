@@ -38,7 +38,7 @@ from llpbench.core.source import source_hash
 from llpbench.core.text import one_line
 from llpbench.owndata.boosters import keep_sound, require_sound
 
-FORMAT = 2
+FORMAT = 3
 """raised when what was written before can no longer be read"""
 MANIFEST, TREE, ARRAYS = "manifest.json", "model.json", "arrays.npz"
 _SLOTS = ((TREE, ARRAYS), ("model-2.json", "arrays-2.npz"))

@@ -1,0 +1,180 @@
+"""Rows of known bags: what the counts of a bag say of its rows, beyond their features.
+
+The logits of a row in bag k are s z + a + b_k: z those of the model, s its spread inside bags, a an offset and
+b_k ~ N(0, tau^2) the effect of the bag. A model that has seen a bag has learned part of its effect already, trees
+nearly all of it. So s and tau are chosen by what counts say of held-out predictions: each bag is predicted by a model
+that was fitted without it. The effects themselves are the posterior mode at this s and tau.
+
+Counts tell how far z can be trusted between bags. Where bags have effects of their own, the features inside a bag tell
+less than that: on tables with labels a quarter to a half of z was best (`benchmarks/natural.py`). So the prior of s is
+log-normal, around 1 where tau is 0 and around a third where tau is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from llpbench.blocks.assigning import adding_up, assigned, log_of
+from llpbench.blocks.counts import BagCounts
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.seeding import generator
+
+FEWEST_BAGS = 6
+"""known bags below which none are held out"""
+_FOLDS, _FOLDS_OF_MANY_ROWS, _MANY_ROWS = 3, 2, 100_000
+_SPREADS = (0.1, 0.18, 0.3, 0.45, 0.65, 1.0)
+"""of logits inside bags; never wider than the model's"""
+_TAUS = (0.01, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)
+"""standard deviations of effects of bags on logits"""
+_LOG_STD = 0.3
+"""prior standard deviation of log s: within a factor of two"""
+_NARROW = 0.3
+"""the middle of the prior of s where bags have large effects"""
+_CONFOUNDED = 0.06
+"""variance of effects of bags at which the middle of the prior is half-way to that"""
+
+Learner = Callable[[BaggedRows, Rows], FloatArray]
+"""fits to bags of known counts, and predicts rows: [rows, classes]"""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownBags:
+    """How predictions of rows change where their bag is known."""
+
+    spread: float
+    """s, which logits are multiplied by"""
+    deviation: float
+    """tau"""
+    effects: FloatArray
+    """[bags, classes] a + b_k; NaN where counts are suppressed"""
+
+    def __call__(self, proba: FloatArray, bags: IntArray) -> FloatArray:
+        """Probabilities [rows, classes] of rows of bags [rows] (-1: unknown)."""
+        given: BoolArray = np.asarray(np.isfinite(self.effects).all(axis=1))
+        known = (bags >= 0) & given[bags]
+        moved = proba.copy()
+        moved[known] = softmax(self.spread * log_of(proba[known]) + self.effects[bags[known]], axis=1)
+        return moved
+
+
+def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatArray:
+    """[rows, classes] of each bag by a model that was fitted without it.
+
+    Each fold has bags of all shares. Predictions are mixed with the uniform ones, these at 1/(2 rows): a class that no
+    bag outside a fold has must not be impossible.
+    """
+    rows, classes = len(known.bag_of_row), known.counts.shape[1]
+    folds = min(_FOLDS if rows <= _MANY_ROWS else _FOLDS_OF_MANY_ROWS, len(known.sizes))
+    found = np.empty((rows, classes))
+    fold_of_bag = _dealt(known.proportions, folds, seed)
+    for fold in range(folds):
+        held = fold_of_bag == fold
+        inside = np.flatnonzero(held[known.bag_of_row])
+        rest = known.some(~held)
+        if rest.prior.max() == 1.0:  # one class alone is left to learn from
+            found[inside] = rest.prior
+        else:
+            found[inside] = learn(rest, Rows(*(part[inside] for part in known.rows)))
+    uniform = 1 / (2 * rows)
+    return np.asarray((1 - uniform) * found + uniform / classes)
+
+
+def _dealt(proportions: FloatArray, folds: int, seed: int) -> IntArray:
+    """[bags] a fold for each: of every few bags of similar shares one in each fold."""
+    rng = generator(seed, "held-out bags of folds")
+    share = proportions[:, proportions.mean(axis=0).argmin()]
+    order = np.lexsort((rng.random(len(share)), share))
+    fold = np.empty(len(share), dtype=np.int64)
+    for start in range(0, len(order), folds):
+        some = order[start : start + folds]
+        fold[some] = rng.permutation(folds)[: len(some)]
+    return fold
+
+
+def learn_known_bags(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> KnownBags:
+    """Spread and effects of the bags of `known`, from predictions of its rows by the model, and held-out ones.
+
+    None of the latter: the bags are too few, their spread is 1 and effects are those of `BagCounts.bag_effects`.
+    """
+    if held_out is None:
+        return KnownBags(1.0, np.nan, BagCounts(known).bag_effects(log_of(fitted)))
+    spread, deviation = _spread_and_deviation(known, log_of(held_out))
+    counts, logits = BagCounts(known), spread * log_of(fitted)
+    offset = level(logits, known)
+    return KnownBags(spread, deviation, offset + counts.effects_of_spread(logits + offset, deviation)[0])
+
+
+def _spread_and_deviation(known: BaggedRows, logits: FloatArray) -> tuple[float, float]:
+    """The posterior means of log s and log tau on a grid."""
+    counts = BagCounts(known)
+    log_posterior = np.zeros((len(_SPREADS), len(_TAUS)))
+    for i, spread in enumerate(_SPREADS):
+        scaled = spread * logits
+        scaled = scaled + level(scaled, known)
+        effects: FloatArray | None = None
+        for j, tau in enumerate(_TAUS):
+            effects, evidence = counts_evidence(counts, scaled, tau, effects)
+            center = 1 - (1 - _NARROW) * tau**2 / (tau**2 + _CONFOUNDED)
+            log_posterior[i, j] = evidence - 0.5 * (np.log(spread / center) / _LOG_STD) ** 2
+    weights = softmax(log_posterior)
+    log_spread = float(weights.sum(axis=1) @ np.log(_SPREADS))
+    log_tau = float(weights.sum(axis=0) @ np.log(_TAUS))
+    return float(np.exp(log_spread)), float(np.exp(log_tau))
+
+
+def counts_evidence(
+    counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None = None
+) -> tuple[FloatArray, float]:
+    """Effects, and the log evidence of counts, which compares logits: multinomial with the mean prediction of a bag.
+
+    The sum of independent rows varies a little less. A normal approximation would not do for counts of 0 and 1.
+    """
+    effects, evidence = counts.effects_of_spread(logits, tau, start)
+    if counts.noise:
+        return effects, evidence
+    moved = logits + effects[counts.bag_of_row]
+    of_counts = float((counts.counts * effects).sum() - logsumexp(moved, axis=1).sum())
+    proba = softmax(moved, axis=1).T
+    sums = np.stack([np.bincount(counts.bag_of_row, p, len(counts.sizes)) for p in proba], axis=1)
+    means = sums / counts.sizes[:, None]
+    return effects, evidence - of_counts + float((counts.counts * np.log(np.maximum(means, 1e-300))).sum())
+
+
+def level(logits: FloatArray, known: BaggedRows, rounds: int = 100) -> FloatArray:
+    """[classes] what, added to the logits of all rows, makes their mean prediction the share of all known counts."""
+    target = known.prior.clip(0.5 / len(logits))
+    target = target / target.sum()
+    offset: FloatArray = np.zeros(len(target))
+    for _ in range(rounds):
+        factor = target / np.maximum(softmax(logits + offset, axis=1).mean(axis=0), 1e-300)
+        offset = offset + np.log(factor)
+        if np.abs(factor - 1).max() < 1e-6:
+            break
+    return np.asarray(offset - offset.mean())
+
+
+def added_up(proba: FloatArray, whole: BaggedRows, chosen: IntArray, spread: float) -> FloatArray:
+    """[rows, classes] predictions, those of the rows `chosen` made to add up to the counts of the bags they are."""
+    found = proba.copy()
+    if len(chosen):
+        found[chosen] = adding_up(spread * log_of(proba[chosen]), whole)
+    return found
+
+
+def assigned_labels(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> IntArray:
+    """[rows] labels, those of the rows `chosen` as many of each as the counts of the bags they are say."""
+    labels: IntArray = proba.argmax(axis=1)
+    if len(chosen):
+        labels[chosen] = assigned(log_of(proba[chosen]), whole)
+    return labels
+
+
+def of_all_bags(learned: KnownBags, known: BoolArray) -> KnownBags:
+    """The same of all bags [bags], of which some are known."""
+    effects = np.full((len(known), learned.effects.shape[1]), np.nan)
+    effects[known] = learned.effects
+    return replace(learned, effects=effects)

@@ -1,0 +1,140 @@
+"""What `fit` is given, checked and read: rows, their bags and the counts of these."""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import BaggedRows
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
+from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
+from llpbench.owndata.counted import noise_deviation, repeat_hint
+from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
+from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
+from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Rows in bags, and how they are called."""
+
+    columns: FeatureColumns
+    train: BaggedRows
+    known: BaggedRows
+    """the bags whose counts are known"""
+    bags: Sequence[Hashable]
+    """their names"""
+    named: Sequence[Hashable]
+    """the classes in the order in which they were given"""
+    order: Sequence[int]
+    """the places of the ascending classes in `named`"""
+    nameless: bool
+    """whether counts were given without the names of two classes"""
+    keys: Sequence[str]
+    """the columns of X that name bags, and are no features"""
+    left_out: dict[str, int]
+
+    @property
+    def classes(self) -> list[Hashable]:
+        """The classes in ascending order."""
+        return [self.named[place] for place in self.order]
+
+
+def read_training_set(
+    X: Any,
+    bags: Any,
+    *,
+    proportions: Any,
+    counts: Any,
+    classes: Sequence[Hashable] | None,
+    sizes: Any,
+    sampled: bool,
+    as_shares: bool,
+    noise: float,
+    noise_kind: str,
+    unmatched: str,
+    impossible: str,
+    keep_key: bool,
+    numbers: str,
+) -> TrainingSet:
+    """What `LLPClassifier.fit` is given. Raises `LLPBenchError` and warns as it does."""
+    frame = as_frame(X)
+    if impossible not in ("raise", "suppress"):
+        raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")
+    deviation = noise_deviation(noise, noise_kind)
+    if (sampled or as_shares) and deviation:
+        given = "sampled=True" if sampled else "as_shares=True"
+        raise LLPBenchError(f"noise= is of counts of the rows in X: with {given} it cannot be told.")
+    if as_shares and counts is None:
+        raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
+    labels = read_bag_labels(bags, X)
+    table = read_bag_table(proportions, counts, labels, sizes)
+    if unmatched == "drop":
+        table = table.only(classes)
+    named = table.classes(classes)
+    require_classes(len(named), len(frame))
+    order = ascending(named)
+    labels = matched(labels, table, unmatched)
+    inside = np.flatnonzero(labels.of_row >= 0)
+    hint, suppress = repeat_hint(frame, labels, table, sampled), impossible == "suppress"
+    found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
+    found = found[:, order]
+    suppressed = table.suppressed(labels)
+    left_out = {
+        "rows": len(frame) - len(inside),
+        "bags": len(table.names) - len(labels.names),
+        "suppressed": suppressed,
+        "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
+    }
+    keys = [] if keep_key else key_columns(frame, bags)
+    frame = frame.iloc[inside].drop(columns=keys)
+    if not frame.shape[1]:
+        raise LLPBenchError(f"X has no feature, only {keys}, which name the bags. Give features, or keep_key=True.")
+    columns = FeatureColumns(frame, numbers)
+    for told, category in (
+        (identifier_warning(frame), LikelyIdentifier),
+        (size_warning(len(frame), frame.shape[1], columns.cardinalities), LargeFit),
+        (numbers_as_text_warning(frame), NumbersAsText),
+        (numbers_far_away(frame, columns.ranges), ExtremeValues),
+    ):
+        if told:
+            warnings.warn(told, category, stacklevel=3)
+    train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
+    known = train.where_known()
+    if len(known.sizes) < 2:
+        raise LLPBenchError(
+            f"the counts of {plural(len(known.sizes), 'bag')} of {len(train.sizes):,} are known, two are needed at "
+            "least. Give smaller bags, or more of them."
+        )
+    if known.prior.max() == 1.0:
+        only = named[order[int(known.prior.argmax())]]
+        raise LLPBenchError(f"every row of all {len(known.sizes):,} known bags is of class {only!r}: give two classes.")
+    nameless = table.columns is None or table.values.shape[1] == 1
+    return TrainingSet(columns, train, known, labels.names, named, order, nameless, keys, left_out)
+
+
+def key_columns(frame: pd.DataFrame, bags: Any) -> list[str]:
+    """The columns of X that `bags`, a series or frame, repeats by name and value."""
+    if isinstance(bags, pd.Series):
+        given = {bags.name: bags}
+    elif isinstance(bags, pd.DataFrame):
+        given = {name: bags.iloc[:, place] for place, name in enumerate(bags.columns)}
+    else:
+        return []
+    known = [*frame.columns]
+    found = []
+    for name, values in given.items():
+        if isinstance(name, str) and known.count(name) == 1 and len(values) == len(frame):
+            ours = frame[name].reset_index(drop=True).astype(object)
+            if ours.equals(values.reset_index(drop=True).astype(object)):
+                found.append(name)
+    return found

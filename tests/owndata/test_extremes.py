@@ -1,0 +1,136 @@
+"""Sentinels, absurd units, constant columns and the order of columns."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
+
+from llpbench.core.bags import FloatArray
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.columns import FeatureColumns, UnknownCategories
+from llpbench.owndata.extremes import ExtremeValues, number_range
+
+ROWS = 1000
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"age": rng.normal(50, 12, ROWS), "height": rng.normal(size=ROWS), "town": rng.choice(["a", "b"], ROWS)}
+    )
+
+
+@pytest.fixture
+def labels(frame: pd.DataFrame) -> Any:
+    return (np.random.default_rng(1).random(ROWS) < expit((frame["age"] - 50) / 4)).astype(int)
+
+
+def fitted(frame: pd.DataFrame, labels: Any, method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
+    bags = np.arange(ROWS) // 20
+    return LLPClassifier(method, **settings).fit(frame, bags, counts=pd.Series(labels).groupby(bags).sum())
+
+
+def auc(frame: pd.DataFrame, labels: Any, method: str = "bag-mean-linear") -> float:
+    return float(roc_auc_score(labels, fitted(frame, labels, method).predict_proba(frame)[:, 1]))
+
+
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
+@pytest.mark.parametrize(("rows", "value"), [(1, 1e20), (1, -1e300), (10, -9999.0)])
+def test_a_sentinel_is_named_and_destroys_nothing(
+    rows: int, value: float, method: str, frame: pd.DataFrame, labels: Any
+) -> None:
+    clean = auc(frame, labels, method)
+    frame.loc[: rows - 1, "age"] = value
+    with pytest.warns(
+        ExtremeValues, match=rf"^column 'age' holds {re.escape(f'{value:.15g}')} .* in {rows} of 1,000 rows"
+    ):
+        found = auc(frame, labels, method)
+    assert found > clean - 0.03
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-200, 1e-310])
+@pytest.mark.filterwarnings("error")
+def test_absurd_units_change_nothing(factor: float, frame: pd.DataFrame, labels: Any) -> None:
+    plain = fitted(frame, labels, "bag-gp").predict_proba(frame)
+    scaled = frame.assign(age=frame["age"] * factor)
+    model = fitted(scaled, labels, "bag-gp")
+    assert np.allclose(model.predict_proba(scaled), plain, atol=1e-3)
+    effect = next(each for each in model.effects() if each.name == "age")
+    assert effect.edges is not None
+    assert 20 * factor < np.median(effect.edges) < 80 * factor
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).normal(size=500),
+        np.random.default_rng(0).lognormal(0, 3, 500),
+        np.random.default_rng(0).pareto(1.0, 500),
+        np.where(np.arange(500) < 495, 0.0, 1000.0 + np.arange(500)),  # most are zero
+        np.where(np.arange(500) < 400, 0.0, 1e6),  # a group of their own
+        np.repeat([0.0, 1.0], [499, 1]),
+        np.full(500, 7.0),
+        np.array([1.0, 2.0, 1e9]),  # too few rows to judge
+        np.array([np.nan] * 30 + [1.0] * 30),
+    ],
+)
+def test_other_columns_are_left_as_they_are(values: FloatArray) -> None:
+    found = number_range(values)
+    assert (found.unit, found.far) == (1.0, 0)
+    assert np.array_equal(found(values), values, equal_nan=True)
+
+
+def test_values_far_away_at_both_ends_are_missing() -> None:
+    values = np.concatenate([[-1e6, -1e6], np.linspace(0, 10, 200), [1e30, np.nan]])
+    found = number_range(values)
+    assert (found.low, found.high, found.far) == (0.0, 10.0, 3)
+    assert np.isnan(found(values)[[0, 1, -2, -1]]).all()
+    assert np.array_equal(found(values)[2:-2], values[2:-2])
+
+
+def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> None:
+    model = fitted(frame, labels)
+    new = frame.head(2).assign(age=[frame["age"].max(), 1e30])
+    high, far = model.predict_proba(new.assign(height=0.0, town="a"))[:, 1]
+    assert high < far < high + 0.2
+
+
+@pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
+def test_constant_columns_change_nothing(method: str, frame: pd.DataFrame, labels: Any) -> None:
+    settings = {"epochs": 3} if method == "dllp" else {}
+    plain = fitted(frame, labels, method, **settings).predict_proba(frame)
+    wider = frame.assign(country="x", year=2020, zero=0.0)
+    model = fitted(wider, labels, method, **settings)
+    assert np.array_equal(model.predict_proba(wider), plain)
+    assert model.n_features_in_ == 6
+    assert np.array_equal(model.predict_proba(wider.assign(country="y", year=1999)), plain)
+
+
+@pytest.mark.parametrize("method", ["count-gbdt", "bag-gp"])
+def test_the_order_of_columns_changes_nothing(method: str, frame: pd.DataFrame, labels: Any) -> None:
+    params = {"trees": 100} if method == "count-gbdt" else {}
+    turned = frame[["town", "height", "age"]]
+    one, other = (fitted(each, labels, method, params=params) for each in (frame, turned))
+    assert np.array_equal(one.predict_proba(frame), other.predict_proba(turned))
+    if method == "bag-gp":
+        assert [each.name for each in one.effects()] == ["age", "height", "town"]
+        assert [each.name for each in other.effects()] == ["height", "age", "town"]
+
+
+def test_mostly_unknown_categories_are_told() -> None:
+    frame = pd.DataFrame({"town": ["a", "b"] * 50})
+    columns = FeatureColumns(frame)
+    new = pd.DataFrame({"town": ["a"] * 10 + ["new"] * 90})
+    with pytest.warns(UnknownCategories, match="90% of the values of column 'town', such as 'new'"):
+        columns(new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        columns(pd.DataFrame({"town": ["a"] * 60 + ["new"] * 40}))

@@ -1,0 +1,112 @@
+"""Rare positives: probabilities that agree with held-out bags, and a line where bags tell little."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from llpbench.core.bags import FloatArray
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.doubts import CollapsedNetwork, Doubts, collapse_warning
+from llpbench.owndata.rare import FewPositives, few_positives_warning
+
+ROWS, SIZE = 4000, 50
+
+
+def table(weight: float, share: float, seed: int = 0, rows: int = ROWS) -> tuple[pd.DataFrame, Any]:
+    """Rows of four features, with labels of a rare class that depend on the first one."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(rows, 4)), columns=list("abcd"))
+    logits = weight * frame["a"].to_numpy()
+    offset = np.log(share / (1 - share)) - weight**2 / 2
+    return frame, (rng.random(rows) < expit(logits + offset)).astype(int)
+
+
+def bagged(labels: Any) -> tuple[Any, Any]:
+    bags = np.arange(len(labels)) // SIZE
+    return bags, pd.Series(labels).groupby(bags).sum()
+
+
+def log_loss(proba: FloatArray, labels: Any) -> float:
+    return float(-np.log(np.where(labels == 1, proba, 1 - proba)).mean())
+
+
+@pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", {"trees": 100})])
+def test_where_features_tell_nothing_rare_positives_get_their_share(method: str, params: dict[str, Any]) -> None:
+    frame, labels = table(0.0, 0.015)
+    bags, counts = bagged(labels)
+    with pytest.warns(FewPositives, match=f"^{labels.sum()} of 4,000 rows"):
+        model = LLPClassifier(method, params=params).fit(frame, bags, counts=counts)
+    new, truth = table(0.0, 0.015, seed=1)
+    proba = model.predict_proba(new)[:, 1]
+    share = labels.mean()
+    assert proba.mean() == pytest.approx(share, rel=0.05)
+    assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
+
+
+@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
+def test_where_they_tell_a_lot_probabilities_keep_their_spread() -> None:
+    frame, labels = table(3.0, 0.05, rows=10_000)
+    bags, counts = bagged(labels)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    new, truth = table(3.0, 0.05, seed=1)
+    proba = model.predict_proba(new)[:, 1]
+    assert log_loss(proba, truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
+
+
+@pytest.mark.filterwarnings("error::llpbench.owndata.rare.FewPositives")
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_common_positives_are_not_warned_of(share: float) -> None:
+    frame, labels = table(1.0, share, rows=600)
+    bags, counts = bagged(labels)
+    LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+
+
+def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
+    frame, labels = table(1.0, 0.015, rows=2000)
+    bags, counts = bagged(labels)
+    with pytest.warns(FewPositives):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    model.save(tmp_path / "model")
+    loaded = LLPClassifier.load(tmp_path / "model")
+    for of_rows in (None, bags):
+        assert np.array_equal(loaded.predict_proba(frame, of_rows), model.predict_proba(frame, of_rows))
+
+
+def test_counts_alone_are_told_of_where_nothing_is_calibrated() -> None:
+    frame, labels = table(1.0, 0.015, rows=2000)
+    bags, counts = bagged(labels)
+    with pytest.warns(FewPositives) as told:
+        model = LLPClassifier("bag-share").fit(frame, bags, counts=counts)
+    assert "nats" not in str(told[0].message)
+    assert few_positives_warning(model._known, [0, 1], None) == str(told[0].message)
+
+
+def test_held_out_bags_replace_other_doubts() -> None:
+    assert Doubts(0.0, 0.95, 0.1).warning
+    assert not Doubts(0.0, 0.95, 0.1, held_out=5.0).warning
+    assert Doubts(0.5, 0.95, 0.1, held_out=5.0).warning
+
+
+def test_a_network_that_gives_all_rows_the_same_is_named() -> None:
+    rng = np.random.default_rng(0)
+    share = 0.013 * np.exp(0.005 * rng.normal(size=100))
+    assert "0.013" in collapse_warning(np.stack([1 - share, share], axis=1))
+    share = 0.013 * np.exp(0.5 * rng.normal(size=100))
+    assert collapse_warning(np.stack([1 - share, share], axis=1)) == ""
+
+
+@pytest.mark.filterwarnings("ignore::llpbench.owndata.rare.FewPositives")
+def test_a_fit_warns_of_a_collapsed_network() -> None:
+    """A learning rate at which nothing is learned, from weights whose predictions hardly differ."""
+    frame, labels = table(0.0, 0.3, rows=600)
+    bags, counts = bagged(labels)
+    with pytest.warns(CollapsedNetwork):
+        LLPClassifier("dllp", params={"weight_decay": 0.5, "learning_rate": 0.05}, epochs=30).fit(
+            frame * 0 + 1.0, bags, counts=counts
+        )
