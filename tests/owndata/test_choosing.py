@@ -18,7 +18,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.owndata import progress
 from llpbench.owndata.choosing import (
     DECIDES,
-    YARDSTICK,
     MethodChoice,
     advised,
     choose,
@@ -28,6 +27,7 @@ from llpbench.owndata.choosing import (
 )
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
+from llpbench.owndata.fitting import YARDSTICK
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
