@@ -416,6 +416,11 @@ def choose(
     is_flag=True,
     help="ROWS are whole bags of known counts: probabilities add up to these, and as many rows get each class.",
 )
+@click.option(
+    "--repeat-column",
+    metavar="NAME",
+    help="With --whole-bags: the column of ROWS that says how many people a row stands for; each gets a line.",
+)
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="Where predictions go: .csv or .parquet.")
 @format_options
 @plugin_option
@@ -427,6 +432,7 @@ def predict(
     formats: Formats,
     bags: Path | None,
     whole_bags: bool,
+    repeat_column: str | None,
     out: Path,
     plugin: tuple[str, ...],
 ) -> int:
@@ -440,7 +446,7 @@ def predict(
 
     from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, write_rows
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, repeated, write_rows
     from llpbench.owndata.table_sources import is_among
 
     load_plugins(plugin)
@@ -451,6 +457,8 @@ def predict(
         )
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
+    if repeat_column is not None and not whole_bags:
+        raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
     if bags is None and any(columns.values()):
         raise LLPBenchError(
             "--counts, --proportions, --class-column and --suppressed are of a table: give --bags, too."
@@ -463,6 +471,8 @@ def predict(
     wanted = [str(name) for name in loaded.feature_names_in_]
     frame = _read_features(loaded, rows, _possible_names(bag_column, "+"), wanted, formats.rows)
     names = _key_names(bag_column, list(frame.columns)) if bag_column else []
+    if repeat_column is not None:
+        frame = repeated(frame, repeat_column, rows)
     if not len(frame):
         raise LLPBenchError(f"file {str(rows)!r} has no rows.")
     kept_keys = loaded.reading_.get("keys", [])

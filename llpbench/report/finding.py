@@ -5,7 +5,7 @@ from __future__ import annotations
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.advice import kind
-from llpbench.report.boards import Board
+from llpbench.report.boards import FEWEST_BAGS, Board
 from llpbench.report.standings import Standing
 
 
@@ -14,6 +14,10 @@ def finding(board: Board) -> str:
     ranked = [
         (row, standing) for row, standing in zip(board.rows, board.standings.rows, strict=True) if row.rank is not None
     ]
+    if not ranked and board.columns and not any(column.counts for column in board.columns):
+        few = [column.validation for column in board.columns if column.validation is not None]
+        most = f", got {max(least for least, _ in few)} at most" if few else ""
+        return f"Nothing is ranked: a coarse criterion needs {FEWEST_BAGS} validation bags{most}. Choose smaller bags."
     if not ranked:
         return "Nothing is ranked: no method has completed the runs that the others share."
     (first, place), *others = ranked

@@ -87,8 +87,9 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
         say(line, "red")
     for line in _notes(STALE_NOTE, (line for board in leaderboards.boards for line in board.stale)):
         say(line, "yellow")
-    for line in _notes("Worth a look", (line for board in leaderboards.boards for line in board.surprises)):
-        say(line, "yellow")
+    for board in leaderboards.boards:  # what is odd on one board need not be on another
+        for line in _notes("Worth a look", board.surprises):
+            say(line if len(leaderboards.boards) == 1 else f"{title(board)}. {line}", "yellow")
     if not shown:
         say(_NO_RESULTS)
         return

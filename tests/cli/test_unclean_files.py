@@ -192,6 +192,25 @@ def test_rows_are_repeated_where_they_stand_for_several(rows: pd.DataFrame, llpb
     model = LLPClassifier.load("model")
     assert np.array_equal(model.bag_counts_, counts)
     assert list(model.feature_names_in_) == ["income", "town"]
+    whole = ["predict", "model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
+    assert llpbench(*whole, "--repeat-column", "people").code == 2  # without --whole-bags
+    result = llpbench(*whole, "--whole-bags", "--repeat-column", "people")
+    assert result.code == 0, result.err
+    people = pd.read_csv("new.csv")
+    assert len(people) == ROWS
+    expected = pd.DataFrame(model.bag_counts_[:, 1], index=model.bags_)[0]
+    assert np.allclose(people.groupby("district")["probability_yes"].sum(), expected[sorted(expected.index)])
+
+
+def test_a_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    pytest.importorskip("openpyxl")
+    assert fit(llpbench).code == 0
+    plain = probabilities(llpbench, "rows.csv")
+    rows.to_excel("rows.xlsx", index=False)
+    pd.read_csv("bags.csv").to_excel("bags.xlsx", index=False)
+    result = fit(llpbench, rows="rows.xlsx", bags="bags.xlsx")
+    assert result.code == 0, result.err
+    assert np.allclose(probabilities(llpbench, "rows.xlsx"), plain)
 
 
 def test_fewer_counted_than_rows(rows: pd.DataFrame, llpbench: LLPBench) -> None:

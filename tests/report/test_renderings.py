@@ -356,6 +356,13 @@ def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(recor
     assert "singular" not in text[: text.index("adult")]
 
 
+def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked() -> None:
+    few = {**record()["bags"], "validation": 4}
+    fine, coarse = (tabulate([record(bags=few)]).of(regime)[0] for regime in ("fine", "coarse"))
+    assert "dllp" in finding(fine)
+    assert "5 validation bags, got 4" in finding(coarse)
+
+
 @pytest.mark.parametrize(("other", "told"), [(0.5, "can"), (0.799, "cannot")])
 def test_one_other_row_is_not_counted(other: float, told: str) -> None:
     noise = (0.0, 0.002, 0.001, -0.001, -0.002)
