@@ -65,7 +65,7 @@ def natural(name: str, seed: int, rows: int, method: str, data: Path) -> str:
     keys, target = NATURAL[name]
     frame, labels = read(name, target, seed, data)
     frame, labels = frame.head(2 * rows), labels[: 2 * rows]
-    bags = frame[keys].astype(str).apply("+".join, axis=1).to_numpy()
+    bags = frame[keys].astype(object).apply(lambda keys: "+".join(map(str, keys)), axis=1).to_numpy()
     features = frame.drop(columns=keys)
     counts = pd.Series(labels[:rows]).groupby(bags[:rows]).sum()
     model = LLPClassifier(method, random_state=seed).fit(features.head(rows), bags[:rows], counts=counts)
