@@ -11,6 +11,7 @@ Groups are redrawn every few epochs. Differences from the published code, and wh
   T would change the loss by a constant alone, so rows of the heavier bags are left out at random instead, in
   proportion; published code normalises weights in each minibatch.
 - A step has as many rows as one of bags has, instead of 128. Bags left over by the last group wait for the next draw.
+- Groups are redrawn every 5 epochs instead of 20: trainings that stop early would hardly see a second draw.
 
 Two bags of random bagging have nearly equal rows of T, and give tiny gradients.
 """
@@ -41,7 +42,7 @@ class LLPFCParams(MethodParams):
 
     prior: Annotated[str, Choice("uniform", "fit")] = "uniform"
     """of noisy labels: uniform, or such that classes have their prior"""
-    refresh: Annotated[int, Choice(5, 20)] = 20
+    refresh: Annotated[int, Choice(5, 20)] = 5
     """epochs after which groups are drawn again"""
 
 
