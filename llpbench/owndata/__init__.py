@@ -1,1 +1,1 @@
-"""Data of one's own, in bags, of which no label is known: fit, predict, disaggregate, save."""
+"""Your own data in bags, without labels: fit, predict, disaggregate, save."""

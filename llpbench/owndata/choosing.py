@@ -1,6 +1,6 @@
-"""Which method for bags of one's own: several compared by repeated cross-validation over whole bags, without labels.
+"""Which method for your bags: several compared by repeated cross-validation over whole bags, without labels.
 
-Bags are dealt into folds; a method learns from the others and is judged by how far its mean predictions are from the
+Bags are split into folds; a method learns from the others and is judged by how far its mean predictions are from the
 proportions of those held out (KL divergence). Folds share most of their training bags, so that their differences are no
 independent numbers: intervals are those of Nadeau & Bengio (2003), whose variance is larger by the ratio of held-out to
 training bags, and hold for all differences together. Another method than the reference is advised only where its whole
@@ -101,14 +101,14 @@ def choose(
     progress: bool | Callable[[str], None] = True,
     **given: Any,
 ) -> MethodChoice:
-    """Compare methods on bags, of which whole ones are held out.
+    """Compare methods on bags, some of them held out.
 
     Parameters
     ----------
     X, bags, given : as in `LLPClassifier.fit`: `counts` or `proportions`, and all else that it takes
     methods : names of methods that learn from bags, in a list or between commas, or classifiers (not fitted) by what
         they are called; "bag-share", the yardstick, stands in every comparison, named or not
-    folds, repeats : into how many parts bags are dealt, and how often
+    folds, repeats : number of parts that bags are split into, and number of splits
     random_state : the same gives the same folds, and the same of all but the seconds
     progress : show how long it will take and what is done: a bar, or plain lines where there is no terminal or
         notebook; False for nothing, or a function that takes the lines
@@ -127,7 +127,7 @@ def choose(
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
-    parts = list(dealt_folds(found, folds, repeats, random_state))
+    parts = list(random_folds(found, folds, repeats, random_state))
     _demand_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
     rows, predicted, failures = [], [], dict[str, str]()
@@ -247,15 +247,15 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
     else:
         told = [f"Take {reference}: no method meets held-out bags better by more than chance."]
     if level and not ahead:
-        told.append(f"It cannot be told apart from {_listed(level)}: a tie, which goes to {reference}.")
+        told.append(f"It does not differ significantly from {_listed(level)}: a tie, so {reference} is taken.")
     if behind:
         told.append(f"Clearly behind it: {_listed(behind)}." if not ahead else f"Clearly behind: {_listed(behind)}.")
     if best in unsure:
         told.append(
-            f"Not even {YARDSTICK}, which gives every bag the mean share, can be told apart from {best}: bags are "
-            "too few, or too much alike."
+            f"Not even {YARDSTICK}, which gives every bag the mean share, differs significantly from {best}: bags are "
+            "too few or too similar."
         )
-    told.append("Held-out bags tell how well shares of new bags are met; how well rows rank, only labels tell.")
+    told.append("Held-out bags show how well the shares of new bags are predicted. Only labels show how well rows rank.")
     return best, " ".join(told)
 
 
@@ -268,7 +268,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _Bagged:
-    """Rows in bags of which some are held out."""
+    """Rows in bags, some of them held out."""
 
     def __init__(
         self,
@@ -297,7 +297,7 @@ class _Bagged:
         return model
 
     def _learnable(self, chosen: Any) -> pd.DataFrame:
-        """All rows, without the columns of which none of the chosen bags has a value: `fit` refuses these."""
+        """All rows, without columns that have no value in the chosen bags: `fit` refuses these."""
         known = self._frame[np.append(chosen, False)[self._of_row]].notna().any()
         return self._frame.loc[:, known.to_numpy()]
 
@@ -355,7 +355,7 @@ class _Bagged:
         return {**scores, "seconds": seconds}, pd.concat(shares)
 
 
-def dealt_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[tuple[int, int, IntArray]]:
+def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[tuple[int, int, IntArray]]:
     """Repeat, fold, and the bags of known counts that it holds out."""
     for name, value, least in (("folds", folds, 2), ("repeats", repeats, 1), ("random_state", seed, 0)):
         if not isinstance(value, int | np.integer) or value < least:

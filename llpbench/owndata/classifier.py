@@ -1,4 +1,4 @@
-"""`LLPClassifier`: any method of the benchmark on bags of one's own, by scikit-learn's contract."""
+"""`LLPClassifier`: any method of the benchmark on your own bags, by scikit-learn's contract."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
@@ -57,7 +57,7 @@ _SMALL = 100_000
 
 
 class UnknownBags(UserWarning):
-    """Rows are to be predicted by their bags, none of which was in `fit`."""
+    """None of the bags of the rows to predict was in `fit`."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
@@ -65,7 +65,7 @@ class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
 
 
 class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier of rows, learned from bags of which the class proportions or counts are known, and no label.
+    """A classifier of rows, learned from the class proportions or counts of bags, without labels.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From a frame or array of one's own to rows: what is a number or a category is learned from the training rows."""
+"""From your frame or array to rows: what is a number or a category is learned from the training rows."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NEXT_TO_NOTHING = 0.9
 DISAGREEING = 0.5
 """rank correlation of two members' predictions below which it is told; what the three rest on: `docs/choosing.md`"""
 _FEWEST_COUNTED = 10
-"""rows of a class of which anything can be said"""
+"""fewest rows of a class that allow a statement"""
 _ALIKE = 0.02
 """standard deviation of logits, over rows, of a network that has collapsed"""
 _MOST_ROWS = 20_000

@@ -1,4 +1,4 @@
-"""Whatever method fits bags of one's own: direct ones as they are, networks by held-out bags, no label at all."""
+"""Fit any method on your own bags: direct methods as they are, networks by held-out bags, without labels."""
 
 from __future__ import annotations
 

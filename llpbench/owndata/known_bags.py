@@ -70,7 +70,7 @@ def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatA
     rows, classes = len(known.bag_of_row), known.counts.shape[1]
     folds = min(_FOLDS if rows <= _MANY_ROWS else _FOLDS_OF_MANY_ROWS, len(known.sizes))
     found = np.empty((rows, classes))
-    fold_of_bag = _dealt(known.proportions, folds, seed)
+    fold_of_bag = _folds_of(known.proportions, folds, seed)
     for fold in range(folds):
         held = fold_of_bag == fold
         inside = np.flatnonzero(held[known.bag_of_row])
@@ -83,7 +83,7 @@ def held_out_predictions(known: BaggedRows, learn: Learner, seed: int) -> FloatA
     return np.asarray((1 - uniform) * found + uniform / classes)
 
 
-def _dealt(proportions: FloatArray, folds: int, seed: int) -> IntArray:
+def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
     """[bags] a fold for each: of every few bags of similar shares one in each fold."""
     rng = generator(seed, "held-out bags of folds")
     share = proportions[:, proportions.mean(axis=0).argmin()]
@@ -174,7 +174,7 @@ def assigned_labels(proba: FloatArray, whole: BaggedRows, chosen: IntArray) -> I
 
 
 def of_all_bags(learned: KnownBags, known: BoolArray) -> KnownBags:
-    """The same of all bags [bags], of which some are known."""
+    """The same for all bags [bags], known or not."""
     effects = np.full((len(known), learned.effects.shape[1]), np.nan)
     effects[known] = learned.effects
     return replace(learned, effects=effects)

@@ -50,7 +50,7 @@ class ComparisonProgress:
             self._tell(text)
 
     def fitting(self, name: str, left: float | None, share: float) -> None:
-        """What is fitted now, of which `share` of a fold's fits are done; seconds that are left, None if not known."""
+        """What is fitted now, `share` of a fold's fits are done; seconds that are left, None if not known."""
         if self._bar is not None:
             text = f"fold {min(self._done + 1, self._folds)} of {self._folds}: {name}{_left(left)}"
             self._bar.update(self._task, total=self._folds, completed=self._done + share, description=text)

@@ -315,7 +315,7 @@ def _made(kind: Any, state: dict[str, Any]) -> Any:
 def _named(module: str, name: str, own: str) -> Any:
     """A class that may be stored."""
     if not (module.startswith(_ROOMS) or module == own or (module, name) in _also()):
-        raise ValueError(f"{module} is no room of which anything is stored")
+        raise ValueError(f"nothing of {module} is stored")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = vars(found)[part]

@@ -23,7 +23,7 @@ from llpbench.owndata.choosing import (
     choose,
     compared,
     corrected,
-    dealt_folds,
+    random_folds,
 )
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
@@ -58,7 +58,7 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
     table = counted(bags, votes)
     found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1, folds=4)
     by_fold = found.folds[found.folds["method"] == LINEAR[0]]
-    dealt = dealt_folds(table.to_numpy(dtype=float), 4, 1, 0)
+    dealt = random_folds(table.to_numpy(dtype=float), 4, 1, 0)
     for (_, given), (_, _, held) in zip(by_fold.iterrows(), dealt, strict=True):
         names = table.index[held]
         out = np.isin(bags, names)
