@@ -19,7 +19,7 @@ from llpbench.core.registry import METHODS, SUITES
 from llpbench.data.loading import EMBEDDED
 from llpbench.data.specs import DatasetSpec, dataset_specs
 from llpbench.data.suites import suite_datasets
-from llpbench.interactive.tidy import COLUMNS
+from llpbench.results.frame import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 
 EQUATIONS: dict[str, str] = {

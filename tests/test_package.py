@@ -218,7 +218,8 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
     expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
     expected |= {"llpbench/py.typed", *(f"llpbench/datasets/embedded/{f.name}" for f in embedded() if travels(f))}
     report = folder("llpbench.report")
-    expected |= {f"llpbench/report/{f.relative_to(report)}" for f in [*report.glob("paper/*"), *report.glob("page/*")]}
+    shipped = [file for name in ("paper", "page", "templates") for file in report.glob(f"{name}/*")]
+    expected |= {f"llpbench/report/{file.relative_to(report)}" for file in shipped}
     expected |= {"llpbench/leaderboards/published.parquet"}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)

@@ -99,7 +99,7 @@ def test_plugin_files_register_something_and_their_methods_and_baggings_run(
     folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    files = [b.file for b in BLOCKS if b.language == "python" and b.file]
+    files = [b.file for b in BLOCKS if b.language == "python" and b.file and "register_column" not in b.code]
     first = known()
     for file in files:
         before = known()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from llpbench.cli.output import OutputError, echo, standard_streams
 from llpbench.cli.own_data import choose, fit, predict
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import plural
+from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 
@@ -126,9 +126,9 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
 def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     """Search the hyperparameters of each cell; llpbench run --tune N then runs what was chosen."""
     from llpbench.cli.console_tables import show, tunings_table
-    from llpbench.report.tuned import FOLDER, write_configurations
     from llpbench.running import runner
     from llpbench.running.display import make_display
+    from llpbench.tuning.configurations import FOLDER, write_configurations
 
     settings = _settings(preset, config, flags)
     if settings.tune is None:
@@ -244,6 +244,8 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
 @click.option("--formats", metavar="NAMES", default="", help="Also write tables as csv, json, tex; plots as png.")
+@click.option("--metric", metavar="NAME", help="Test metric that boards show and rank by. [default: auc]")
+@click.option("--datasets", metavar="NAMES", help="Report these alone: comma lists, globs and suite:NAME.")
 @plugin_option
 def report(
     journals: tuple[str, ...],
@@ -253,6 +255,8 @@ def report(
     study: str | None,
     common: bool,
     formats: str,
+    metric: str | None,
+    datasets: str | None,
     plugin: tuple[str, ...],
 ) -> int:
     """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
@@ -265,11 +269,13 @@ def report(
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     merged = _merge(journals or (out,))
-    records = list(merged.records.values())
+    records = _of_datasets(merged.records.values(), datasets)
     warnings = [*merged.warnings, *merged.disputed]
     tunings = list(merged.tunings.values())
     stale = stale_runs(records) | stale_searches(tunings)
-    made = make_report(records, warnings=warnings, common=common, stale=stale, tunings=tunings)
+    made = make_report(
+        records, warnings=warnings, common=common, stale=stale, tunings=tunings, metric=_known_metric(metric)
+    )
     folder = Path(out)
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
     write_report(made, folder, plots=pictures, formats=wanted)
@@ -291,8 +297,8 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     where test AUC differs by more than 2 points none of them counts, until --prefer decides. What searches have chosen
     is written for --config, as after a run.
     """
-    from llpbench.report.tuned import FOLDER, write_configurations
     from llpbench.results.merging import merge_into
+    from llpbench.tuning.configurations import FOLDER, write_configurations
 
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
@@ -410,6 +416,30 @@ def _select_studies(pattern: str) -> list[Study]:
     return select(pattern)
 
 
+def _known_metric(name: str | None) -> str:
+    """A test metric. Raises `LLPBenchError` for an unknown one, with the nearest names."""
+    from llpbench.core.criteria import METRICS
+
+    if name is not None and name not in METRICS:
+        raise LLPBenchError(f"unknown metric {name!r}. {hint(name, METRICS)}There are: {', '.join(METRICS)}.")
+    return name or "auc"
+
+
+def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]:
+    """The runs of some datasets, which need not be registered. Raises `LLPBenchError` if there are none."""
+    from fnmatch import fnmatchcase
+
+    from llpbench.data.suites import expanded
+
+    if pattern in (None, "all"):
+        return list(records)
+    wanted = [*expanded(pattern)]
+    found = [each for each in records if any(fnmatchcase(each["spec"]["dataset"], name) for name in wanted)]
+    if not found:
+        raise LLPBenchError(f"no run of --datasets {pattern} in the journal. Choose others, or leave it out.")
+    return found
+
+
 def _journal_files(names: Sequence[str]) -> list[Path]:
     from llpbench.results.merging import journal_files
 
@@ -426,7 +456,5 @@ def _merge(names: Sequence[str]) -> Merged:
 
 
 def _warn(merged: Merged) -> None:
-    from llpbench.report.wording import clean, some_of
-
     for line in some_of([*merged.warnings, *merged.disputed]):
         echo(f"llpbench: {clean(line)}", err=True)

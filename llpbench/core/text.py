@@ -8,7 +8,7 @@ import logging
 import re
 import traceback
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from llpbench.core.errors import HookError
@@ -39,6 +39,19 @@ def one_line(text: object, most: int = 300) -> str:
     if isinstance(text, BaseException):
         words = f"{type(text).__name__}: {words}" if words else type(text).__name__
     return words[:most]
+
+
+def clean(text: str) -> str:
+    """A name from outside on one line, without control characters (a terminal would obey them)."""
+    if not text.isprintable():  # few are not, and there are many texts
+        text = "".join(char if char.isprintable() else " " for char in text)
+    return " ".join(text.split())
+
+
+def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def printable(text: str) -> str:

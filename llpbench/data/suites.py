@@ -48,7 +48,7 @@ def suite_datasets(name: str) -> tuple[str, ...]:
 
 def select_datasets(pattern: str) -> list[str]:
     """Names chosen by `all`, comma lists, globs, `suite:NAME` and `openml-suite:ID`, each once, in the order given."""
-    return DATASETS.select(_expanded(pattern))
+    return DATASETS.select(expanded(pattern))
 
 
 def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
@@ -61,8 +61,8 @@ def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
     return suites
 
 
-def _expanded(pattern: str) -> Iterator[str]:
-    """The parts of a comma list, suites replaced by their datasets."""
+def expanded(pattern: str) -> Iterator[str]:
+    """Return the parts of a comma list, suites replaced by their datasets."""
     for part in map(str.strip, pattern.split(",")):
         if part.startswith(SUITE):
             yield from suite_datasets(part.removeprefix(SUITE).strip())

@@ -11,10 +11,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from llpbench.core.criteria import METRICS
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import hint, plural
-from llpbench.interactive.tidy import tidy
+from llpbench.results.frame import tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,32 +70,39 @@ class Results:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """One row a run and criterion; what the columns mean is `llpbench.interactive.tidy.COLUMNS`."""
-        return tidy(self.records, self.stale)
+        """One row a run and criterion; what the columns mean is `llpbench.results.frame.COLUMNS`."""
+        return tidy(self.records, self.stale, self.tunings)
 
     @cached_property
     def leaderboards(self) -> Leaderboards:
         """Every board, as values: what `leaderboard` and `plot` are made from."""
+        return self.ranked_by("auc")
+
+    def ranked_by(self, metric: str) -> Leaderboards:
+        """Every board, with another test metric to show and rank by."""
         from llpbench.report.tabulate import tabulate
 
-        return tabulate(self.records, stale=self.stale, tunings=self.tunings)
+        if metric not in METRICS:
+            raise LLPBenchError(f"unknown metric {metric!r}. {hint(metric, METRICS)}There are: {', '.join(METRICS)}.")
+        return tabulate(self.records, stale=self.stale, tunings=self.tunings, metric=metric)
 
     def leaderboard(
-        self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None
+        self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None, metric: str = "auc"
     ) -> DataFrame:
         """Every method in every column of one board, as numbers: place, intervals, then mean, std and n by column.
 
         Ranked rows first, then those that lack runs on which the others are ranked (their `rank` and means are
         missing), last what is trained on labels of rows (`role` "ceiling" or "supervised"). A row is a method with an
-        encoder, a pretraining and a configuration. AUC times 100. Of several boards of the criterion (other baggings,
-        other numbers of epochs) the one with most runs, unless they are named. `frame.attrs` has its title and caption.
-        Raises `LLPBenchError` if there is none.
+        encoder, a pretraining and a configuration. `metric`: what rows are ranked by, percentages times 100. Of several
+        boards of the criterion (other baggings, other numbers of epochs) the one with most runs, unless they are named.
+        `frame.attrs` has its title and caption. Raises `LLPBenchError` if there is none.
         """
         from pandas import DataFrame, array
 
         from llpbench.report.board_tables import overall, whole
 
-        board = self._board(criterion, bagging, epochs)
+        boards = self.leaderboards if metric == "auc" else self.ranked_by(metric)
+        board = self._board(criterion, bagging, epochs, boards)
         table = whole(board, overall(board, criterion))
         values, order = list(table.values()), _ceilings_last(board)
         frame = DataFrame([values[place] for place in order], columns=table.names)
@@ -163,8 +171,10 @@ class Results:
                 return read_parquet(file)
         raise LLPBenchError(f"no predictions of {run!r} were kept. Run with save_predictions=True, retry='done'.")
 
-    def _board(self, criterion: str, bagging: str | None, epochs: int | None) -> Board:
-        for board in self.leaderboards.boards:
+    def _board(
+        self, criterion: str, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
+    ) -> Board:
+        for board in (boards or self.leaderboards).boards:
             same = board.criterion.name == criterion and bagging in (None, board.bagging)
             if same and epochs in (None, (board.protocol or {}).get("epochs")):
                 return board
@@ -201,7 +211,7 @@ def _ceilings_last(board: Board) -> list[int]:
 
     def last(place: int) -> tuple[bool, bool]:
         ceiling = board.rows[place].contender.role == "ceiling"
-        return ceiling, ceiling and board.standings.rows[place].overall is None
+        return ceiling, ceiling and place not in board.complete
 
     return sorted(range(len(board.rows)), key=last)
 

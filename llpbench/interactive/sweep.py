@@ -78,10 +78,10 @@ class Done:
 def carry_out(settings: Settings, display: Display) -> Done:
     """Run, and write what the journal then holds: leaderboards, page, what was tuned. Raises as `runner.run` does."""
     from llpbench.report import make_report, write_report
-    from llpbench.report.tuned import write_configurations
     from llpbench.results.merging import disputes
     from llpbench.results.staleness import stale_runs, stale_searches
     from llpbench.running import runner
+    from llpbench.tuning.configurations import write_configurations
 
     summary = runner.run(settings, display)
     found, records = summary.contents, list(summary.contents.counting.values())

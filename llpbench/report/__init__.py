@@ -1,16 +1,25 @@
-"""From the journal to what people read: leaderboards. Needs neither torch nor ray, only the records."""
+"""From the journal to what people read: leaderboards. Needs neither torch nor ray, only the records.
 
-from llpbench.report.boards import Leaderboards
-from llpbench.report.pages import Report
-from llpbench.report.publishing import make_report, select_formats, write_report
-from llpbench.report.terminal import render, render_tables
+Names are loaded when they are asked for: pandas takes longer than all else that a command does first.
+"""
 
-__all__ = [
-    "Leaderboards",
-    "Report",
-    "make_report",
-    "render",
-    "render_tables",
-    "select_formats",
-    "write_report",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from llpbench.report.boards import Leaderboards
+    from llpbench.report.pages import Report
+    from llpbench.report.publishing import make_report, select_formats, write_report
+    from llpbench.report.terminal import render, render_tables
+
+__all__ = ["Leaderboards", "Report", "make_report", "render", "render_tables", "select_formats", "write_report"]
+
+_PLACES = {"Leaderboards": "boards", "Report": "pages", "render": "terminal", "render_tables": "terminal"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'publishing')}"), name)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 
 from llpbench.report import wording as words
 from llpbench.report.board_tables import places_of
 from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Row, Summary
-from llpbench.report.costs import cost_of
-from llpbench.report.ranking import ranked
-from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, score, text
+from llpbench.report.leaderboard import costs, mean
+from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, columns_of, score, text
+from llpbench.report.tabulate import part_of
 
 ADVICE = "which-method"
 """the page, and its table"""
@@ -22,7 +23,7 @@ AHEAD = 1.0
 """points of AUC by which another method must lead on a dataset to be named"""
 
 LEAST = 55.0
-"""AUC x 100 below which nothing is advised: rows are hardly told apart"""
+"""AUC x 100 below which nothing is advised: the order of rows is near chance"""
 
 MOST_DATASETS = 6
 """that are named"""
@@ -32,7 +33,7 @@ SHARE = "bag-share"
 
 KINDS = {
     "ordered": "rows sorted by features",
-    "random": "rows dealt out at random",
+    "random": "randomly assigned rows",
     "kmeans": "clusters of like rows",
     "principal-component": "rows sorted along the first principal component",
     "dirichlet": "chosen proportions, made by labels",
@@ -51,22 +52,20 @@ class _Case:
     """The plain rows of a board in the columns of one bag size, ranked there."""
 
     board: Board
-    taken: tuple[Row, ...]
-    """the best mean and all that are alike; none where rows are hardly told apart, or that may be chance"""
-
-    @property
-    def ranked(self) -> list[Row]:
-        """Best first."""
-        return self.board.standings.ranked
+    means: Mapping[int, Summary]
+    """over datasets, by row that has every run that counts"""
+    taken: tuple[int, ...]
+    """the best mean and all that are alike; none where rows are near chance, or the best mean may be chance"""
 
     @property
     def columns(self) -> list[Column]:
-        """That count."""
-        return self.board.standings.counting
+        """Those that count."""
+        return [self.board.columns[place] for place in self.board.counting_columns]
 
-    def mean(self, row: Row, metric: str = HEADLINE) -> Summary | None:
-        """Over datasets."""
-        return self.board.standings.mean(row, metric)
+    def named(self, row: int, mean: Summary | None) -> str:
+        """A method with its mean."""
+        told = words.clean(words.method_text(self.board.rows[row]))
+        return told if mean is None else f"{told} {mean.mean:.1f}"
 
 
 def advice(leaderboards: Leaderboards) -> ReportTable | None:
@@ -78,70 +77,65 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
     if not cases:
         return None
     classes = words.classes_text((column.dataset, column.classes) for case in cases for column in case.columns)
-    return ReportTable(
-        name=ADVICE,
-        title="Which method for my data?",
-        caption=" ".join(filter(None, (words.ADVICE.format(alike=ALIKE, ahead=AHEAD, least=LEAST), classes))),
-        headings=(
-            Heading("bags", numeric=False),
-            Heading("datasets", numeric=False),
-            Heading("rows of a bag", numeric=False),
-            Heading("training bags", numeric=False),
-            Heading("take", numeric=False),
-            Heading("AUC", SCORE),
-            Heading("seconds", numeric=False),
-            Heading("next best", numeric=False),
-            Heading("ridge", numeric=False),
-            Heading("with labels", numeric=False),
-            Heading("caution", numeric=False),
-        ),
-        rows=tuple(map(_line, cases)),
+    caption = words.caption("advice", alike=f"{ALIKE:g}", ahead=f"{AHEAD:g}", least=f"{LEAST:g}")
+    columns = {
+        "bags": [text(kind(case.board)) for case in cases],
+        "datasets": [text(_datasets(case)) for case in cases],
+        "rows of a bag": [text(_range([end for column in case.columns for end in _sizes(column)])) for case in cases],
+        "training bags": [text(_range(_numbers(case))) for case in cases],
+        "take": [_taken(case) for case in cases],
+        "AUC": [score(case.means[case.board.ranked[0]], digits=1) for case in cases],
+        "seconds": [text(_seconds(case)) for case in cases],
+        "next best": [_next_best(case) for case in cases],
+        "ridge": [text(_best(case, lambda row: row.contender.method == SIMPLEST)) for case in cases],
+        "with labels": [text(_best(case, lambda row: row.contender.role == "ceiling")) for case in cases],
+        "caution": [_caution(case) for case in cases],
+    }
+    headings = (Heading(name, SCORE) if name == "AUC" else Heading(name, numeric=False) for name in columns)
+    return columns_of(
+        ADVICE,
+        "Which method for my data?",
+        " ".join(filter(None, (caption, classes))),
+        zip(headings, columns.values(), strict=True),
     )
 
 
 def _cases(board: Board) -> Iterator[_Case]:
+    twins = {(row.contender.method, row.contender.encoder) for row in board.rows if row.precision == REFERENCE}
     for size in sorted({column.bag_size for column in board.columns}):
         places = places_of(board, size)
-        columns = tuple(board.columns[place] for place in places)
         plain = [
-            replace(row, scores=tuple(row.scores[place] for place in places))
-            for row in board.rows
-            if row.is_plain and not _has_twin(row, board)
+            n
+            for n, row in enumerate(board.rows)
+            if row.is_plain
+            and any(row.scores[place].cell for place in places)
+            # not what stands on the board in float32, too
+            and (row.precision == REFERENCE or (row.contender.method, row.contender.encoder) not in twins)
         ]
-        rows = ranked([row for row in plain if any(score.cell for score in row.scores)], columns)
-        part = replace(board, columns=columns, rows=rows, leaders=frozenset())
-        means = {row.contender: part.standings.mean(row) for row in part.standings.ranked}
-        known = [mean.mean for mean in means.values() if mean is not None]
-        if len(known) < 2:
+        part = part_of(board, plain, places)
+        if len(part.ranked) < 2:
             continue
-        bar = max(LEAST, max(known) - ALIKE)
-        taken = [row for row in rows if (mean := means.get(row.contender)) is not None and mean.mean >= bar]
-        yield _Case(part, () if _may_be_chance(part.standings.mean(part.standings.ranked[0])) else tuple(taken))
+        means = _means(part)
+        bar = max(LEAST, max(means[row].mean for row in part.ranked) - ALIKE)
+        alike = tuple(row for row in part.ranked if means[row].mean >= bar)
+        yield _Case(part, means, () if _may_be_chance(means[part.ranked[0]]) else alike)
 
 
-def _has_twin(row: Row, board: Board) -> bool:
-    """Whether it stands on the board in float32, too."""
-    names = {(each.contender.method, each.contender.encoder) for each in board.rows if each.precision == REFERENCE}
-    return row.precision != REFERENCE and (row.contender.method, row.contender.encoder) in names
+def _means(board: Board, metric: str = HEADLINE) -> dict[int, Summary]:
+    return {
+        int(row): Summary(value, std if isfinite(std) else None, int(n))
+        for row, value, std, n in mean(board, metric).itertuples(name=None)
+    }
 
 
-def _line(case: _Case) -> tuple[Field, ...]:
-    best = case.ranked[0]
+def _datasets(case: _Case) -> str:
     datasets = list(dict.fromkeys(column.dataset for column in case.columns))
-    named = ", ".join(datasets) if len(datasets) <= MOST_DATASETS else f"{len(datasets)} datasets"
-    return (
-        text(kind(case.board)),
-        text(named),
-        text(_range([end for column in case.columns for end in _sizes(column)])),
-        text(_range(_numbers(case))),
-        Field(tuple(row.contender.method for row in case.taken) or ("none",), {"": _names(case.taken)}),
-        score(case.mean(best), digits=1),
-        text(_seconds(case)),
-        _next_best(case),
-        text(_best(case, [row for row in case.ranked if row.contender.method == SIMPLEST])),
-        text(_best(case, [row for row in case.board.rows if row.contender.role == "ceiling"])),
-        _caution(case),
-    )
+    return ", ".join(datasets) if len(datasets) <= MOST_DATASETS else f"{len(datasets)} datasets"
+
+
+def _taken(case: _Case) -> Field:
+    names = [case.board.rows[row].contender.method for row in case.taken]
+    return Field(tuple(names) or ("none",), {"": ", ".join(names)})
 
 
 def kind(board: Board) -> str:
@@ -164,8 +158,9 @@ def _sizes(column: Column) -> tuple[int, ...]:
 
 def _numbers(case: _Case) -> list[int]:
     """Of training bags."""
-    runs = (run for row in case.ranked for score in row.scores for run in score.runs.values())
-    return [number for run in runs if (number := run["bags"].get("number"))]
+    runs = case.board.runs
+    numbers = runs["bags"][runs["row"].isin(case.board.ranked)].dropna()
+    return [int(number) for number in numbers if number]
 
 
 def _range(values: Sequence[int]) -> str:
@@ -177,64 +172,54 @@ def _range(values: Sequence[int]) -> str:
 
 def _seconds(case: _Case) -> str:
     """Of training: the least and most of the columns' means, of all that are taken."""
-    standings = case.board.standings
-    costs = [cost_of(row, standings.runs, case.board.columns) for row in case.taken]
-    means = [sum(each) / len(each) for cost in costs if cost is not None for each in cost.by_column.values()]
-    if not means:
+    means = costs(case.board).groupby(level=0).mean().reindex(columns=[*case.taken]).stack()
+    if means.empty:
         return words.NOTHING
-    low, high = (words.seconds_text(end(means)) for end in (min, max))
+    low, high = words.seconds_text(means.min()), words.seconds_text(means.max())
     return low if low == high else f"{low}–{high}"
 
 
 def _next_best(case: _Case) -> Field:
     """The best of the others, and the best network where that is another."""
-    others = [row for row in case.ranked if row not in case.taken]
-    every = [row for row in case.ranked if row.contender.kind == "neural" and not row.contender.role]
+    others = [row for row in case.board.ranked if row not in case.taken]
+    contenders = [row.contender for row in case.board.rows]
+    every = [row for row in case.board.ranked if contenders[row].kind == "neural" and not contenders[row].role]
     networks = [row for row in every if row in others[1:]]
-    first, network = ([_told(row, case.mean(row)) for row in rows[:1]] for rows in (others, networks))
-    if others and others[0].contender.kind == "neural":
-        network = []
+    if others and contenders[others[0]].kind == "neural":
+        networks = []
     which = "best network" if len(every) > 1 else "only network"
-    lines = [*first, *(f"{which} {told}" for told in network)]
+    lines = [case.named(row, case.means[row]) for row in others[:1]]
+    lines += [f"{which} {case.named(row, case.means[row])}" for row in networks[:1]]
     return Field(tuple(lines) or (words.NOTHING,), {"": ", ".join(lines)})
 
 
-def _best(case: _Case, rows: Sequence[Row]) -> str:
-    means = [mean.mean for row in rows if (mean := case.mean(row)) is not None]
+def _best(case: _Case, is_one: Callable[[Row], bool]) -> str:
+    means = [mean.mean for row, mean in case.means.items() if is_one(case.board.rows[row])]
     return f"{max(means):.1f}" if means else words.NOTHING
 
 
-def _may_be_chance(best: Summary | None) -> bool:
+def _may_be_chance(best: Summary) -> bool:
     """Whether seeds are so far apart that the best mean says nothing."""
-    return best is not None and best.std is not None and best.mean - 2 * best.std <= CHANCE
+    return best.std is not None and best.mean - 2 * best.std <= CHANCE
 
 
 def _caution(case: _Case) -> Field:
     """Datasets on which another row leads what is taken, where the bag's share says as much as all features, and where
     seeds are so far apart that the best mean may be chance."""
-    lines = []
-    for place, column in enumerate(case.board.columns):
-        means = {row.contender: found for row in case.ranked if (found := case.board.standings.spread(row, place))}
-        ours = [means[row.contender].mean for row in case.taken if row.contender in means]
-        lead = max(means, key=lambda contender: means[contender].mean, default=None)
+    board, lines = case.board, []
+    for place, column in enumerate(board.columns):
+        means = {row: found for row in board.ranked if (found := board.spread(row, place, HEADLINE))}
+        ours = [means[row].mean for row in case.taken if row in means]
+        lead = max(means, key=lambda row: means[row].mean, default=None)
         if ours and lead is not None and means[lead].mean > max(ours) + AHEAD:
-            told = _told(next(row for row in case.ranked if row.contender == lead), means[lead])
-            lines.append(f"{column.dataset}: {max(ours):.1f}, but {told}")
-    best = case.mean(case.ranked[0])
-    shares = (case.mean(row, f"{HEADLINE}-known-bags") for row in case.ranked if row.contender.method == SHARE)
+            lines.append(f"{column.dataset}: {max(ours):.1f}, but {case.named(lead, means[lead])}")
+    best = case.means[board.ranked[0]]
+    shares = _means(board, f"{HEADLINE}-known-bags")
     lines += [
         f"{share.mean:.1f} by the share of a row's bag alone, where that is known"
-        for share in shares
-        if share is not None and best is not None and share.mean >= best.mean - ALIKE
+        for row, share in shares.items()
+        if row in board.ranked and board.rows[row].contender.method == SHARE and share.mean >= best.mean - ALIKE
     ]
-    if best is not None and _may_be_chance(best):
+    if _may_be_chance(best):
         lines.append(f"{best.mean:.1f} is within two standard deviations of chance")
     return Field(tuple(map(words.clean, lines)) or (words.NOTHING,), {"": "; ".join(lines)})
-
-
-def _told(row: Row, mean: Summary | None) -> str:
-    return words.clean(words.method_text(row)) + ("" if mean is None else f" {mean.mean:.1f}")
-
-
-def _names(rows: Sequence[Row]) -> str:
-    return ", ".join(row.contender.method for row in rows)

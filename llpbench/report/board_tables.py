@@ -1,46 +1,42 @@
-"""From boards to tables: what each published table shows."""
+"""The tables of a board: where every row stands, and its scores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 from llpbench.core.text import plural, slug
 from llpbench.report import wording as words
-from llpbench.report.boards import FEW_BAGS, Board, Column, Row, Score
-from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
-from llpbench.report.standings import AgainstFloor, Gap, Standing
+from llpbench.report.boards import FEW_BAGS, Board, Column, Score
+from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, columns_of, score, text
 
 SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """what the files of a criterion's boards are called"""
-GAP = ("percent", "low", "high", "columns")
-"""the parts of a field that says how much of a gap is closed"""
-SECONDS = "seconds"
-"""heads the column of training times"""
-ASIDE = ("encoder", "pretraining", "configuration", "mean rank", "gap closed", "wins", "coverage")
-"""columns of a whole board that a page shows on request: the label says the first three, too"""
+DETAILS = ("encoder", "pretraining", "configuration")
+"""columns of a whole board that its labels say, too"""
 OVERALL = "-overall"
 """how the names of tables over all columns end"""
 OWN_SIZES = "own-sizes"
 """how those of tables end whose baggings have no size"""
+SUMMARY = ("mean", "interval", "tie", "floor", "seconds")
+"""columns of the leaderboard that a first screen has room for"""
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
-    """What tells boards apart in names of files, e.g. `fine-ordered`; where a bagging has several protocols,
-    `fine-ordered-b2-e100-p10` of those that do not have more columns than all others, and `fine-ordered-direct` of what
-    only methods without epochs have run on."""
+    """Names of files, one a board: `fine-ordered`; where a bagging has several protocols, `fine-ordered-b2-e100-p10` of
+    those that do not have more columns than all others, and `fine-ordered-direct` of what only methods without epochs
+    have run on."""
     taken: Counter[str] = Counter()
     names = []
     for board in boards:
-        name = name_of(board, boards)
+        name = _name_of(board, boards)
         taken[name] += 1  # names of baggings may differ in signs alone
         names.append(name if taken[name] == 1 else f"{name}-{taken[name]}")
     return names
 
 
-def name_of(board: Board, boards: Iterable[Board]) -> str:
-    """As `names_of` has it, but for its last word."""
+def _name_of(board: Board, boards: Iterable[Board]) -> str:
     peers = [other for other in boards if other.criterion == board.criterion and other.bagging == board.bagging]
     others = [other for other in peers if other is not board]
     rivals = [other for other in others if other.protocol is not None]
@@ -60,70 +56,31 @@ def board_tables(board: Board, name: str) -> list[ReportTable]:
 
 def overall(board: Board, name: str) -> ReportTable:
     """Where every row stands over all columns."""
-    found = board.standings
-    numbers = (
-        Heading("rank"),
-        *row_headings(board),
-        Heading("mean AUC", SCORE),
-        Heading("95 % of rank", ("low", "high")),
-        Heading("tie", numeric=False),
-        Heading("against floor", ("points", "low", "high", "ahead", "of")),
-        Heading("mean rank"),
-        Heading("gap closed", GAP),
-        Heading("wins"),
-        Heading("coverage", ("done", "failed", "expected", "stale")),
-    )
-    rows = [
-        (text(words.rank_text(row)), *row_fields(board, row), *_standing(standing))
-        for row, standing in zip(board.rows, found.rows, strict=True)
-    ]
-    return ReportTable(
-        name=f"{name}{OVERALL}",
-        title=f"{words.title(board)}: over all columns",
-        caption=caption_of(
+    notes = {
+        "Failed or undefined": board.failures,
+        words.STALE_NOTE: board.stale,
+        "Worth a look": board.surprises,
+        words.DIFFERENCES_NOTE: board.differences,
+    }
+    return columns_of(
+        f"{name}{OVERALL}",
+        f"{words.title(board)}: over all columns",
+        caption_of(
             board,
-            words.datasets_text(len(found.datasets)),
-            words.OVERALL.format(columns=plural(len(found.columns), "column"), runs=len(found.runs)),
+            words.datasets_text(len(board.datasets)),
+            words.caption("overall", columns=plural(len(board.counting_columns), "column"), runs=len(board.counting)),
+            *(column.explained(board) for column in COLUMNS.values()),
             words.validation_text(board, board.columns),
         ),
-        headings=numbers,
-        rows=tuple(rows),
-        notes={
-            what: lines
-            for what, lines in (
-                ("Failed or undefined", board.failures),
-                (words.STALE_NOTE, board.stale),
-                ("Worth a look", board.surprises),
-                (words.DIFFERENCES_NOTE, board.differences),
-            )
-            if lines
-        },
+        [*ranks(board), *names(board), *((each.heading(board), each.fields(board)) for each in COLUMNS.values())],
+        {what: lines for what, lines in notes.items() if lines},
     )
 
 
 def whole(board: Board, overall: ReportTable) -> ReportTable:
-    """Every row in every column of a board, with its place `overall` (the table of that name) before its scores."""
-    after = [heading.text for heading in overall.headings].index("against floor") + 1
-    return replace(
-        overall,
-        headings=(
-            *overall.headings[:after],
-            Heading(SECONDS),
-            *overall.headings[after:],
-            *(Heading(column.heading, SCORE) for column in board.columns),
-        ),
-        rows=tuple(
-            (
-                *place[:after],
-                _seconds(standing),
-                *place[after:],
-                *(_score_field(each, (number, i) in board.leaders) for i, each in enumerate(row.scores)),
-            )
-            for number, (place, row, standing) in enumerate(
-                zip(overall.rows, board.rows, board.standings.rows, strict=True)
-            )
-        ),
-    )
+    """Every row in every column of a board, behind its place `overall` (the table of that name)."""
+    headings = (Heading(column.heading, SCORE) for column in board.columns)
+    return overall.beside([(heading, score_fields(board, place)) for place, heading in enumerate(headings)])
 
 
 def summary(board: Board, overall: ReportTable, most: int) -> ReportTable:
@@ -131,120 +88,66 @@ def summary(board: Board, overall: ReportTable, most: int) -> ReportTable:
 
     `overall`: the table of that name.
     """
-    kept = ("rank", "method", "mean AUC", "95 % of rank", "tie", "against floor", SECONDS)
-    table = whole(board, overall)
-    places = [[heading.text for heading in table.headings].index(text) for text in kept]
-    ranked = [place for place, row in enumerate(board.rows) if row.rank is not None]
     ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling"]
-    floors = [place for place in ranked[most:] if board.rows[place].contender.role == "floor"]
-    chosen = [*ranked[:most], *floors[:1], *ceilings[:1]]
-    method = kept.index("method")
-    lines = [[table.rows[row][place] for place in places] for row in chosen]
-    for line, row in zip(lines, chosen, strict=True):
-        floor = f" ({board.rows[row].mark})" if board.rows[row].mark == "floor" else ""
-        line[method] = text(board.rows[row].contender.label + floor)
-    return replace(
-        table,
-        name=f"{table.name}-summary",
-        caption=caption_of(board, words.datasets_text(len(board.standings.datasets))),
-        headings=tuple(table.headings[place] for place in places),
-        rows=tuple(map(tuple, lines)),
-        notes={},
-    )
-
-
-def _seconds(standing: Standing) -> Field:
-    """Of training, in three digits."""
-    if standing.seconds is None:
-        return Field((words.NOTHING,))
-    return Field((words.seconds_text(standing.seconds),), {"": round(standing.seconds, 6)})
-
-
-def _standing(standing: Standing) -> tuple[Field, ...]:
-    interval = standing.interval
-    shown = (words.NOTHING,) if interval is None else (f"{interval[0]}–{interval[1]}",)
-    low, high = interval or (None, None)
-    lacks = {"failed": standing.failed, words.STALE: standing.stale}
-    overall = score(standing.overall)
-    if standing.overall is not None and standing.overall.n == 0:
-        overall = Field((f"{standing.overall.mean:.2f}", "no seed in common"), overall.values)
-    return (
+    floors = [place for place in board.ranked[most:] if board.rows[place].contender.role == "floor"]
+    return excerpt(
+        board,
         overall,
-        Field(shown, {"low": low, "high": high}),
-        text(standing.letters or words.NOTHING),
-        _against_floor(standing.floor),
-        number(standing.mean_rank, 1),
-        gap_field(standing.gap),
-        number(standing.wins, 0),
-        Field(
-            (f"{standing.done}/{standing.expected}", *(f"{number} {what}" for what, number in lacks.items() if number)),
-            {"done": standing.done, "expected": standing.expected, **lacks},
-        ),
+        SUMMARY,
+        [*board.ranked[:most], *floors[:1], *ceilings[:1]],
+        name=f"{overall.name}-summary",
+        caption=caption_of(board, words.datasets_text(len(board.datasets))),
     )
 
 
-def _against_floor(found: AgainstFloor | None) -> Field:
-    if found is None:
-        return Field((words.NOTHING,))
-    low, high = found.interval or (None, None)
-    return Field(
-        (words.interval_text(found.mean, found.interval, sign="+"), f"ahead in {found.ahead}/{found.columns}"),
-        {
-            "points": _short(found.mean),
-            "low": _short(low),
-            "high": _short(high),
-            "ahead": found.ahead,
-            "of": found.columns,
-        },
+def excerpt(
+    board: Board,
+    table: ReportTable,
+    keys: Iterable[str],
+    rows: Sequence[int],
+    *,
+    name: str = "",
+    title: str | None = None,
+    caption: str = "",
+    notes: dict[str, tuple[str, ...]] | None = None,
+) -> ReportTable:
+    """Rank, whole label and some columns of some rows of a board's table."""
+    kept = table.taken([table.place("rank")], rows)
+    marks = (" (floor)" if board.rows[row].mark == "floor" else "" for row in rows)
+    labels = [text(board.rows[row].contender.label + mark) for row, mark in zip(rows, marks, strict=True)]
+    others = table.taken([table.place(key) for key in keys], rows)
+    return columns_of(
+        name or table.name,
+        table.title if title is None else title,
+        caption,
+        [*kept.columns(), (Heading("method", numeric=False), labels), *others.columns()],
+        {what: lines for what, lines in (notes or {}).items() if lines},
     )
-
-
-def gap_field(found: Gap | None) -> Field:
-    """How much of a gap is closed, with the parts `GAP`."""
-    if found is None:
-        return Field((words.NOTHING,))
-    low, high = found.interval or (None, None)
-    return Field(
-        (words.interval_text(found.percent, found.interval, digits=0),),
-        {"percent": _short(found.percent), "low": _short(low), "high": _short(high), "columns": found.columns},
-    )
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
 
 
 def scores(board: Board, bag_size: int, name: str) -> ReportTable:
     """The scores of one bag size: a column for each dataset."""
     places = places_of(board, bag_size)
-    columns = [board.columns[i] for i in places]
     bags = words.bags_text(bag_size)
-    tried = [(n, row) for n, row in enumerate(board.rows) if any(row.scores[i].cell for i in places)]
-    others = [row.contender.label for row in board.rows if not any(row.scores[i].cell for i in places)]
-    return ReportTable(
-        name=f"{name}-{bag_size or OWN_SIZES}",
-        title=f"{words.title(board)}, {bags}",
-        caption=caption_of(
+    tried = [n for n, row in enumerate(board.rows) if any(row.scores[place].cell for place in places)]
+    others = [row.contender.label for n, row in enumerate(board.rows) if n not in set(tried)]
+    headings = (Heading(_short_title(board.columns[place]), SCORE) for place in places)
+    return columns_of(
+        f"{name}-{bag_size or OWN_SIZES}",
+        f"{words.title(board)}, {bags}",
+        caption_of(
             board,
-            words.CAPTION,
-            words.datasets_text(len(board.standings.datasets)),
-            words.validation_text(board, columns),
+            words.caption("scores", board),
+            words.datasets_text(len(board.datasets)),
+            words.validation_text(board, [board.columns[place] for place in places]),
         ),
-        headings=(
-            Heading("rank"),
-            *row_headings(board),
-            *(Heading(_short_title(column), SCORE) for column in columns),
-        ),
-        rows=tuple(
-            (
-                text(words.rank_text(row)),
-                *row_fields(board, row),
-                *(_score_field(row.scores[i], (n, i) in board.leaders) for i in places),
-            )
-            for n, row in tried
-        ),
-        notes={f"Not run with {bags}": (", ".join(others),)} if others else {},
-    )
+        [
+            *ranks(board),
+            *names(board),
+            *((heading, score_fields(board, place)) for heading, place in zip(headings, places, strict=True)),
+        ],
+        {f"Not run with {bags}": (", ".join(others),)} if others else {},
+    ).with_rows(tried)
 
 
 def places_of(board: Board, bag_size: int) -> list[int]:
@@ -258,31 +161,36 @@ def _short_title(column: Column) -> str:
     return named if column.counts else f"{named} {FEW_BAGS}"
 
 
+def score_fields(board: Board, column: int) -> list[Field]:
+    """The scores of a column, those of leaders bold."""
+    return [_score_field(row.scores[column], (n, column) in board.leaders) for n, row in enumerate(board.rows)]
+
+
 def _score_field(of: Score, leads: bool) -> Field:
     field = score(of.headline, strong=leads)
     lacks = {"failed": len(of.failures), "missing": len(of.missing), words.STALE: len(of.stale)}
     return Field(tuple(words.score_lines(of)), {**field.values, **lacks}, leads)
 
 
-def row_headings(board: Board) -> list[Heading]:
-    return [Heading(name, numeric=False) for name in ("method", *_details(board))]
+def ranks(board: Board) -> list[tuple[Heading, list[Field]]]:
+    """The column of ranks."""
+    return [(Heading("rank", key="rank"), [text(words.rank_text(row)) for row in board.rows])]
 
 
-def row_fields(board: Board, row: Row) -> list[Field]:
-    details = (str(getattr(row.contender, name) or "") for name in _details(board))
-    method = Field((words.clean(words.method_text(row)),), {"": words.clean(row.contender.method)})
-    return [method, *map(text, details)]
-
-
-def _details(board: Board) -> list[str]:
-    """The columns that tell rows of the same method apart, where any row needs them."""
+def names(board: Board) -> list[tuple[Heading, list[Field]]]:
+    """Columns that name the rows: the method, and what sets rows of the same method apart, where any row needs it."""
     contenders = [row.contender for row in board.rows]
-    needed: Mapping[str, bool] = {
-        "encoder": any(contender.encoder for contender in contenders),
-        "pretraining": any(contender.pretraining != "none" for contender in contenders),
-        "configuration": any(contender.configuration for contender in contenders),
-    }
-    return [name for name, shown in needed.items() if shown]
+    methods = [
+        Field((words.clean(words.method_text(row)),), {"": words.clean(row.contender.method)}) for row in board.rows
+    ]
+    return [
+        (Heading("method", numeric=False), methods),
+        *(
+            (Heading(name, numeric=False), [text(str(getattr(who, name) or "")) for who in contenders])
+            for name in DETAILS
+            if any(getattr(who, name) not in (None, "", "none") for who in contenders)
+        ),
+    ]
 
 
 def caption_of(board: Board, *explained: str) -> str:

@@ -2,29 +2,32 @@
 
 A *board* compares methods under one criterion, bagging and protocol. Its columns are (dataset, bag size), its rows
 (method, encoder, pretraining, configuration), and where they meet stands a *score*: all seeds of one benchmark cell.
-Percentages (`criteria.METRICS`) are held as they are shown, times 100.
+Its numbers are rows of the tidy table (`results/frame.py`); percentages are times 100, as they are shown.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion
+import numpy as np
+from pandas import DataFrame, MultiIndex, Series
+
+from llpbench.core.criteria import METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
+from llpbench.results.frame import shown
 
-if TYPE_CHECKING:
-    from llpbench.report.standings import Standings
+T = TypeVar("T")
 
 Role = Literal["ceiling", "", "floor"]
+Mark = Literal["ceiling", "supervised", "floor", ""]
 
 HEADLINE = "auc"
-"""the test metric that leaderboards show and rank by"""
+"""the test metric that leaderboards show and rank by, unless another is asked for"""
 
 FEWEST_BAGS = 5
 """validation bags that a coarse criterion needs: chosen by fewer, an epoch is close to any epoch"""
@@ -38,11 +41,14 @@ FEW_BAGS = "†"
 FEWEST_DATASETS = 6
 """behind ranks: on fewer, a method that is ahead on every one is not ahead at 0.05 by a test of signs"""
 
+RUN = ["column", "seed"]
+"""what names a run of a row: the place of its column, and its seed"""
+
+_DIGITS = 9
+"""after the point, in which means that differ by rounding alone are equal"""
+
 ColumnKey = tuple[str, int]
 """dataset and bag size as a cell's specification has them (0: a bagging without a size): what names a column"""
-
-NOTHING_STALE: Mapping[str, str] = MappingProxyType({})
-"""what reports go by where nobody has compared the runs with the code"""
 
 
 class Summary(NamedTuple):
@@ -124,49 +130,48 @@ class Contender(NamedTuple):
         return f"{self.method} ({details})" if details else self.method
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """All seeds of one row in one column. Every expected seed has succeeded, failed or is missing."""
 
-    cell: str | None
+    cell: str | None = None
     """id of the benchmark cell; None if none of its runs is in the journal"""
-    values: Mapping[str, Mapping[int, float]]
-    """by test metric and seed; only finite ones, so a run that succeeded can lack one"""
-    succeeded: tuple[int, ...]
-    failures: Mapping[int, str]
+    values: Mapping[int, float] = {}
+    """of the board's metric by seed; only finite ones, so a run that succeeded can lack one"""
+    failures: Mapping[int, str] = {}
     """reason by seed"""
-    missing: tuple[int, ...]
+    missing: tuple[int, ...] = ()
     """seeds of the column that have no run here, extra ones left out"""
-    stale: Mapping[int, str]
+    stale: Mapping[int, str] = {}
     """by seed, of runs that succeeded or failed: what has changed in the code since they, or the search that has chosen
     what they are of, were made"""
-    best_epoch: float | None
+    best_epoch: float | None = None
     """median over the runs that succeeded; None for methods without epochs"""
-    seconds: float | None
+    seconds: float | None = None
     """median duration of the runs that succeeded"""
-    runs: Mapping[int, Record] = field(default_factory=dict)
+    runs: Mapping[int, Record] = {}
     """by seed, failed ones too: everything that the journal knows of them"""
     tuning: str | None = None
     """id of the search that has chosen the cell for this row; None if none has"""
 
     @property
+    def succeeded(self) -> tuple[int, ...]:
+        """Seeds of the runs that succeeded."""
+        return tuple(seed for seed in self.runs if seed not in self.failures)
+
+    @property
     def expected(self) -> int:
         """Number of runs that a complete score has."""
-        return len(self.succeeded) + len(self.failures) + len(self.missing)
+        return len(self.runs) + len(self.missing)
 
     @property
     def headline(self) -> Summary | None:
-        """Summary of the metric that boards show."""
-        return self.summary(HEADLINE)
+        """Mean and spread of the seeds that have the board's metric; None if none has."""
+        return summarise([*self.values.values()])
 
-    def summary(self, metric: str) -> Summary | None:
-        """Mean and spread of the seeds that have `metric`; None if none has."""
-        return summarise(list(self.values.get(metric, {}).values()))
-
-    def undefined(self, metric: str = HEADLINE) -> tuple[int, ...]:
-        """Seeds that succeeded and yet have no (finite) value of `metric`."""
-        known = self.values.get(metric, {})
-        return tuple(seed for seed in self.succeeded if seed not in known)
+    @property
+    def undefined(self) -> tuple[int, ...]:
+        """Seeds that succeeded and yet have no (finite) value of the metric."""
+        return tuple(seed for seed in self.succeeded if seed not in self.values)
 
 
 @dataclass(frozen=True)
@@ -178,25 +183,14 @@ class Row:
     """one for each column"""
     rank: int | None = None
     """None for what is trained on labels of rows, and for rows that lack a run on which the others are ranked"""
-    mark: Literal["ceiling", "supervised", "floor", ""] = ""
+    mark: Mark = ""
     """what it is beside the methods: a floor, a 100 % mark of gaps, or something else that is trained on all labels"""
-
-    @cached_property
-    def is_default(self) -> bool:
-        """Whether its hyperparameters are the method's defaults, and not because a search has chosen them."""
-        changed = (run["method"]["changed"] for score in self.scores for run in score.runs.values())
-        return not self.contender.tuned and not any(changed)
-
-    @cached_property
-    def ensemble(self) -> int:
-        """Networks that are averaged for each seed."""
-        return max((run["spec"].get("ensemble", 1) for score in self.scores for run in score.runs.values()), default=1)
-
-    @cached_property
-    def precision(self) -> str:
-        """In which its products are computed."""
-        found = (run["spec"].get("precision", REFERENCE) for score in self.scores for run in score.runs.values())
-        return next(found, REFERENCE)
+    is_default: bool = True
+    """whether its hyperparameters are the method's defaults, and not because a search has chosen them"""
+    ensemble: int = 1
+    """networks that are averaged for each seed"""
+    precision: str = REFERENCE
+    """in which its products are computed"""
 
     @property
     def is_plain(self) -> bool:
@@ -210,7 +204,7 @@ class Row:
         return "tuned" if self.contender.tuned else "default" if self.is_default else "changed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Board:
     """Rows that may be compared with one another."""
 
@@ -222,13 +216,18 @@ class Board:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     """as shown: what is trained on labels of rows, ranked rows, unranked rows"""
-    leaders: frozenset[tuple[int, int]]
-    """(row, column) of the best scores but for ceilings, with all that lie within one std of the best"""
-    failures: tuple[str, ...]
+    runs: DataFrame
+    """the rows of the tidy table that stand on it, by the criterion that chose their epochs, with the places of their
+    `row` and `column`"""
+    counting: MultiIndex
+    """the runs (column, seed) that ranks and means are made of"""
+    metric: Metric = METRICS[HEADLINE]
+    """what it shows and ranks by"""
+    failures: tuple[str, ...] = ()
     """one line for each thing that went wrong, with its reason"""
-    surprises: tuple[str, ...]
+    surprises: tuple[str, ...] = ()
     """one line for each result that is worth a look"""
-    stale: tuple[str, ...]
+    stale: tuple[str, ...] = ()
     """one line for what was made by other code than there is now"""
     max_bags: int | None = None
     """training bags; None: all that there are"""
@@ -241,12 +240,10 @@ class Board:
         rows, columns = plural(len(self.rows), "method"), plural(len(self.columns), "column")
         return f"<board by {self.criterion.name}, {self.bagging}: {rows}, {columns}>"
 
-    @cached_property
-    def standings(self) -> Standings:
-        """What it says over all its columns: made once, since pages, plots and terminal ask for the same."""
-        from llpbench.report.standings import Standings
-
-        return Standings(self)
+    @property
+    def sign(self) -> int:
+        """1 where more of the metric is better, else -1."""
+        return 1 if self.metric.maximise else -1
 
     @property
     def hardware(self) -> tuple[str, ...]:
@@ -258,6 +255,93 @@ class Board:
     def encoders(self) -> tuple[str, ...]:
         """The encoders of its rows, in alphabetical order."""
         return tuple(sorted({row.contender.encoder for row in self.rows if row.contender.encoder}))
+
+    @property
+    def ranked(self) -> list[int]:
+        """Places of the ranked rows, best first."""
+        return [place for place, row in enumerate(self.rows) if row.rank is not None]
+
+    @property
+    def learners(self) -> list[int]:
+        """Places of the rows that know no label of a row."""
+        return [place for place, row in enumerate(self.rows) if row.contender.role != "ceiling"]
+
+    @cached_property
+    def counting_columns(self) -> list[int]:
+        """Places of the columns that have a run that counts."""
+        return sorted(set(self.counting.get_level_values(0)))
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets of these columns."""
+        return sorted({self.columns[place].dataset for place in self.counting_columns})
+
+    def values(self, metric: str | None = None) -> DataFrame:
+        """Return a test metric as it is shown: runs (column, seed) by rows."""
+        name = metric or self.metric.name
+        return self._once(
+            f"values {name}",
+            lambda: wide(self.runs[[*RUN, "row"]].assign(value=shown(self.runs, name)), len(self.rows)),
+        )
+
+    def counted(self, metric: str | None = None) -> DataFrame:
+        """The same of the runs that count."""
+        name = metric or self.metric.name
+        return self._once(f"counted {name}", lambda: self.values(name).reindex(self.counting))
+
+    def _once(self, key: str, make: Callable[[], T]) -> T:
+        """What is computed once: pages, plots and terminal ask for the same."""
+        known: dict[str, T] = self.__dict__.setdefault("_known", {})
+        if key not in known:
+            known[key] = make()
+        return known[key]
+
+    @cached_property
+    def complete(self) -> DataFrame:
+        """The board's metric in the runs that count, of every row that has them all."""
+        counted = self.counted()
+        return counted.dropna(axis="columns") if len(counted) else counted.iloc[:, :0]
+
+    @cached_property
+    def column_means(self) -> DataFrame:
+        """Means over the runs that count, columns by rows; unknown unless a row has them all."""
+        groups = self.counted().groupby(level=0)
+        return groups.mean().where(groups.count().eq(groups.size(), axis="index"))
+
+    def by_dataset(self, by_column: DataFrame) -> DataFrame:
+        """Return the means over the columns of each dataset, of values whose index is columns."""
+        names = [self.columns[column].dataset for column in by_column.index]
+        return by_column.groupby(names).mean() if names else by_column
+
+    def summary(self, row: int, column: int, metric: str) -> Summary | None:
+        """Mean and spread over all seeds of a score."""
+        return self._once(f"summaries {metric}", lambda: _summaries(self.values(metric))).get((row, column))
+
+    def spread(self, row: int, column: int, metric: str | None = None) -> Summary | None:
+        """Mean and spread over the runs of a score that count; None if it has none of them."""
+        name = metric or self.metric.name
+        return self._once(f"spreads {name}", lambda: _summaries(self.counted(name))).get((row, column))
+
+    def has(self, metric: str) -> list[int]:
+        """Places of the columns that count in which some run has a metric."""
+        known = set(self.runs["column"][shown(self.runs, metric).notna()])
+        return [column for column in self.counting_columns if column in known]
+
+    @cached_property
+    def leaders(self) -> frozenset[tuple[int, int]]:
+        """(row, column) of each column's best score, ceilings aside, and of all within one std of it: no tie is a win.
+
+        Only rows that have every run of the column that counts. A best score over a single seed has no spread, so
+        nothing is claimed for its column.
+        """
+        counted = (self.sign * self.counted())[self.learners].groupby(level=0)
+        means = counted.mean().where(counted.count().eq(counted.size(), axis="index")).dropna(how="all")
+        if means.empty:
+            return frozenset()
+        stds, best = counted.std(), means.idxmax(axis="columns")
+        bars = Series({c: means.at[c, row] - stds.at[c, row] for c, row in best.items()}).round(_DIGITS)
+        bold = means.round(_DIGITS).ge(bars, axis="index").stack()
+        return frozenset((row, column) for column, row in bold.index[bold])
 
 
 @dataclass(frozen=True)
@@ -290,6 +374,34 @@ class Leaderboards:
         """The boards whose criterion needs labels of validation rows (fine) or only proportions (coarse)."""
         return tuple(board for board in self.boards if board.criterion.regime == regime)
 
+    @property
+    def records(self) -> list[Record]:
+        """The runs of all boards, each once."""
+        every = (row for board in self.boards for row in board.rows)
+        runs = (run for row in every for score in row.scores for run in score.runs.values())
+        return [*{run["run"]: run for run in runs}.values()]
+
+
+def wide(runs: DataFrame, rows: int) -> DataFrame:
+    """Return the values of runs by (column, seed) and place of the row."""
+    return runs.pivot(index=RUN, columns="row", values="value").reindex(columns=range(rows))
+
+
+def _summaries(values: DataFrame) -> dict[tuple[int, int], Summary | None]:
+    """Summaries by row and column, of runs (column, seed) by rows."""
+    return {
+        (row, column): summarise(own[~np.isnan(own)].tolist())
+        for column, block in values.groupby(level=0)
+        for row, own in enumerate(block.to_numpy().T)
+    }
+
+
+def means_over_datasets(values: DataFrame, datasets: Sequence[str]) -> Series:
+    """Return the mean over datasets of the mean over their columns of the mean over seeds, equal where rounding alone
+    differs. `values`: runs (column, seed) by rows; `datasets`: of each column, by place."""
+    by_column = values.groupby(level=0).mean()
+    return by_column.groupby([datasets[column] for column in by_column.index]).mean().mean().round(_DIGITS)
+
 
 def device(hardware: Mapping[str, Any]) -> str:
     """`AMD EPYC (cpu)`; of a run that failed before it was on any, which its record says by naming none, so."""
@@ -307,20 +419,3 @@ def summarise(values: Sequence[float]) -> Summary | None:
         return Summary(values[0], 0.0 if n > 1 else None, n)
     mean = math.fsum(values) / n
     return Summary(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)), n)
-
-
-def board_criteria() -> tuple[Criterion, ...]:
-    """The criteria of `BOARD_CRITERIA`, in that order."""
-    return tuple(CRITERIA[name] for name in BOARD_CRITERIA)
-
-
-def values_of(runs: Mapping[int, Record], criterion: Criterion) -> dict[str, dict[int, float]]:
-    """By test metric and seed, as `Score.values`: of the runs that succeeded, at the epochs that a criterion chose."""
-    found: dict[str, dict[int, float]] = {}
-    for seed, run in runs.items():
-        result = run["results"].get(criterion.name) if run["status"] == "ok" else None
-        for metric, value in result["test"].items() if result else ():
-            if value is not None and math.isfinite(value):
-                percent = metric in METRICS and METRICS[metric].percent
-                found.setdefault(metric, {})[seed] = 100.0 * value if percent else value
-    return found

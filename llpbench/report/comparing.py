@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import plural
-from llpbench.report.boards import HEADLINE, NOTHING_STALE, Leaderboards
+from llpbench.core.text import clean, plural
+from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import clean, protocol_text
+from llpbench.report.wording import protocol_text
+from llpbench.results.frame import NO_STALE_RUNS, test_value
 from llpbench.results.journal import agree, contains, settle
 from llpbench.results.merging import disputes
 
@@ -33,7 +34,7 @@ def compare(
     own: Mapping[str, Record],
     published: Mapping[str, Record],
     tunings: Sequence[TuningRecord] = (),
-    stale: Mapping[str, str] = NOTHING_STALE,
+    stale: Mapping[str, str] = NO_STALE_RUNS,
 ) -> Comparison:
     """Own records, by run id, with the published ones of the same datasets, baggings and bag sizes.
 
@@ -78,7 +79,7 @@ def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> lis
     if len(same) < len(both):
         spec = own[worst]["spec"]
         where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {own[worst]['seed']}"
-        line += f"; the largest difference is {100 * gaps[worst]:.2f} points of AUC ({where})"
+        line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
     return [*lines, line + "."]
 
 
@@ -103,6 +104,6 @@ def _protocol(record: Record) -> str:
 
 
 def _auc(record: Record) -> float:
-    known = [record["results"][name]["test"] for name in BOARD_CRITERIA if name in record["results"]]
-    value = known[0].get(HEADLINE) if known else None
+    criterion = next((name for name in BOARD_CRITERIA if name in record["results"]), "")
+    value = test_value(record, criterion, HEADLINE)
     return float("nan") if value is None else value

@@ -9,17 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.text import plural
+from llpbench.core.text import plural, some_of
 from llpbench.report import further_tables
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
 from llpbench.report.bag_only import BAG_ONLY
-from llpbench.report.board_tables import SECONDS, overall, whole
+from llpbench.report.board_tables import excerpt, overall, whole
 from llpbench.report.boards import Board, Row
 from llpbench.report.groups import groups
 from llpbench.report.markdown import escape, to_markdown
 from llpbench.report.pages import Report
-from llpbench.report.report_table import Field, ReportTable, text
+from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.tabulate import part_of
 
 LARGEST = 30_000
 """bytes of a file"""
@@ -44,10 +45,10 @@ ROOM_FOR_TITLES = 3_000
 MOST_FAILURES = 5
 """lines below a board"""
 
-PLACE = ("rank", "method", "mean AUC", "95 % of rank", "against floor", "gap closed", "wins", SECONDS, "coverage")
+PLACE = ("mean", "interval", "floor", "gap", "wins", "seconds", "coverage")
 """columns of a board"""
 
-BRIEF = ("rank", "method", "mean AUC", "95 % of rank", "against floor", SECONDS)
+BRIEF = ("mean", "interval", "floor", "seconds")
 """columns of a board in the overview"""
 
 
@@ -71,24 +72,29 @@ def _overview(report: Report, links: Sequence[str]) -> str:
     sections = []
     head += ["\n".join(links)] if links else []
     if report.leaderboards.boards:
-        head.append(words.BRIEFLY)
+        head.append(words.caption("briefly", report.leaderboards.boards[0]))
     elif not report.leaderboards.unlabelled:
         head.append(words.NO_RUNS)
     first = groups(report.leaderboards)[:2]
     chosen = [group[name] for group in first for name in ("auc", "mpiou") if name in group]
     for board in [board for place, board in enumerate(chosen[:3]) if place == 0 or _has_epochs(board)]:
-        ranked = [place for place, row in enumerate(board.rows) if row.rank is not None]
-        marks = [place for place, row in enumerate(board.rows) if row.mark in ("floor", "ceiling") and _is_shown(row)]
+        known = {*board.complete}
+        marks = [n for n, row in enumerate(board.rows) if row.mark in ("floor", "ceiling") and _is_shown(row)]
         marks = sorted(marks, key=lambda place: board.rows[place].mark != "floor")
-        kept = dict.fromkeys([*ranked[:MOST_ROWS], *(place for place in marks if board.standings.rows[place].overall)])
-        table = _columns(whole(board, overall(board, "")), board, BRIEF, list(kept))
-        sections.append(replace(table, title=words.title(board), caption=_caption(board), notes={}))
+        kept = dict.fromkeys([*board.ranked[:MOST_ROWS], *(place for place in marks if place in known)])
+        table = overall(board, "")
+        sections.append(excerpt(board, table, BRIEF, [*kept], title=words.title(board), caption=_caption(board)))
     return _fitted(report, "Leaderboards", head, sections)
 
 
 def _fine(report: Report) -> Written:
     boards = [group["auc"] for group in groups(report.leaderboards) if "auc" in group]
-    return [words.SELECTION["fine"], words.ROLES, words.BOARDS], [*_board_sections(boards)]
+    head = [
+        words.caption("selection_fine"),
+        words.caption("roles"),
+        words.caption("boards", boards[0] if boards else None),
+    ]
+    return head, [*_board_sections(boards)]
 
 
 def _coarse(report: Report) -> Written:
@@ -101,7 +107,8 @@ def _coarse(report: Report) -> Written:
     ]
     sections = [*_board_sections(boards)]
     sections[2:2] = [table for table in gaps if table.rows]
-    return [words.SELECTION["coarse"], words.BY_L1.format(l1=CRITERIA["l1"].title), words.BOARDS], sections
+    by_l1 = words.caption("by_l1", l1=CRITERIA["l1"].title)
+    return [words.caption("selection_coarse"), by_l1, words.caption("boards", boards[0] if boards else None)], sections
 
 
 def _board_sections(boards: Sequence[Board]) -> Iterator[ReportTable]:
@@ -112,21 +119,14 @@ def _board_sections(boards: Sequence[Board]) -> Iterator[ReportTable]:
         kept = [place for place, row in enumerate(board.rows) if every or _is_shown(row)]
         left = len(board.rows) - len(kept)
         notes = {
-            "Failed or undefined": tuple(words.some_of(board.failures, MOST_FAILURES)),
-            words.STALE_NOTE: tuple(words.some_of(board.stale, MOST_FAILURES)),
+            "Failed or undefined": tuple(some_of(board.failures, MOST_FAILURES)),
+            words.STALE_NOTE: tuple(some_of(board.stale, MOST_FAILURES)),
             "Not shown": (f"{plural(left, 'row')} without a rank, which the page has",) if left else (),
         }
-        shown = replace(
-            _columns(table, board, PLACE, kept),
-            title=_title(board),
-            caption=_caption(board),
-            notes={what: lines for what, lines in notes.items() if lines},
-        )
-        yield shown
+        yield excerpt(board, table, PLACE, kept, title=_title(board), caption=_caption(board), notes=notes)
         if number == 0:
-            columns = ("rank", "method", *(column.heading for column in board.columns))
             title = f"{_title(board)}: by dataset and bag size"
-            yield replace(_columns(table, board, columns, kept), title=title, caption="", notes={})
+            yield excerpt(board, table, (column.heading for column in board.columns), kept, title=title)
 
 
 def _title(board: Board) -> str:
@@ -138,7 +138,7 @@ def _title(board: Board) -> str:
 def _caption(board: Board) -> str:
     texts = (
         words.setting(board),
-        words.datasets_text(len(board.standings.datasets)),
+        words.datasets_text(len(board.datasets)),
         words.validation_text(board, board.columns),
         words.bags_note(board),
     )
@@ -150,11 +150,11 @@ def _timing(report: Report) -> Written:
     for group in groups(report.leaderboards):
         board = group.get("auc")
         if board is not None and board.max_bags is None:
-            kept = replace(board, rows=tuple(row for row in board.rows if _is_shown(row)))
+            kept = part_of(board, [n for n, row in enumerate(board.rows) if _is_shown(row)], range(len(board.columns)))
             for size in sorted({column.bag_size for column in board.columns}):
                 table = further_tables.timing(kept, size, "")
-                sections.append(replace(table, caption=words.sentence(words.setting(board))))
-    return [words.TIMING], sections
+                sections.append(replace(table, caption=words.sentence(words.setting(kept))))
+    return [words.caption("timing")], sections
 
 
 def _studies(report: Report) -> Written:
@@ -169,7 +169,7 @@ def _studies(report: Report) -> Written:
     sections: list[ReportTable | str] = [_ours(table) for table in ordered]
     if page.missing:
         sections.append("## Not run yet\n\n" + "\n".join(f"- {escape(line)}" for line in page.missing))
-    return [words.BESIDE], sections
+    return [words.caption("beside")], sections
 
 
 def _page(name: str) -> Callable[[Report], Written]:
@@ -209,24 +209,10 @@ def _has_epochs(board: Board) -> bool:
     return board.protocol is not None
 
 
-def _columns(table: ReportTable, board: Board, names: Sequence[str], rows: Sequence[int]) -> ReportTable:
-    """Some columns and rows of the table of a whole board, in which the method is the whole label."""
-    texts = [heading.text for heading in table.headings]
-    places = [texts.index(name) for name in names]
-    lines = []
-    for number in rows:
-        row = board.rows[number]
-        mark = " (floor)" if row.mark == "floor" else ""
-        method = text(f"{row.contender.label}{mark}")
-        lines.append(tuple(method if texts[at] == "method" else table.rows[number][at] for at in places))
-    return replace(table, headings=tuple(table.headings[at] for at in places), rows=tuple(lines))
-
-
 def _brief(table: ReportTable) -> ReportTable:
     """Rows with a known mean, without single columns."""
-    end = [heading.text for heading in table.headings].index("mean") + 1
-    rows = tuple(row[:end] for row in table.rows if row[end - 1].values)
-    return replace(table, headings=table.headings[:end], rows=rows)
+    end = table.place("mean")
+    return table.taken(range(end + 1), [n for n, row in enumerate(table.rows) if row[end].values])
 
 
 def _ours(table: ReportTable) -> ReportTable:
@@ -241,11 +227,6 @@ def _ours(table: ReportTable) -> ReportTable:
     return replace(table, headings=headings, rows=tuple(tuple(_plain(row[at]) for at in kept) for row in table.rows))
 
 
-def _lacks_papers(table: ReportTable) -> bool:
-    """Whether no number of the paper stands beside one of ours."""
-    return not any("difference" in field.values for row in table.rows for field in row)
-
-
 def _plain(field: Field) -> Field:
     """A number of the paper and ours, without their difference where nothing is to be made of it."""
     known = field.values.get("difference") is not None and not field.values.get("beyond 2 std")
@@ -256,7 +237,7 @@ def _fitted(report: Report, title: str, head: Sequence[str], sections: Sequence[
     """A file of the sections that it has room for, in their order; what has none is named."""
     begin = [f"# {escape(title)}"]
     if report.warnings:
-        begin.append("\n".join(f"- **{escape(words.sentence(line))}**" for line in words.some_of(report.warnings)))
+        begin.append("\n".join(f"- **{escape(words.sentence(line))}**" for line in some_of(report.warnings)))
     begin += head
     origin = report.leaderboards.origin
     end = [f"*{escape(words.origin_text(origin))}*"] if origin.runs else []
@@ -270,7 +251,7 @@ def _fitted(report: Report, title: str, head: Sequence[str], sections: Sequence[
         else:
             room -= _size(written)
             kept.append(written)
-    if named := [f"- {escape(name)[:LONGEST_TITLE]}" for name in words.some_of(left, MOST_TITLES)]:
+    if named := [f"- {escape(name)[:LONGEST_TITLE]}" for name in some_of(left, MOST_TITLES)]:
         end.insert(0, "\n\n".join(["## Without room here", "On [the page](index.html#tables):", "\n".join(named)]))
     return "\n\n".join([*begin, *kept, *end]) + "\n"
 

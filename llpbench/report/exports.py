@@ -11,50 +11,19 @@ from typing import Any
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.spreadsheets import csv_lines
-from llpbench.report.boards import HEADLINE, Board, Column, Leaderboards, Row, Score
+from llpbench.report.boards import Board, Column, Leaderboards, Row, Score, Summary
 from llpbench.report.report_table import ReportTable
+from llpbench.results.frame import shown
 
 SCHEMA = 1
 """of the JSON files; raised when a reader of them would have to change"""
 
-FIELDS = (
-    "regime",
-    "criterion",
-    "bagging",
-    "epochs",
-    "patience",
-    "bags_per_step",
-    "rank",
-    "role",
-    "method",
-    "kind",
-    "encoder",
-    "pretraining",
-    "configuration",
-    "dataset",
-    "bag_size",
-    "least_rows",
-    "median_rows",
-    "most_rows",
-    "cell",
-    "metric",
-    "unit",
-    "mean",
-    "std",
-    "n",
-    "n_expected",
-    "failed",
-    "missing",
-    "undefined",
-    "stale",
-    "best_epoch_median",
-    "seconds_median",
-)
-
 
 def to_csv(leaderboards: Leaderboards) -> str:
     """The long form as CSV; what is not known is an empty field."""
-    return csv_lines([FIELDS, *([row.get(name) for name in FIELDS] for row in _long(leaderboards))])
+    rows = [*_long(leaderboards)]
+    names = [*(rows[0] if rows else ())]
+    return csv_lines([names, *(row.values() for row in rows)])
 
 
 def table_csv(table: ReportTable) -> str:
@@ -70,7 +39,7 @@ def table_json(table: ReportTable) -> str:
         "title": table.title,
         "caption": table.caption,
         "columns": table.names,
-        "notes": table.notes,
+        "notes": dict(table.notes),
     }
     lines = [f'"{key}": {_json(value)}' for key, value in head.items()]
     rows = ",\n".join(map(_json, table.values()))
@@ -84,56 +53,49 @@ def _json(value: Any) -> str:
 def _long(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
     for board in leaderboards.boards:
         metrics = _metrics(board)
-        for row in board.rows:
-            for column, score in zip(board.columns, row.scores, strict=True):
+        for place, row in enumerate(board.rows):
+            for number, (column, score) in enumerate(zip(board.columns, row.scores, strict=True)):
                 shared = _shared(board, row, column, score)
                 for metric in metrics:
-                    yield {**shared, **_measured(score, metric)}
+                    yield {**shared, **_measured(board.summary(place, number, metric), score, metric)}
 
 
 def _metrics(board: Board) -> list[str]:
-    """The headline first, then every other metric that a run of the board has, in the order of `METRICS`."""
-    found = {metric for row in board.rows for score in row.scores for metric in score.values} - {HEADLINE}
-    known = [metric for metric in METRICS if metric in found]
-    return [HEADLINE, *known, *sorted(found.difference(METRICS))]
+    """Every metric that a run of the board has, in the order of `METRICS`, its own first."""
+    own = board.metric.name
+    return [own, *(name for name in METRICS if name != own and shown(board.runs, name).notna().any())]
 
 
 def _shared(board: Board, row: Row, column: Column, score: Score) -> dict[str, Any]:
-    protocol = board.protocol or {}
+    protocol, who = board.protocol or {}, row.contender
     return {
         "regime": board.criterion.regime,
         "criterion": board.criterion.name,
         "bagging": board.bagging,
-        "epochs": protocol.get("epochs"),
-        "patience": protocol.get("patience"),
-        "bags_per_step": protocol.get("bags_per_step"),
+        **{name: protocol.get(name) for name in ("epochs", "patience", "bags_per_step")},
         "rank": row.rank,
         "role": row.mark,
-        "method": row.contender.method,
-        "kind": row.contender.kind,
-        "encoder": row.contender.encoder,
-        "pretraining": row.contender.pretraining,
-        "configuration": row.contender.configuration,
+        **{name: getattr(who, name) for name in ("method", "kind", "encoder", "pretraining", "configuration")},
         "dataset": column.dataset,
         "bag_size": column.bag_size,
         **dict(zip(("least_rows", "median_rows", "most_rows"), column.sizes or (None,) * 3, strict=True)),
         "cell": score.cell,
-        "n_expected": score.expected,
-        "failed": len(score.failures),
-        "missing": len(score.missing),
-        "stale": len(score.stale),
-        "best_epoch_median": score.best_epoch,
-        "seconds_median": None if score.seconds is None else round(score.seconds, 3),
     }
 
 
-def _measured(score: Score, metric: str) -> dict[str, Any]:
-    summary = score.summary(metric)
+def _measured(summary: Summary | None, score: Score, metric: str) -> dict[str, Any]:
+    n = 0 if summary is None else summary.n
     return {
         "metric": metric,
-        "unit": "percent" if metric in METRICS and METRICS[metric].percent else "",
+        "unit": "percent" if METRICS[metric].percent else "",
         "mean": None if summary is None else round(summary.mean, 6),
         "std": None if summary is None or summary.std is None else round(summary.std, 6),
-        "n": 0 if summary is None else summary.n,
-        "undefined": len(score.undefined(metric)),
+        "n": n,
+        "n_expected": score.expected,
+        "failed": len(score.failures),
+        "missing": len(score.missing),
+        "undefined": len(score.succeeded) - n,
+        "stale": len(score.stale),
+        "best_epoch_median": score.best_epoch,
+        "seconds_median": None if score.seconds is None else round(score.seconds, 3),
     }

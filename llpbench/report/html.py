@@ -24,10 +24,11 @@ from markupsafe import Markup
 from llpbench.report import wording as words
 from llpbench.report.advice import ADVICE
 from llpbench.report.bag_only import BAG_ONLY
-from llpbench.report.board_tables import ASIDE, OVERALL, SHORT, names_of, summary, whole
-from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.board_tables import DETAILS, OVERALL, SHORT, names_of, summary, whole
+from llpbench.report.boards import HEADLINE, Board, Leaderboards, Row
 from llpbench.report.finding import finding
-from llpbench.report.page_data import CRITERIA, compressed, packed, ranges, runs_of, table_data, to_json
+from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.page_data import CRITERIA, compressed, packed, ranges, table_data, to_json
 from llpbench.report.pages import Report
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import Field, Heading, ReportTable
@@ -39,8 +40,8 @@ STYLE = "page.css"
 SCRIPTS = ("data.js", "table.js", "origin.js", "views.js", "page.js")
 """in the order in which they need one another"""
 
-ALWAYS = ("rank", "method", "mean AUC")
-"""columns of a board that cannot be hidden"""
+ALWAYS = ("rank", "method", "mean")
+"""columns of a board that cannot be hidden, by key"""
 
 MOST_SUMMARISED = 6
 """ranked rows on the first screen"""
@@ -55,7 +56,7 @@ FILTERS = (
 
 NOT_THE_PAPERS = (
     "No run here uses the SAINT encoder of the paper, whose protocol is another (at most 300 epochs, patience 20, 10 "
-    f"repeats): where its numbers stand beside ours, {words.BETWEEN_PROTOCOLS}."
+    "repeats): where its numbers stand beside ours, a difference is between protocols, too."
 )
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
@@ -102,9 +103,9 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
     """
     leaderboards = report.leaderboards
     style, script = read_part(STYLE), "\n".join(map(read_part, SCRIPTS))
-    runs = runs_of(leaderboards)
+    runs = leaderboards.records
     boards = _boards(report)
-    facts = packed(runs)
+    facts = packed(runs, boards[0].board.metric.name if boards else HEADLINE)
     further = _further(report, boards)
     page = template("page.html").render(
         words=words,
@@ -126,7 +127,8 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
         summary=_summary(report) if boards else None,
         metrics={each["name"]: each["title"] for each in facts["metrics"]},
         columns=_columns(boards),
-        aside=ASIDE,
+        aside=_aside(boards),
+        columns_explained=" ".join(each.explained(boards[0].board) for each in COLUMNS.values()) if boards else "",
         links={"journal": "", **links},
         facts=_facts(leaderboards),
         facets=_facets(leaderboards),
@@ -207,11 +209,8 @@ def _boards(report: Report) -> list[PageBoard]:
         before = any(each.board.bagging == board.bagging and each.board.protocol is None for each in found)
         if board.criterion.name not in known or (board.protocol is None and before):
             continue
-        standings = board.standings
-        counted = [
-            tuple(seed for c, seed in sorted(standings.runs) if c == place) for place in range(len(board.columns))
-        ]
-        few = words.datasets_text(len(standings.datasets))
+        counted = [tuple(seed for c, seed in board.counting if c == place) for place in range(len(board.columns))]
+        few = words.datasets_text(len(board.datasets))
         texts = (
             words.setting(board),
             few,
@@ -241,8 +240,14 @@ def _summary(report: Report) -> ReportTable:
 
 def _columns(boards: Sequence[PageBoard]) -> list[str]:
     """Columns that can be shown or not: all of places but those that are always there."""
-    names = [each.text for shown in boards for each in shown.table.headings[: -len(shown.board.columns) or None]]
-    return [name for name in dict.fromkeys(names) if name not in ALWAYS]
+    headings = [each for shown in boards for each in shown.table.headings[: -len(shown.board.columns) or None]]
+    return list(dict.fromkeys(each.text for each in headings if (each.key or each.text) not in ALWAYS))
+
+
+def _aside(boards: Sequence[PageBoard]) -> list[str]:
+    """Columns that are shown on request: the label says the first three, too."""
+    further = [column.heading(boards[0].board).text for column in COLUMNS.values() if boards and not column.default]
+    return [*DETAILS, *further]
 
 
 def family(row: Row) -> str:

@@ -6,29 +6,11 @@ from llpbench.report.report_table import Field, ReportTable
 from llpbench.report.wording import clean
 
 _SPECIAL = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "±": r"$\pm$",
-        "–": "--",
-        "−": "$-$",
-        "×": r"$\times$",
-        "→": r"$\to$",
-        "·": r"$\cdot$",
-        "⚑": r"$\ast$",
-        "†": r"$\dagger$",
-    }
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "⚑": r"$\ast$"}
+    | {char: f"\\{char}" for char in "&%$#_{}"}
+    | {char: f"\\text{name}{{}}" for char, name in (("<", "less"), (">", "greater"), ("|", "bar"))}
+    | {char: f"$\\{name}$" for char, name in (("±", "pm"), ("×", "times"), ("→", "to"), ("·", "cdot"), ("†", "dagger"))}
+    | {"−": "$-$"}
 )
 
 

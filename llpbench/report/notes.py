@@ -8,6 +8,7 @@ from math import inf
 from statistics import fmean
 from typing import Any
 
+from llpbench.core.criteria import Metric
 from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.report.boards import HEADLINE, Column, ColumnKey, Role, Row, Summary
@@ -18,24 +19,28 @@ MOST_NAMED = 3
 """columns of a note"""
 
 
-def failure_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ...]:
-    """One line for each row, column and reason: runs that failed, and runs without an AUC."""
+def failure_notes(columns: Sequence[Column], rows: Sequence[Row], metric: Metric) -> tuple[str, ...]:
+    """One line for each row, column and reason: runs that failed, and runs without the metric."""
     lines = []
     for row in rows:
         for column, score in zip(columns, row.scores, strict=True):
             reasons: dict[str, list[int]] = defaultdict(list)
             for seed, reason in score.failures.items():
                 reasons[reason].append(seed)
-            if undefined := score.undefined():
-                reasons["the run succeeded, but its AUC is undefined"].extend(undefined)
+            if undefined := score.undefined:
+                reasons[f"the run succeeded, but its {metric.title} is undefined"].extend(undefined)
             lines += [
                 f"{row.contender.label} on {column.title}, {_seeds(s)}: {reason}" for reason, s in reasons.items()
             ]
     return tuple(lines)
 
 
-def surprise_notes(columns: Sequence[Column], rows: Sequence[Row], runs: Iterable[Record]) -> tuple[str, ...]:
+def surprise_notes(
+    columns: Sequence[Column], rows: Sequence[Row], runs: Iterable[Record], metric: Metric
+) -> tuple[str, ...]:
     """One line for each result that is too bad, too good or too regular to be taken on trust."""
+    if metric.name != HEADLINE:  # what is too good or too bad is known of AUC
+        return tuple(_mixed_data(runs))
     # a floor that says the same of every row is at chance: not to be below it says nothing
     floors = [[mean for mean in _means(rows, "floor", c) if mean != CHANCE] for c in range(len(columns))]
     ceilings = [_means(rows, "ceiling", column) for column in range(len(columns))]
@@ -123,7 +128,7 @@ def _named(titles: Sequence[str]) -> str:
 def _below_chance(columns: Sequence[Column], row: Row) -> Iterator[str]:
     """A line for each column where a single seed is below 50, whatever the mean is."""
     for column, score in zip(columns, row.scores, strict=True):
-        below = {seed: value for seed, value in score.values.get(HEADLINE, {}).items() if value < CHANCE}
+        below = {seed: value for seed, value in score.values.items() if value < CHANCE}
         if below:
             values = ", ".join(f"{value:.2f}" for value in below.values())
             where = f"{column.title}, {_seeds([*below])} (cell {score.cell})"

@@ -16,10 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llpbench.core.cell import Protocol
-from llpbench.core.criteria import METRICS
+from llpbench.core.criteria import BOARD_CRITERIA, METRICS
+from llpbench.core.criteria import CRITERIA as EVERY_CRITERION
 from llpbench.core.record import Record
-from llpbench.report.boards import HEADLINE, Leaderboards, board_criteria
 from llpbench.report.report_table import ReportTable
+from llpbench.report.statistics import t_quantile
+from llpbench.results.frame import test_value
 
 DIGITS = 3
 """of percentages; other metrics have `FINE_DIGITS`"""
@@ -29,7 +31,7 @@ FINE_DIGITS = 5
 MOST_SEEDS = 100
 """of which a t interval is to be exact"""
 
-CRITERIA = tuple(each for each in board_criteria() if each.name != "l1")
+CRITERIA = tuple(EVERY_CRITERION[name] for name in BOARD_CRITERIA if name != "l1")
 """of boards on the page: L1 chooses nearly the epochs that mPIoU chooses"""
 
 TIMES_LEFT_OUT = ("data", "evaluate", "test", "total")
@@ -39,31 +41,19 @@ HASH = 24
 """characters that are enough to recognise one"""
 
 
-def runs_of(leaderboards: Leaderboards) -> list[Record]:
-    """The runs of all boards, each once."""
-    found = {
-        record["run"]: record
-        for board in leaderboards.boards
-        for row in board.rows
-        for score in row.scores
-        for record in score.runs.values()
-    }
-    return list(found.values())
-
-
-def packed(records: Sequence[Record]) -> dict[str, Any]:
+def packed(records: Sequence[Record], headline: str) -> dict[str, Any]:
     """Runs, which are named by their place in `records`, and the cells that they belong to."""
     cells = {record["cell"]: record for record in records}
     keys = sorted({key for record in cells.values() for key in record["spec"]})
-    metrics = _metrics(records)
+    metrics = _metrics(records, headline)
     return {
         "criteria": {each.name: each.title for each in CRITERIA},
         "metrics": [
             {
                 "name": name,
-                "title": METRICS[name].title if name in METRICS else name,
-                "unit": "%" if _is_percent(name) else "",
-                "maximise": name not in METRICS or METRICS[name].maximise,
+                "title": METRICS[name].title,
+                "unit": "%" if METRICS[name].percent else "",
+                "maximise": METRICS[name].maximise,
             }
             for name in metrics
         ],
@@ -136,10 +126,8 @@ def compressed(value: Any) -> str:
 
 
 def _t_quantiles() -> list[float]:
-    """97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom; the last is also that of more."""
-    from scipy.stats import t
-
-    return [round(float(t.ppf(0.975, freedom)), 4) for freedom in range(1, MOST_SEEDS)]
+    """Quantiles of Student's t with 1, 2, ... degrees of freedom; the last is also that of more."""
+    return [round(t_quantile(freedom), 4) for freedom in range(1, MOST_SEEDS)]
 
 
 def to_json(value: Any) -> str:
@@ -158,8 +146,8 @@ def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence
             "epoch": [each and each["epoch"] for each in chosen],
             "validation": [each and _rounded(each["validation"], FINE_DIGITS) for each in chosen],
             "test": [
-                each and tests.setdefault(tuple(_measured(each["test"], name) for name in metrics), len(tests))
-                for each in chosen
+                each and tests.setdefault(tuple(_measured(record, criterion, name) for name in metrics), len(tests))
+                for record, each in zip(records, chosen, strict=True)
             ],
         }
     facts = ("status", "reason", "sources", "numerics", "restamped", "code", "libraries", "hardware")
@@ -182,23 +170,15 @@ def _runs(records: Sequence[Record], cells: Mapping[str, int], metrics: Sequence
     }
 
 
-def _metrics(records: Sequence[Record]) -> list[str]:
-    """The headline first, then every other test metric of the runs, in the order of `METRICS`."""
+def _metrics(records: Sequence[Record], headline: str) -> list[str]:
+    """That of the boards first, then every other test metric of the runs, in the order of `METRICS`."""
     found = {name for record in records for chosen in record["results"].values() for name in chosen["test"]}
-    known = [name for name in METRICS if name in found and name != HEADLINE]
-    return [HEADLINE, *known, *sorted(found.difference(METRICS))]
+    return [headline, *(name for name in METRICS if name in found and name != headline)]
 
 
-def _is_percent(metric: str) -> bool:
-    return metric in METRICS and METRICS[metric].percent
-
-
-def _measured(test: Mapping[str, float | None], metric: str) -> float | None:
+def _measured(record: Record, criterion: str, metric: str) -> float | None:
     """A test metric as it is shown."""
-    value = test.get(metric)
-    if _is_percent(metric):
-        return _rounded(None if value is None else 100.0 * value, DIGITS)
-    return _rounded(value, FINE_DIGITS)
+    return _rounded(test_value(record, criterion, metric), DIGITS if METRICS[metric].percent else FINE_DIGITS)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

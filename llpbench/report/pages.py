@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from llpbench.core.record import Record
@@ -10,11 +10,12 @@ from llpbench.core.studies import Study
 from llpbench.report import board_tables, further_tables
 from llpbench.report.advice import ADVICE, advice
 from llpbench.report.bag_only import BAG_ONLY, bag_only
-from llpbench.report.boards import NOTHING_STALE, Board, Leaderboards
+from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import Figure, study_tables, what_to_run
 from llpbench.report.tuning_order import tuning_order
 from llpbench.report.tuning_tables import tuning_gains
+from llpbench.results.frame import NO_STALE_RUNS
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Report:
 
 
 def study_page(
-    studies: Iterable[Study], records: Sequence[Record], *, stale: Mapping[str, str] = NOTHING_STALE
+    studies: Iterable[Study], records: Sequence[Record], *, stale: Mapping[str, str] = NO_STALE_RUNS
 ) -> Page:
     """The paper's tables, ours beside them; studies of which nothing has run say how to run them."""
     tables: list[ReportTable] = []
@@ -85,47 +86,50 @@ def pages(leaderboards: Leaderboards) -> list[Page]:
         )
     ]
     fine, coarse = ([*filter(has_further, each)] for each in (of("auc"), [*of("mpiou"), *of("l1")]))
-    gaps = [
-        further_tables.selection_gap(board, other, name)
-        for board, _ in fine
-        for other, name in coarse
-        if (other.bagging, other.protocol) == (board.bagging, board.protocol) and board.protocol is not None
-    ]
-    robust = [table for board, name in (*fine, *coarse) if (table := further_tables.robustness(board, name))]
-    times = [
-        further_tables.timing(board, size, name.removeprefix("fine-"))
-        for board, name in fine
-        for size in sorted({column.bag_size for column in board.columns})
-    ]
+    every = [*fine, *coarse]
+
+    def each(make: Callable[[Board, str], ReportTable | None]) -> list[ReportTable]:
+        return [table for of_board in every if (table := make(*of_board))]
+
+    which = advice(leaderboards)
+    unlabelled = zip(leaderboards.unlabelled, board_tables.names_of(leaderboards.unlabelled), strict=True)
     others = {
-        "selection-gap": ("Selection gap", gaps),
-        "gap-closed": ("Gap closed", [further_tables.gap_closed(board, name) for board, name in (*fine, *coarse)]),
-        "robustness": ("Robustness", robust),
-        "calibration": (
-            "Calibration",
-            [further_tables.calibration(board, name) for board, name in (*fine, *coarse)],
+        "selection-gap": (
+            "Selection gap",
+            [
+                further_tables.selection_gap(board, other, name)
+                for board, _ in fine
+                for other, name in coarse
+                if (other.bagging, other.protocol) == (board.bagging, board.protocol) and board.protocol is not None
+            ],
         ),
-        "timing": ("Time and memory", times),
+        "gap-closed": ("Gap closed", each(further_tables.gap_closed)),
+        "robustness": ("Robustness", each(further_tables.robustness)),
+        "calibration": ("Calibration", each(further_tables.calibration)),
+        "timing": (
+            "Time and memory",
+            [
+                further_tables.timing(board, size, name.removeprefix("fine-"))
+                for board, name in fine
+                for size in sorted({column.bag_size for column in board.columns})
+            ],
+        ),
         "statistics": (
             "Statistics",
-            [table for board, name in (*fine, *coarse) for table in further_tables.statistics_tables(board, name)],
+            [table for board, name in every for table in further_tables.statistics_tables(board, name)],
+        ),
+        ADVICE: (which.title if which else "", [which] if which else []),
+        "known-bags": ("Rows of known bags", [*each(further_tables.known_bags), *each(further_tables.whole_bags)]),
+        BAG_ONLY: ("Datasets without labels", [bag_only(*of_board) for of_board in unlabelled]),
+        "tuning": (
+            "Tuning",
+            [
+                *each(lambda board, name: tuning_order(board, leaderboards.tunings, name)),
+                *each(lambda board, name: tuning_gains(board, leaderboards.tunings, name)),
+            ],
         ),
     }
-    if which := advice(leaderboards):
-        others[ADVICE] = (which.title, [which])
-    known = [table for board, name in (*fine, *coarse) if (table := further_tables.known_bags(board, name))]
-    whole = [table for board, name in (*fine, *coarse) if (table := further_tables.whole_bags(board, name))]
-    if known or whole:
-        others["known-bags"] = ("Rows of known bags", [*known, *whole])
-    if leaderboards.unlabelled:
-        boards = leaderboards.unlabelled
-        unlabelled = [bag_only(*each) for each in zip(boards, board_tables.names_of(boards), strict=True)]
-        others[BAG_ONLY] = ("Datasets without labels", unlabelled)
-    if leaderboards.tunings:
-        tables = [
-            make(board, leaderboards.tunings, name)
-            for make in (tuning_order, tuning_gains)
-            for board, name in (*fine, *coarse)
-        ]
-        others["tuning"] = ("Tuning", [table for table in tables if table is not None])
-    return found + [Page(name, title, tuple(tables)) for name, (title, tables) in others.items()]
+    always = [*others][:6]
+    return found + [
+        Page(name, title, tuple(tables)) for name, (title, tables) in others.items() if tables or name in always
+    ]

@@ -13,7 +13,7 @@ from llpbench.core.files import WRITTEN, forget_stale, replace_file
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.studies import STUDIES
 from llpbench.core.text import hint
-from llpbench.report.boards import NOTHING_STALE
+from llpbench.report.boards import HEADLINE
 from llpbench.report.digest import OVERVIEW, markdown_files
 from llpbench.report.exports import table_csv, table_json, to_csv
 from llpbench.report.latex import to_latex
@@ -21,6 +21,7 @@ from llpbench.report.pages import Report, pages, study_page
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import tabulate
+from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
@@ -41,16 +42,18 @@ def make_report(
     *,
     warnings: Sequence[str] = (),
     common: bool = False,
-    stale: Mapping[str, str] = NOTHING_STALE,
+    stale: Mapping[str, str] = NO_STALE_RUNS,
     tunings: Sequence[TuningRecord] = (),
+    metric: str = HEADLINE,
 ) -> Report:
     """Everything that `records` have to say.
 
     It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts). With
     `common`, boards show only the runs that all their rows have completed. `stale`: by run id, what has changed in the
-    code since the run was made, for which it is marked. `tunings`: whose choices are rows of their own.
+    code since the run was made, for which it is marked. `tunings`: whose choices are rows of their own. `metric`: what
+    boards show and rank by.
     """
-    leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings)
+    leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings, metric=metric)
     latest = list({record["run"]: record for record in records}.values())
     made = (*pages(leaderboards), study_page(STUDIES.values(), latest, stale=stale))
     return Report(leaderboards, made, tuple(warnings))

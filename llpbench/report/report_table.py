@@ -6,8 +6,9 @@ std and n. Markdown and LaTeX show the lines; CSV and JSON the values, a column 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from llpbench.report.boards import Summary
 from llpbench.report.wording import NOTHING, clean, summary_text
@@ -16,6 +17,9 @@ Value = float | int | str | bool | None
 
 SCORE = ("mean", "std", "n")
 """the parts of a field that summarises several seeds"""
+
+
+NO_NOTES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Heading:
     parts: tuple[str, ...] = ("",)
     """of the values below it"""
     numeric: bool = True
+    key: str = ""
+    """by which code finds it, whatever its text"""
 
     @property
     def names(self) -> list[str]:
@@ -57,6 +63,31 @@ class ReportTable:
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """lines to be read with it, by what they are about"""
 
+    def place(self, key: str) -> int:
+        """Where the column of a key stands."""
+        return [heading.key or heading.text for heading in self.headings].index(key)
+
+    def columns(self) -> list[TableColumn]:
+        """Its columns."""
+        return [(heading, [row[place] for row in self.rows]) for place, heading in enumerate(self.headings)]
+
+    def beside(self, columns: Iterable[TableColumn]) -> ReportTable:
+        """The table with further columns behind its own."""
+        return columns_of(self.name, self.title, self.caption, [*self.columns(), *columns], self.notes)
+
+    def with_rows(self, rows: Iterable[int]) -> ReportTable:
+        """The table with some of its rows, by place."""
+        return replace(self, rows=tuple(self.rows[row] for row in rows))
+
+    def taken(self, columns: Iterable[int], rows: Iterable[int]) -> ReportTable:
+        """The table with some of its columns and rows, by place."""
+        places = [*columns]
+        return replace(
+            self,
+            headings=tuple(self.headings[place] for place in places),
+            rows=tuple(tuple(self.rows[row][place] for place in places) for row in rows),
+        )
+
     @property
     def names(self) -> list[str]:
         """What machines call its columns."""
@@ -67,6 +98,23 @@ class ReportTable:
         for row in self.rows:
             pairs = zip(self.headings, row, strict=True)
             yield {n: f.values.get(p) for h, f in pairs for n, p in zip(h.names, h.parts, strict=True)}
+
+
+TableColumn = tuple[Heading, Sequence[Field]]
+"""A heading, and what stands below it."""
+
+
+def columns_of(
+    name: str,
+    title: str,
+    caption: str,
+    columns: Iterable[TableColumn],
+    notes: Mapping[str, tuple[str, ...]] = NO_NOTES,
+) -> ReportTable:
+    """A table of columns of equal length."""
+    found = [*columns]
+    rows = zip(*(fields for _, fields in found), strict=True)
+    return ReportTable(name, title, caption, tuple(heading for heading, _ in found), tuple(rows), notes)
 
 
 def text(value: str, *, strong: bool = False) -> Field:

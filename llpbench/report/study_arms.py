@@ -55,7 +55,7 @@ def arm_table(study: Study, found: StudyRuns, name: str, title: str) -> ReportTa
     return ReportTable(
         name=name,
         title=title,
-        caption=f"{words.ARMS} {classes_of(found.every.values())}".rstrip(),
+        caption=f"{words.caption('arms')} {classes_of(found.every.values())}".rstrip(),
         headings=(
             Heading("method", numeric=False),
             *(

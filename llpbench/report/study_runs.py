@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import fsum, isfinite
 from typing import Any
 
@@ -19,9 +20,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE, Summary, summarise
-
-NO_PROTOCOL = "null"
-"""the protocol, as JSON, of methods without epochs"""
+from llpbench.results.frame import NO_PROTOCOL, test_value
 
 OPEN = ("bagging", "bag_size", "encoder")
 """what a study may leave open"""
@@ -45,16 +44,8 @@ def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float 
     return read
 
 
-def _metric(name: str) -> Callable[[Record, str], float | None]:
-    def read(record: Record, criterion: str) -> float | None:
-        value = record["results"][criterion]["test"].get(name)
-        return None if value is None else value * (100 if METRICS[name].percent else 1)
-
-    return read
-
-
 MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
-    **{name: _metric(name) for name in METRICS},
+    **{name: partial(test_value, metric=name) for name in METRICS},
     "cas": _diagnostic("cas"),
     "pair-accuracy": _diagnostic("pair-accuracy", 100),
     "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),

@@ -14,13 +14,14 @@ from typing import Any
 
 from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
-from llpbench.core.text import plural
+from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.boards import NOTHING_STALE, device
+from llpbench.report.boards import device
 from llpbench.report.reference import Reference, reference, rows
 from llpbench.report.report_table import Field, Heading, ReportTable, Value, number, text
 from llpbench.report.study_arms import arm_table
 from llpbench.report.study_runs import LineScore, Setting, StudyRuns, classes_of, collect, is_comparable, read_line
+from llpbench.results.frame import NO_STALE_RUNS
 
 BESIDE = ("paper", "paper std", "mean", "std", "n", "failed", "difference", "paper's network", "beyond 2 std")
 """the parts of a field that has the paper's number and ours"""
@@ -35,7 +36,7 @@ def study_tables(
     study: Study,
     records: Sequence[Record],
     *,
-    stale: Mapping[str, str] = NOTHING_STALE,
+    stale: Mapping[str, str] = NO_STALE_RUNS,
     flagged: set[Figure] | None = None,
 ) -> list[ReportTable]:
     """The tables of a study, one for each setting; none if nothing of it has run.
@@ -78,7 +79,7 @@ def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]
     return kept, (
         f"{plural(len(figures), 'figure')} of the paper beside yours in {plural(len(kept), 'table')}; {len(there):,} "
         f"of the paper's network, of which {beyond:,} differ by more than two standard deviations ({FLAG}). "
-        f"Of the others ({len(figures) - len(there):,}) {words.BETWEEN_PROTOCOLS}."
+        f"Of the others ({len(figures) - len(there):,}) {words.caption('between_protocols')}."
     )
 
 
@@ -127,13 +128,13 @@ def _scores(
 def _failures(found: StudyRuns) -> list[str]:
     """One line for each failed run, whose seed no table shows."""
     failed = [run for run in found.every.values() if run["status"] != "ok"]
-    return words.some_of([f"{_run_text(run)}: {run['reason'] or run['status']}" for run in failed])
+    return some_of([f"{_run_text(run)}: {run['reason'] or run['status']}" for run in failed])
 
 
 def _stale_lines(found: StudyRuns, stale: Mapping[str, str]) -> tuple[str, ...]:
     """One line for each run that was made by other code than there is now."""
     old = [f"{_run_text(run)}: {stale[name]}" for name, run in found.every.items() if name in stale]
-    return tuple(words.some_of(old))
+    return tuple(some_of(old))
 
 
 def _run_text(run: Record) -> str:
@@ -216,7 +217,7 @@ def _robustness(study: Study, setting: Setting, found: StudyRuns, name: str) -> 
     return ReportTable(
         name=name,
         title=_title(study, setting),
-        caption=f"{_caption(study, setting, found)} {words.ROBUSTNESS_STUDY.format(over=over)}",
+        caption=f"{_caption(study, setting, found)} {words.caption('robustness_study', over=over)}",
         headings=tuple(
             Heading(heading, numeric=heading != "method")
             for heading in ("method", "paper", "from the paper's own table", "ours")
@@ -260,7 +261,7 @@ def _datasets(study: Study, datasets: Mapping[str, Mapping[str, Any]]) -> Report
     return ReportTable(
         name=f"study-{study.name}",
         title=f"{study.title} beside the paper",
-        caption=words.DATASETS_STUDY,
+        caption=words.caption("datasets_study"),
         headings=(
             Heading("code", numeric=False),
             Heading("dataset", numeric=False),
@@ -298,7 +299,7 @@ def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
         others = "training (300 epochs, patience 20) is another"
         if not setting.has_papers_network:
             others = "encoder and training are others"
-        beside += f"; its {others}, so {words.BETWEEN_PROTOCOLS}"
+        beside += f"; its {others}, so {words.caption('between_protocols')}"
     return " ".join(
         filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", classes_of(found.every.values())))
     )

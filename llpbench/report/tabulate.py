@@ -1,80 +1,95 @@
-"""From journal records to boards: which runs stand in which row and column of which board."""
+"""From the tidy table to boards: which runs stand in which row and column of which board, and in which order.
+
+A run, here, is a (column, seed). Those that more than half of the methods have attempted, and at least one row has
+completed, count, in columns that do (`Column.counts`). So a method gains nothing from a failed run (without it, it is
+not ranked), and nobody loses a rank because a newcomer also ran on columns or seeds of its own. A floor is ranked like
+every other row that knows bags alone.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
+import numpy as np
+from pandas import DataFrame, MultiIndex, Series, concat, isna
+
 from llpbench.core.cell import bagging_text, is_without_labels
-from llpbench.core.criteria import CRITERIA, Criterion
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line
 from llpbench.report.boards import (
     FEWEST_BAGS,
-    NOTHING_STALE,
+    HEADLINE,
     Board,
     Column,
-    ColumnKey,
     Contender,
     Leaderboards,
+    Mark,
     Row,
     Score,
-    board_criteria,
-    values_of,
+    means_over_datasets,
+    wide,
 )
-from llpbench.report.contenders import CellRuns, contenders, tuned
 from llpbench.report.notes import difference_notes, failure_notes, stale_notes, surprise_notes
 from llpbench.report.origin import origin_of
-from llpbench.report.ranking import completed, leaders, ranked
-from llpbench.results.choices import chosen_by_searches
-
-_NO_PROTOCOL = "null"
-
-_Bags = tuple[str, int]
-"""the bagging, and the most training bags (0: all)"""
+from llpbench.report.wording import range_text, trials_text
+from llpbench.results.frame import (
+    MEASURES,
+    NO_PROTOCOL,
+    NO_STALE_RUNS,
+    VARIABLES,
+    configuration,
+    items,
+    settings,
+    shown,
+    tidy,
+)
 
 LABELS = CRITERIA["auc"]
 """chooses the epochs of what is trained on labels of rows, on every board: one ceiling for all of them"""
+
+_NAME = ["method", "encoder", "pretraining"]
+_COLUMN = ["dataset", "bag_size"]
+_BAGS = ["bagging", "max_bags"]
+_WHO = [*Contender._fields]
+_CELL = [*_NAME, *_COLUMN, *_BAGS, "protocol", "settings"]
+_DECLARED = ["kind", "role", "reference", "configuration", "chosen"]
+_FACTS = ["ensemble", "precision", "changed", "status", "reason", "stale", "classes", "bags", "validation_bags"]
+_SIZES = ["least_rows", "median_rows", "most_rows"]
+_COSTS = [*(name for name in VARIABLES if name.startswith("seconds")), "memory_mb", "parameters", "machine"]
+_OF_RUNS = ["run", "cell", "seed", *_CELL, *_DECLARED, *_FACTS, *_SIZES, *_COSTS]
+"""Columns of the tidy table that boards need of a run."""
 
 
 def tabulate(
     records: Sequence[Record],
     *,
     common: bool = False,
-    stale: Mapping[str, str] = NOTHING_STALE,
+    stale: Mapping[str, str] = NO_STALE_RUNS,
     tunings: Sequence[TuningRecord] = (),
+    metric: str = HEADLINE,
 ) -> Leaderboards:
     """Every board that `records` have something to say on. Of two records of the same run the last one counts.
 
     What a search has chosen by a criterion is a row of the boards of that criterion, and of no other; a configuration
-    that only a search has chosen, be it one that has been made anew since, is no row of its own.
+    that only a search has chosen, be it one that has been made again since, is no row of its own.
 
     With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
     completed none. `stale`: by id of a run or search, what has changed in the code since it was made; the runs of what
-    a stale search has chosen are stale with it.
+    a stale search has chosen are stale with it. `metric`: what boards show and rank by.
     """
     runs = {record["run"]: record for record in records}
     found = [tuning for tuning in tunings if tuning["status"] == "ok"]
-    chosen = chosen_by_searches(tunings)
-    groups = _comparable(_cells(runs.values()))
-    number = Counter(cell.spec["bagging"] for cells in groups.values() for cell in cells for _ in cell.runs)
-
-    def place(group: tuple[_Bags, str]) -> tuple[Any, ...]:
-        """What has most runs comes first: it is what a reader looks for."""
-        (bagging, most), protocol = group
-        return -number[bagging], bagging, most, protocol == _NO_PROTOCOL, protocol
-
-    order = sorted(groups, key=place)
+    frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
+    journal = _Journal(frame, runs, found, stale, METRICS[metric], common)
     boards = [
-        _board(criterion, groups[group], common, stale, found, chosen)
-        for criterion in board_criteria()
-        for group in order
-        if _is_judged(groups[group], criterion)
+        board for name in BOARD_CRITERIA for group in journal.groups if (board := journal.board(CRITERIA[name], group))
     ]
-    boards = [board for board in boards if board.rows]  # some have nothing but what another criterion has chosen
     labelled = [board for board in boards if not is_without_labels(board.bagging)]
     return Leaderboards(
         tuple(labelled),
@@ -84,165 +99,376 @@ def tabulate(
     )
 
 
-def _is_judged(cells: Iterable[CellRuns], criterion: Criterion) -> bool:
-    """Whether any run has the criterion; none has a fine-grained one where nobody knows labels of validation rows."""
-    results = [run["results"] for cell in cells for run in cell.runs.values() if run["status"] == "ok"]
-    return not results or any(criterion.name in each for each in results)
+class _Journal:
+    """The tidy table, and what boards need besides."""
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        records: Mapping[str, Record],
+        tunings: Sequence[TuningRecord],
+        stale: Mapping[str, str],
+        metric: Metric,
+        common: bool,
+    ) -> None:
+        self._records, self._tunings, self._stale = records, tunings, stale
+        self._metric, self._common = metric, common
+        self._measured = frame.set_index(["run", "criterion"])[[*MEASURES]]
+        self._judged = {name: {*frame["run"][frame["criterion"] == name]} for name in BOARD_CRITERIA}
+        self.groups = _groups(_runs_of(frame))
+
+    def _is_judged(self, group: DataFrame, criterion: Criterion) -> bool:
+        """Whether any run has a criterion; none has a fine-grained one where nobody knows labels of validation rows."""
+        done = group["run"][group["status"] == "ok"]
+        return done.empty or bool(done.isin(self._judged[criterion.name]).any())
+
+    def board(self, criterion: Criterion, group: DataFrame) -> Board | None:
+        """The board of a group; None where a criterion has nothing to say, or has chosen nothing there."""
+        if not self._is_judged(group, criterion):
+            return None
+        runs = concat([_set_by_hand(group), *_tuned(criterion, group, self._tunings, self._stale)], ignore_index=True)
+        if runs.empty:
+            return None
+        last = runs.groupby([*_WHO, *_COLUMN], sort=False)["source"].transform("last")
+        runs = runs[runs["source"] == last].reset_index(drop=True)
+        by_labels = (runs["role"] == "ceiling") & self._is_judged(group, LABELS)
+        chooses = np.where(by_labels, LABELS.name, criterion.name)
+        measured = self._measured.reindex(MultiIndex.from_arrays([runs["run"], chooses]))
+        runs[[*MEASURES]] = measured.to_numpy()
+        runs["value"] = shown(runs, self._metric.name)
+        columns = _columns(runs, criterion)
+        most = int(group["max_bags"].iat[0]) or None
+        protocol = json.loads(group["joined"].iat[0])
+        start = Board(
+            criterion,
+            bagging_text(group["bagging"].iat[0], most),
+            protocol,
+            (),
+            (),
+            runs,
+            MultiIndex.from_arrays([[], []]),
+            self._metric,
+            max_bags=most,
+            differences=difference_notes(columns, [self._records[run] for run in runs["run"]]),
+            common=self._common,
+        )
+        whole = self._arranged(start, columns)
+        found = replace(whole, failures=failure_notes(whole.columns, whole.rows, self._metric))
+        if self._common:
+            found = replace(self._arranged(start, _common(columns, runs)), failures=found.failures)
+        every = [self._records[run] for run in runs["run"]]
+        return replace(
+            found,
+            surprises=surprise_notes(found.columns, found.rows, every, self._metric),
+            stale=stale_notes(found.columns, found.rows),
+        )
+
+    def _arranged(self, start: Board, columns: Sequence[Column]) -> Board:
+        """A board with some columns: their runs, and its rows in their order."""
+        runs = start.runs
+        whose = [_contender(*who) for who in zip(*(runs[part] for part in _WHO), strict=True)]
+        contenders = [*dict.fromkeys(whose)]
+        numbers = {who: number for number, who in enumerate(contenders)}
+        places = {
+            (column.dataset, column.bag_size, seed): n for n, column in enumerate(columns) for seed in column.seeds
+        }
+        found = runs.assign(
+            row=[numbers[who] for who in whose],
+            column=[places.get(key, -1) for key in zip(runs["dataset"], runs["bag_size"], runs["seed"], strict=True)],
+        )
+        facts = found.groupby("row").agg(
+            changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
+        )
+        found = found[found["column"] >= 0].sort_values(["row", "column", "seed"], ignore_index=True)
+        scores = _scores(found, columns, self._records)
+        rows = [
+            Row(
+                who,
+                tuple(scores.get((number, n), _missing(column)) for n, column in enumerate(columns)),
+                is_default=not who.tuned and not changed,
+                ensemble=int(ensemble),
+                precision=precision,
+            )
+            for number, (who, (changed, ensemble, precision)) in enumerate(
+                zip(contenders, facts.itertuples(index=False), strict=True)
+            )
+        ]
+        return _ordered(start, rows, columns, found)
 
 
-def _cells(runs: Iterable[Record]) -> list[CellRuns]:
-    cells: dict[str, CellRuns] = {}
-    for record in runs:
-        cell = cells.setdefault(record["cell"], CellRuns(record["cell"], record["spec"]))
-        cell.runs[record["seed"]] = record
-    return list(cells.values())
+def _ordered(start: Board, rows: Sequence[Row], columns: Sequence[Column], runs: DataFrame) -> Board:
+    """A board of some rows, each with its rank, in their order. `runs`: by the places of `rows` and `columns`."""
+    contenders = [row.contender for row in rows]
+    counting = _counting(runs, contenders, columns)
+    ranks, order = _order(runs, contenders, columns, counting, start.sign)
+    encoded = any(who.encoder for who in contenders)
+    final = {number: place for place, number in enumerate(order)}
+    return replace(
+        start,
+        columns=tuple(columns),
+        rows=tuple(replace(rows[n], rank=ranks.get(n), mark=_mark(rows[n], encoded)) for n in order),
+        runs=runs.assign(row=runs["row"].map(final).astype(int)),
+        counting=counting,
+    )
 
 
-def _comparable(cells: Iterable[CellRuns]) -> dict[tuple[_Bags, str], list[CellRuns]]:
-    """Cells by bags and protocol.
+def part_of(board: Board, rows: Sequence[int], columns: Sequence[int]) -> Board:
+    """A board of some rows and columns, by place, ranked there."""
+    row_places, column_places = ({old: new for new, old in enumerate(places)} for places in (rows, columns))
+    runs = board.runs[board.runs["row"].isin(rows) & board.runs["column"].isin(columns)]
+    runs = runs.assign(row=runs["row"].map(row_places), column=runs["column"].map(column_places))
+    kept = [replace(board.rows[n], scores=tuple(board.rows[n].scores[c] for c in columns)) for n in rows]
+    return _ordered(board, kept, [board.columns[place] for place in columns], runs)
+
+
+def _contender(method: str, encoder: str, *more: Any) -> Contender:
+    return Contender(method, encoder or None, *more)
+
+
+def _texts(values: Iterable[str], like: DataFrame) -> Series:
+    """A column of texts that may hold any character, unlike pandas' own strings."""
+    return Series([*values], index=like.index, dtype=object)
+
+
+def _runs_of(frame: DataFrame) -> DataFrame:
+    """One line a run; what a method's declaration says is that of the last seed of its cell."""
+    runs = frame[_OF_RUNS].drop_duplicates("run")
+    runs = runs.assign(
+        encoder=_texts((encoder or "" for encoder in runs["encoder"]), runs),
+        max_bags=runs["max_bags"].fillna(0).astype(int),
+    )
+    last = runs.sort_values("seed").drop_duplicates("cell", keep="last").set_index("cell")[_DECLARED]
+    first = runs.drop_duplicates("cell").set_index("cell")[_CELL]
+    for facts in (last, first):
+        runs[[*facts]] = facts.loc[runs["cell"]].to_numpy()
+    return runs.assign(tuned=False, search=None, source=runs["cell"], joined=runs["protocol"])
+
+
+def _groups(runs: DataFrame) -> list[DataFrame]:
+    """Runs by bags and protocol, the groups of the bagging with most runs first.
 
     Methods without epochs have no protocol: they join each one, in the columns that it covers, and have boards of
-    their own only for columns where nothing else has run.
+    their own only for columns where nothing else has run. Where protocols share a column, one's seeds are no gap in
+    the other: it takes those that it has run itself.
     """
-    groups: dict[tuple[_Bags, str], list[CellRuns]] = defaultdict(list)
-    protocols: dict[tuple[_Bags, ColumnKey], set[str]] = defaultdict(set)
-    without: list[CellRuns] = []
-    for cell in cells:
-        if cell.spec["protocol"] is None:
-            without.append(cell)
-            continue
-        protocol = json.dumps(cell.spec["protocol"], sort_keys=True)
-        groups[_bags(cell), protocol].append(cell)
-        protocols[_bags(cell), cell.column].add(protocol)
-    for cell in without:
-        bags = _bags(cell)
-        joined = protocols.get((bags, cell.column), {_NO_PROTOCOL})
-        for protocol in joined:
-            # where protocols share a column, one's seeds are no gap in the other: take those that it has run itself
-            seeds = _seeds(groups[bags, protocol], cell.column) if len(joined) > 1 else set(cell.runs)
-            runs = {seed: run for seed, run in cell.runs.items() if seed in seeds}
-            if runs:
-                groups[bags, protocol].append(CellRuns(cell.id, cell.spec, runs))
-    return groups
+    place = [*_BAGS, *_COLUMN]
+    trained, direct = (runs[(runs["protocol"] == NO_PROTOCOL) == without] for without in (False, True))
+    known = trained[[*place, "joined"]].drop_duplicates()
+    seeds = trained[[*place, "joined", "seed"]].drop_duplicates()
+    joined = direct.drop(columns="joined").merge(known, how="left", on=place)
+    several = joined.groupby("run")["joined"].transform("nunique") > 1
+    own = MultiIndex.from_frame(joined[[*seeds]]).isin(MultiIndex.from_frame(seeds))
+    joined = joined[~several | own].fillna({"joined": NO_PROTOCOL})
+    every = concat([trained, joined], ignore_index=True)
+    number = every["bagging"].value_counts()
+
+    def order(key: tuple[Any, ...]) -> tuple[Any, ...]:
+        bagging, most, protocol = key
+        return -number[bagging], bagging, most, protocol == NO_PROTOCOL, protocol
+
+    found = dict([*every.groupby([*_BAGS, "joined"], sort=False)])
+    return [found[key] for key in sorted(found, key=order)]
 
 
-def _bags(cell: CellRuns) -> _Bags:
-    return cell.spec["bagging"], cell.spec.get("max_bags", 0)
+def _set_by_hand(group: DataFrame) -> DataFrame:
+    """The runs of configurations that somebody has set, with the hyperparameters that differ from the defaults."""
+    own = group[~group["chosen"].astype(bool)]
+    cells = own.drop_duplicates("cell")
+    names = [*zip(*(cells[part] for part in _NAME), strict=True)]
+    columns = [*zip(*(cells[part] for part in _COLUMN), strict=True)]
+    texts = _distinct(names, columns, [*cells["configuration"]], [*cells["settings"]])
+    known = dict(zip(cells["cell"], texts, strict=True))
+    return own.assign(configuration=_texts((known[cell] for cell in own["cell"]), own))
 
 
-def _seeds(cells: Iterable[CellRuns], column: ColumnKey) -> set[int]:
-    return {seed for cell in cells if cell.column == column for seed in cell.runs}
+def _tuned(
+    criterion: Criterion, group: DataFrame, tunings: Iterable[TuningRecord], stale: Mapping[str, str]
+) -> Iterator[DataFrame]:
+    """What searches have chosen by a criterion, as far as it has run on other seeds than the search.
 
-
-def _board(
-    criterion: Criterion,
-    cells: list[CellRuns],
-    common: bool,
-    stale: Mapping[str, str],
-    tunings: Sequence[TuningRecord],
-    chosen: Collection[str],
-) -> Board:
-    by_contender: dict[Contender, dict[ColumnKey, CellRuns]] = defaultdict(dict)
-    for contender, cell in (*contenders(cells, chosen), *tuned(criterion, cells, tunings)):
-        by_contender[contender][cell.column] = cell
-    shown = [cell for found in by_contender.values() for cell in found.values()]
-    columns = tuple(
-        _column(key, [cell for cell in shown if cell.column == key], criterion) for key in sorted(_keys(shown))
+    Searches that differ in more than where they were made stand in rows of their own.
+    """
+    found = []
+    for tuning in sorted(tunings, key=lambda tuning: (tuning["finished"], tuning["tuning"])):
+        if choice := tuning["best"].get(criterion.name):
+            own = group[(group["cell"] == choice["cell"]) & (group["seed"] != tuning["spec"]["seed"])]
+            if len(own):
+                found.append((tuning, own))
+    specs = [tuning["spec"] for tuning, _ in found]
+    names = [(tuple(own[_NAME].iloc[0]), trials_text(spec)) for spec, (_, own) in zip(specs, found, strict=True)]
+    how = _differing(names, [_how(spec) for spec in specs])
+    texts = _distinct(
+        [(name, frozenset(own)) for name, own in zip(names, how, strict=True)],
+        [tuple(own[_COLUMN].iloc[0]) for _, own in found],
+        [configuration(tuning["method"]["changed"], tuning["spec"]["cell"]) for tuning, _ in found],
+        [settings(spec["cell"]) for spec in specs],
     )
-
-    def rows() -> list[Row]:
-        return [
-            Row(contender, tuple(_score(found.get(column.key), column, chooses, stale) for column in columns))
-            for contender, found in by_contender.items()
-            for chooses in (LABELS if contender.role == "ceiling" and _is_judged(cells, LABELS) else criterion,)
-        ]
-
-    failures = failure_notes(columns, ranked(rows(), columns))  # of all runs, whichever are shown
-    if common:
-        columns = _common(columns, rows())
-    ordered = ranked(rows(), columns)
-    protocol = next((cell.spec["protocol"] for cell in cells if cell.spec["protocol"] is not None), None)
-    return Board(
-        criterion=criterion,
-        bagging=bagging_text(cells[0].spec["bagging"], cells[0].spec.get("max_bags")),
-        protocol=protocol,
-        columns=columns,
-        rows=ordered,
-        leaders=leaders(ordered, columns),
-        failures=failures,
-        surprises=surprise_notes(columns, ordered, [run for cell in shown for run in cell.runs.values()]),
-        stale=stale_notes(columns, ordered),
-        max_bags=cells[0].spec.get("max_bags"),
-        differences=difference_notes(columns, [run for cell in shown for run in cell.runs.values()]),
-        common=common,
-    )
+    for (tuning, own), (_, trials), text, further in zip(found, names, texts, how, strict=True):
+        parts = [text, f"tuned, {trials}", *sorted(further)]
+        declared, reason = tuning["method"], stale.get(tuning["tuning"], "")
+        yield own.assign(
+            configuration=_texts([", ".join(filter(None, parts))] * len(own), own),
+            kind=declared["kind"],
+            role=declared["role"],
+            reference=declared["reference"] or "",
+            tuned=True,
+            search=tuning["tuning"],
+            source=own["cell"] + tuning["tuning"],
+            stale=own["stale"].where(own["stale"] != "", f"its search: {reason}" if reason else ""),
+        )
 
 
-def _keys(cells: Iterable[CellRuns]) -> set[ColumnKey]:
-    return {cell.column for cell in cells}
+def _distinct(
+    names: Sequence[Hashable], columns: Sequence[Hashable], changed: Sequence[str], whole: Sequence[str]
+) -> list[str]:
+    """What sets cells apart, given their names and columns: what is `changed` from the defaults.
 
-
-def _column(key: ColumnKey, cells: Sequence[CellRuns], criterion: Criterion) -> Column:
-    """A column of some cells: their seeds, and what their bags are like. Runs that failed early know no bags."""
-    runs = [run for cell in cells for run in cell.runs.values()]
-    bags = [run["bags"] for run in runs]
-    sizes = [found["sizes"] for found in bags if "sizes" in found]
-    validation = [found["validation"] for found in bags if "validation" in found]
-    middle = float(median(size[1] for size in sizes)) if sizes else 0.0
-    seeds: dict[int, set[str]] = defaultdict(set)  # one vote a method, as in `ranking.runs_that_count`
-    for cell in cells:
-        for seed in cell.runs:
-            seeds[seed].add(cell.spec["method"])
-    methods = {cell.spec["method"] for cell in cells}
-    return Column(
-        *key,
-        seeds=tuple(sorted(seeds)),
-        sizes=(min(size[0] for size in sizes), middle, max(size[2] for size in sizes)) if sizes else None,
-        validation=(min(validation), max(validation)) if validation else None,
-        classes=next((n for run in runs if (n := run["dataset"].get("classes")) is not None), None),
-        counts=criterion.regime == "fine" or min(validation, default=FEWEST_BAGS) >= FEWEST_BAGS,
-        extra=frozenset(seed for seed, voters in seeds.items() if 2 * len(voters) < len(methods)),
-    )
-
-
-def _common(columns: Sequence[Column], rows: Iterable[Row]) -> tuple[Column, ...]:
-    """The columns with those seeds that all rows have completed; columns without any are left out."""
-    runs = [found for row in rows if (found := completed(row))]
-    shared = set.intersection(*runs) if runs else set()
-    left = [
-        column._replace(seeds=tuple(s for s in column.seeds if (i, s) in shared)) for i, column in enumerate(columns)
+    Where two cells of a column share that (the defaults have changed since, or a part of the specification that reports
+    know nothing of differs), what not all cells of that name share stands in its place. `whole`: all settings, as JSON.
+    """
+    seen = Counter(zip(names, columns, changed, strict=True))
+    vague = {name for (name, _, _), number in seen.items() if number > 1}
+    parts = [items(json.loads(each)) if name in vague else set() for name, each in zip(names, whole, strict=True)]
+    return [
+        ", ".join(sorted(own)) if name in vague else text
+        for name, own, text in zip(names, _differing(names, parts), changed, strict=True)
     ]
-    return tuple(column for column in left if column.seeds)
 
 
-def _score(cell: CellRuns | None, column: Column, criterion: Criterion, stale: Mapping[str, str]) -> Score:
-    runs = {seed: cell.runs[seed] for seed in column.seeds if seed in cell.runs} if cell else {}
-    succeeded = {seed: run for seed, run in runs.items() if run["status"] == "ok"}
-    chosen = {
-        seed: run["results"][criterion.name] for seed, run in succeeded.items() if criterion.name in run["results"]
-    }
-    epochs = [result["epoch"] for result in chosen.values() if result["epoch"] is not None]
-    seconds = [run["times"]["total"] for run in succeeded.values() if "total" in run["times"]]
+def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set[str]]:
+    """Of each set those parts that not all of the same name share."""
+    shared: dict[Hashable, set[str]] = {}
+    for name, own in zip(names, parts, strict=True):
+        shared[name] = shared.get(name, own) & own
+    return [own - shared[name] for name, own in zip(names, parts, strict=True)]
+
+
+def _how(search: Mapping[str, Any]) -> set[str]:
+    """What decides the choice of a search, beside where it starts, its number of trials and its sampler."""
+    spaces = {f"{name} {range_text(each)}" for name, each in search["space"].items()}
+    return {*spaces, f"seed {search['seed']}", f"{search['together']} together", f"eta {search['eta']}"}
+
+
+def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
+    """Columns of some runs: their seeds, and what their bags are like. Runs that failed early know no bags."""
+    found = []
+    facts = runs[[*_COLUMN, "seed", "method", "classes", "validation_bags", *_SIZES]]
+    for (dataset, size), own in facts.groupby(_COLUMN):
+        voters = own.groupby("seed")["method"].nunique()  # one vote a method, as in `_counting`
+        bags, sized = own["validation_bags"].dropna(), own.dropna(subset="most_rows")
+        middle = sized["median_rows"].median()
+        sizes = (int(sized["least_rows"].min()), float(middle), int(sized["most_rows"].max())) if len(sized) else None
+        classes = own["classes"].dropna()
+        found.append(
+            Column(
+                dataset,
+                int(size),
+                tuple(map(int, voters.index)),
+                sizes,
+                (int(bags.min()), int(bags.max())) if len(bags) else None,
+                int(classes.iat[0]) if len(classes) else None,
+                criterion.regime == "fine" or bags.empty or bags.min() >= FEWEST_BAGS,
+                frozenset(map(int, voters.index[2 * voters < own["method"].nunique()])),
+            )
+        )
+    return found
+
+
+def _common(columns: Sequence[Column], runs: DataFrame) -> list[Column]:
+    """The columns with those seeds that all rows have completed; columns without any are left out."""
+    done = runs.dropna(subset="value")
+    rows = len(done[_WHO].drop_duplicates())
+    number = done.groupby([*_COLUMN, "seed"]).size()
+    shared = {*number.index[number == rows]}
+    left = [column._replace(seeds=tuple(s for s in column.seeds if (*column.key, s) in shared)) for column in columns]
+    return [column for column in left if column.seeds]
+
+
+def _counting(runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column]) -> MultiIndex:
+    """Runs in columns that count, attempted by more than half of the methods and completed by at least one row.
+
+    A method has one vote, however many rows it has: arms of a study on one column are not to take the others away. What
+    was tuned besides has none.
+    """
+    learners = {number for number, who in enumerate(contenders) if who.role != "ceiling"}
+    voters = {number for number in learners if not contenders[number].tuned} or learners
+    methods = {contenders[number].method for number in voters}
+    own = runs[runs["row"].isin(voters)]
+    votes = own.groupby(["column", "seed"]).agg(methods=("method", "nunique"), done=("value", "count"))
+    counts = np.array([columns[column].counts for column in votes.index.get_level_values(0)], dtype=bool)
+    found = votes.index[(2 * votes["methods"] > len(methods)) & (votes["done"] > 0) & counts]
+    assert isinstance(found, MultiIndex)
+    return found
+
+
+def _order(
+    runs: DataFrame, contenders: Sequence[Contender], columns: Sequence[Column], counting: MultiIndex, sign: int
+) -> tuple[dict[int, int], list[int]]:
+    """Ranks by row, and the rows as shown: what is trained on labels, ranked rows best first, rows without a rank."""
+    values = sign * wide(runs, len(contenders))
+    counted = values.reindex(counting)
+    lacking = counted.isna().sum()
+    shown_means = values.groupby(level=0).mean().mean()
+    means = (
+        means_over_datasets(counted, [column.dataset for column in columns]) if len(counted) else Series(dtype=float)
+    )
+    learners = [number for number, who in enumerate(contenders) if who.role != "ceiling"]
+    complete = [number for number in learners if len(counted) and not lacking[number]]
+    ranks = means.loc[complete].rank(method="min", ascending=False).astype(int).to_dict() if complete else {}
+
+    def place(number: int) -> tuple[Any, ...]:
+        label = contenders[number].label
+        if contenders[number].role == "ceiling":
+            mean = shown_means[number]
+            return 0, np.inf if isna(mean) else -mean, label
+        return (1, ranks[number], label) if number in ranks else (2, lacking[number], label)
+
+    return {int(number): int(rank) for number, rank in ranks.items()}, sorted(range(len(contenders)), key=place)
+
+
+def _mark(row: Row, encoded: bool) -> Mark:
+    """A ceiling is what gaps are measured by: with an encoder, unless no row of the board has any."""
+    if row.contender.role != "ceiling":
+        return row.contender.role
+    without = row.contender.encoder is None and encoded
+    return "ceiling" if row.is_plain and not without else "supervised"
+
+
+def _scores(runs: DataFrame, columns: Sequence[Column], records: Mapping[str, Record]) -> dict[tuple[int, int], Score]:
+    """By row and column."""
+    parts = ("row", "column", "seed", "run", "cell", "search", "status", "reason", "value", "epoch", "seconds", "stale")
+    found: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
+    for row, column, *run in zip(*(runs[part].tolist() for part in parts), strict=True):
+        found.setdefault((row, column), []).append(tuple(run))
+    return {key: _score(columns[key[1]], own, records) for key, own in found.items()}
+
+
+def _score(column: Column, own: Sequence[tuple[Any, ...]], records: Mapping[str, Record]) -> Score:
+    seeds, runs, cells, searches, statuses, reasons, values, epochs, seconds, stale = zip(*own, strict=True)
+    done = [status == "ok" for status in statuses]
+    known = [value for value, ok in zip(epochs, done, strict=True) if ok and not isna(value)]
+    times = [value for value, ok in zip(seconds, done, strict=True) if ok and not isna(value)]
     return Score(
-        cell=cell.id if cell else None,
-        values=values_of(runs, criterion),
-        succeeded=tuple(succeeded),
-        failures={seed: _reason(run) for seed, run in runs.items() if run["status"] != "ok"},
-        missing=tuple(seed for seed in column.seeds if seed not in runs and seed not in column.extra),
-        stale={seed: why for seed, run in runs.items() if (why := _why_stale(run, cell, stale))},
-        best_epoch=median(epochs) if epochs else None,
-        seconds=median(seconds) if seconds else None,
-        runs=runs,
-        tuning=cell.search if cell else None,
+        cell=cells[0],
+        values={seed: value for seed, value in zip(seeds, values, strict=True) if not isna(value)},
+        failures={
+            seed: _reason(status, reason)
+            for seed, status, reason in zip(seeds, statuses, reasons, strict=True)
+            if status != "ok"
+        },
+        missing=tuple(seed for seed in column.seeds if seed not in {*seeds, *column.extra}),
+        stale={seed: why for seed, why in zip(seeds, stale, strict=True) if why},
+        best_epoch=median(known) if known else None,
+        seconds=median(times) if times else None,
+        runs={seed: records[run] for seed, run in zip(seeds, runs, strict=True)},
+        tuning=searches[0],
     )
 
 
-def _why_stale(run: Record, cell: CellRuns | None, stale: Mapping[str, str]) -> str:
-    """Why a run is stale, or the search that has chosen what it is of; "" if neither is."""
-    search = stale.get(cell.search, "") if cell and cell.search else ""
-    return stale.get(run["run"], "") or (search and f"its search: {search}")
+def _missing(column: Column) -> Score:
+    return Score(missing=tuple(seed for seed in column.seeds if seed not in column.extra))
 
 
-def _reason(run: Record) -> str:
-    reason = one_line(run["reason"]) or "no reason was given"
-    return reason if run["status"] == "failed" else f"{run['status']}: {reason}"
+def _reason(status: str, reason: str) -> str:
+    line = one_line(reason) or "no reason was given"
+    return line if status == "failed" else f"{status}: {line}"

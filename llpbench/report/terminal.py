@@ -6,28 +6,30 @@ columns go into further tables where they do not fit side by side. Where the num
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from llpbench.core.text import clean
 from llpbench.report.bag_only import bag_only
-from llpbench.report.boards import FEW_BAGS, Board, Leaderboards, Row
+from llpbench.report.board_tables import SUMMARY, score_fields
+from llpbench.report.boards import FEW_BAGS, Board, Leaderboards
 from llpbench.report.finding import finding
-from llpbench.report.report_table import ReportTable
+from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of
 from llpbench.report.wording import (
+    LEVEL,
     NO_RUNS,
     NOTHING,
     STALE_NOTE,
-    clean,
     columns_text,
     datasets_text,
-    interval_text,
     origin_text,
-    score_lines,
-    seconds_text,
     setting,
     title,
 )
@@ -41,12 +43,13 @@ _STANDING = 57
 _MOST_NOTES = 20
 """of each kind; the files name them all"""
 
-_OWN = "\n   yours"
-
 _LEGEND = (
-    "Test AUC x 100, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead. First "
-    "table: rows that share a letter cannot be told apart; seconds of training; intervals of 95 %."
+    "Test {metric}{unit}, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead. "
+    "First table: rows that share a letter do not differ significantly; seconds of training; intervals of {level}."
 )
+
+_SEEDS = re.compile(r" \(\d+\)$")
+"""the number of seeds, which the further tables show"""
 
 _NO_RESULTS = (
     "No run has a result, so there is no board. The journal and index.html have the reasons; llpbench run with --retry "
@@ -77,11 +80,8 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
     for board in shown:
         say(title(board), "bold")
         say(finding(board))
-        say(datasets_text(len(board.standings.datasets)), "dim")
-        console.print(_overall(board, console, own))
-        say(setting(board), "dim")
-        for columns in _chunks(board, console.width):
-            console.print(_table(board, columns, console, own))
+        say(datasets_text(len(board.datasets)), "dim")
+        _render_board(board, console, own)
         say("")
     for line in _notes("Failed", (line for board in leaderboards.boards for line in board.failures)):
         say(line, "red")
@@ -93,7 +93,9 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
     if not shown:
         say(_NO_RESULTS)
         return
-    say(" ".join(filter(None, (_LEGEND, columns_text([c for board in shown for c in board.columns])))), "dim")
+    metric = shown[0].metric
+    legend = _LEGEND.format(metric=metric.title, unit=" x 100" if metric.percent else "", level=LEVEL)
+    say(" ".join(filter(None, (legend, columns_text([c for board in shown for c in board.columns])))), "dim")
     say(origin_text(leaderboards.origin), "dim")
 
 
@@ -102,43 +104,58 @@ def _has_results(board: Board) -> bool:
     return not board.columns or any(score.succeeded for row in board.rows for score in row.scores)
 
 
-def _overall(board: Board, console: Console, own: Collection[str]) -> Grid:
-    """Where every row stands over all columns; one's own are shown even where they lack the runs that this takes."""
-    table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("method", width=min(_name_width(board, console.width), max(console.width - _STANDING, 12)))
-    for name in ("mean\nAUC", "95 % of\nrank", "tie", "against\nfloor", "seconds"):
-        table.add_column(name, justify="left" if name == "tie" else "right", overflow="fold")
-    for index, (row, standing) in enumerate(zip(board.rows, board.standings.rows, strict=True)):
-        if standing.overall is None and not _is_own(row, own):
-            continue
-        _separate(table, board, index)
-        known = standing.overall
-        spread = "" if known is None or known.std is None else f" ± {known.std:.2f}"
-        fields = (
-            NOTHING if known is None else f"{known.mean:.2f}{spread}",
-            NOTHING if standing.interval is None else "–".join(map(str, standing.interval)),
-            standing.letters or NOTHING,
-            NOTHING
-            if standing.floor is None
-            else interval_text(standing.floor.mean, standing.floor.interval, sign="+"),
-            NOTHING if standing.seconds is None else seconds_text(standing.seconds),
-        )
-        table.add_row(_named(row, console, own), *(_text(field, console) for field in fields))
-    return table
+def _names(board: Board, own: Collection[str]) -> TableColumn:
+    """Rank and label of each row, then whether it is a mark or one's own."""
+    fields = []
+    for row in board.rows:
+        place = "" if row.contender.role == "ceiling" else NOTHING if row.rank is None else str(row.rank)
+        mine = any(score.cell in own for score in row.scores if score.cell)
+        more = [f"   {what}" for what in (row.mark, "yours" if mine else "") if what]
+        fields.append(Field((f"{place:>2} {clean(row.contender.label)}", *more)))
+    return Heading("method", numeric=False), fields
 
 
-def _separate(table: Grid, board: Board, index: int) -> None:
-    """A line between what is trained on all labels and the others."""
-    if index and (board.rows[index].contender.role == "ceiling") != (board.rows[index - 1].contender.role == "ceiling"):
-        table.add_section()
+def _overall(board: Board, own: Collection[str]) -> ReportTable:
+    """Where every row stands over all columns."""
+    columns = []
+    for column in (COLUMNS[key] for key in SUMMARY):
+        lines = [_SEEDS.sub("", field.lines[0]) for field in column.fields(board)]
+        heading = replace(column.heading(board), text=_two_lines(column.heading(board).text), numeric=True)
+        columns.append((heading, [Field((line,)) for line in lines]))
+    return columns_of("", "", "", [_names(board, own), *columns])
 
 
-def _named(row: Row, console: Console, own: Collection[str]) -> Text:
-    return _text(_name(row) + (_OWN if _is_own(row, own) else ""), console)
+def _scores(board: Board, own: Collection[str]) -> ReportTable:
+    columns = [
+        (Heading(f"{clean(column.dataset)}\n{column.bags}{'' if column.counts else f' {FEW_BAGS}'}"), fields)
+        for place, column in enumerate(board.columns)
+        for fields in (score_fields(board, place),)
+    ]
+    return columns_of("", "", "", [_names(board, own), *columns])
 
 
-def _is_own(row: Row, own: Collection[str]) -> bool:
-    return any(score.cell in own for score in row.scores if score.cell)
+def _render_board(board: Board, console: Console, own: Collection[str]) -> None:
+    """Where rows stand, one's own even where they lack the runs that this takes, then their scores."""
+    names, overall = _names(board, own)[1], _overall(board, own)
+    kept = [n for n, field in enumerate(names) if n in board.complete or "   yours" in field.lines]
+    longest = max(len(line) for field in names for line in field.lines)
+    width = min(longest, max(24, console.width // 3))  # unless it would take most of a narrow terminal
+    ceilings = sum(row.contender.role == "ceiling" for row in board.rows)
+    room = min(width, max(console.width - _STANDING, 12))
+    console.print(
+        _grid(overall.with_rows(kept), range(len(overall.headings)), console, room, sum(n < ceilings for n in kept))
+    )
+    console.print(_text(clean(setting(board)), console, "dim"))
+    scores = _scores(board, own)
+    for columns in _parts(scores, console.width - width):
+        console.print(_grid(scores, [0, *columns], console, width, ceilings))
+
+
+def _two_lines(text: str) -> str:
+    """A heading on two lines, broken at its middle space."""
+    words = text.split()
+    middle = (len(words) + 1) // 2 if len(words) > 2 else 1
+    return "\n".join(filter(None, (" ".join(words[:middle]), " ".join(words[middle:]))))
 
 
 def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:
@@ -149,37 +166,14 @@ def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:
         yield f"{what}: {len(distinct) - _MOST_NOTES} more, named in the written leaderboards"
 
 
-def _chunks(board: Board, width: int) -> Iterator[range]:
-    """The columns of each table, by index."""
-    step = max(1, (width - _name_width(board, width)) // (_score_width(board) + _GAP))
-    for start in range(0, len(board.columns), step):
-        yield range(start, min(start + step, len(board.columns)))
-
-
-def _table(board: Board, columns: range, console: Console, own: Collection[str]) -> Grid:
-    table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("method", width=_name_width(board, console.width), overflow="fold")
-    for column in columns:
-        shown = board.columns[column]
-        few = "" if shown.counts else f" {FEW_BAGS}"
-        heading = _text(f"{clean(shown.dataset)}\n{shown.bags}{few}", console)
-        table.add_column(heading, justify="right", min_width=_score_width(board), overflow="fold")
-    for index, row in enumerate(board.rows):
-        _separate(table, board, index)
-        table.add_row(_named(row, console, own), *(_score(board, index, column, console) for column in columns))
-    return table
-
-
 def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
     """Print tables, each in as many parts as the width asks for; the columns of words are repeated in each."""
     for table in tables:
         console.print(_text(clean(table.title), console, "bold"))
         console.print(_text(clean(table.caption), console, "dim"))
-        words = [i for i, heading in enumerate(table.headings) if not heading.numeric]
-        numbers = [i for i, heading in enumerate(table.headings) if heading.numeric]
-        widths = {i: _field_width(table, i) for i in (*words, *numbers)}
-        room = max(console.width - sum(widths[i] + _GAP for i in words), 1)
-        for part in _parts(numbers, widths, room):
+        words = [place for place, heading in enumerate(table.headings) if not heading.numeric]
+        room = console.width - sum(_width(table, place) for place in words)
+        for part in _parts(table, room):
             console.print(_grid(table, [*words, *part], console))
         for what, lines in table.notes.items():
             for line in _notes(what, lines):
@@ -187,59 +181,42 @@ def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
         console.print()
 
 
-def _parts(columns: Sequence[int], widths: Mapping[int, int], room: int) -> Iterator[list[int]]:
-    """Columns that fit side by side; at least one at a time, and one part of none where there are none."""
+def _parts(table: ReportTable, room: int) -> Iterator[list[int]]:
+    """Columns of numbers that fit side by side; at least one at a time, and one part of none where there are none."""
     part: list[int] = []
-    for column in columns:
-        if part and sum(widths[i] + _GAP for i in (*part, column)) > room:
+    for column in (place for place, heading in enumerate(table.headings) if heading.numeric):
+        if part and sum(_width(table, place) for place in (*part, column)) > room:
             yield part
             part = []
         part.append(column)
     yield part
 
 
-def _grid(table: ReportTable, columns: Sequence[int], console: Console) -> Grid:
+def _grid(
+    table: ReportTable, columns: Iterable[int], console: Console, first: int | None = None, above: int = 0
+) -> Grid:
+    """`first`: width of the first column; `above`: rows above a line."""
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for i in columns:
-        heading = table.headings[i]
-        grid.add_column(_text(clean(heading.text), console), justify="right" if heading.numeric else "left")
-    for row in table.rows:
-        fields = (row[i] for i in columns)
+    shown = [*columns]
+    for place in shown:
+        heading = table.headings[place]
+        text = "\n".join(map(clean, heading.text.split("\n")))
+        width = first if place == shown[0] else None
+        grid.add_column(
+            _text(text, console), justify="right" if heading.numeric else "left", width=width, overflow="fold"
+        )
+    for number, row in enumerate(table.rows):
+        if number == above and number:
+            grid.add_section()
+        fields = (row[place] for place in shown)
         grid.add_row(*(_text("\n".join(field.lines), console, "bold" if field.strong else "") for field in fields))
     return grid
 
 
-def _field_width(table: ReportTable, column: int) -> int:
+def _width(table: ReportTable, column: int) -> int:
+    """Characters of a column, with the gap behind it."""
     lines = [line for row in table.rows for line in row[column].lines]
-    return max(map(len, [clean(table.headings[column].text), *lines]))
-
-
-def _name(row: Row) -> str:
-    """The rank, or nothing for a row without one, then what is ranked."""
-    place = "" if row.contender.role == "ceiling" else NOTHING if row.rank is None else str(row.rank)
-    role = f"\n   {row.mark}" if row.mark else ""
-    return f"{place:>2} {clean(row.contender.label)}{role}"
-
-
-def _name_width(board: Board, width: int) -> int:
-    """That of the longest name, unless it would take most of a narrow terminal."""
-    longest = max(len(line) for row in board.rows for line in _name(row).split("\n"))
-    return min(longest, max(24, width // 3))
-
-
-def _score(board: Board, row: int, column: int, console: Console) -> Text:
-    text = "\n".join(score_lines(board.rows[row].scores[column]))
-    return _text(text, console, "bold" if (row, column) in board.leaders else "")
-
-
-def _score_width(board: Board) -> int:
-    lines = [line for row in board.rows for score in row.scores for line in score_lines(score)]
-    names = [
-        part
-        for column in board.columns
-        for part in (clean(column.dataset), column.bags + ("" if column.counts else f" {FEW_BAGS}"))
-    ]
-    return max(map(len, [*lines, *names]), default=1)
+    return _GAP + max(map(len, [*map(clean, table.headings[column].text.split("\n")), *lines]))
 
 
 def _text(text: str, console: Console, style: str = "") -> Text:

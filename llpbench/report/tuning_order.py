@@ -3,133 +3,94 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import fsum, inf
+from collections.abc import Mapping, Sequence
+
+from pandas import DataFrame, concat
 
 from llpbench.core.record import TuningRecord
 from llpbench.report import wording as words
-from llpbench.report.board_tables import caption_of, row_fields, row_headings
-from llpbench.report.boards import HEADLINE, Board, Column, Row
-from llpbench.report.ranking import over_datasets
-from llpbench.report.report_table import Field, Heading, ReportTable
+from llpbench.report.board_tables import caption_of, names
+from llpbench.report.boards import Board, Row, means_over_datasets
+from llpbench.report.report_table import Field, Heading, ReportTable, columns_of
 from llpbench.report.tuning_tables import start_row
 
 _ALL = "all columns"
 _PARTS = ("default", "tuned")
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """A method in a column: its default configuration and what was chosen."""
-
-    default: Row
-    tuned: Row
-    column: int
-
-    @property
-    def values(self) -> tuple[Mapping[int, float], Mapping[int, float]]:
-        """Of both, by seed."""
-        first, second = (row.scores[self.column].values.get(HEADLINE, {}) for row in (self.default, self.tuned))
-        return first, second
-
-
-Means = dict[str, tuple[float, float]]
-"""of default and tuned, by the default row's label"""
-
-
 def tuning_order(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
     """Ranks before and after tuning, column by column; None unless two methods can be compared in any."""
-    pairs = list(_pairs(board, tunings))
+    pairs = [_pairs(board, column, tunings) for column in range(len(board.columns))]
     counting = [place for place, column in enumerate(board.columns) if column.counts]
-    means = {column: _means([pair for pair in pairs if pair.column == column]) for column in counting}
-    means = {column: found for column, found in means.items() if len(found) > 1}
-    if not means:
+    values = {column: _values(board, pairs[column], column) for column in counting}
+    values = {column: found for column, found in values.items() if len(found.columns.unique(1)) > 1}
+    if not values:
         return None
-    compared = {board.columns[column].title: found for column, found in means.items()}
-    if len(compared) > 1:
-        compared[_ALL] = _over_columns(means, board.columns)
-    ranks = {title: _ranks(found) for title, found in compared.items()}
-    rows = {pair.default.contender.label: pair.default for pair in pairs}
-    shown = replace(board, rows=tuple(rows.values()))
+    ranks = {board.columns[column].title: _ranks(board, found) for column, found in values.items()}
+    if len(values) > 1:
+        ranks[_ALL] = _ranks(board, concat([*values.values()], join="inner"))
+    rows = list(dict.fromkeys(default for own in pairs for default in own))
 
-    def place(label: str) -> tuple[float, ...]:
-        after = [ranks[title][label][1] if label in ranks[title] else inf for title in reversed(ranks)]
-        return (rows[label].contender.role == "ceiling", *after)
+    def place(row: int) -> tuple[object, ...]:
+        after = [found["tuned"].get(row, float("inf")) for found in reversed(ranks.values())]
+        return (board.rows[row].contender.role == "ceiling", *after, board.rows[row].contender.label)
 
-    return ReportTable(
-        name=f"tuning-order-{name}",
-        title=f"Order before and after tuning, {words.lowered(words.title(board))}",
-        caption=caption_of(board, words.TUNING_ORDER),
-        headings=(*row_headings(shown), *(Heading(title, _PARTS) for title in ranks)),
-        rows=tuple(
-            (*row_fields(shown, rows[label]), *(_field(rows[label], found.get(label)) for found in ranks.values()))
-            for label in sorted(rows, key=lambda label: (*place(label), label))
-        ),
-        notes={"Pairs of methods that change places": tuple(f"{t}: {_changed(found)}" for t, found in ranks.items())},
-    )
+    columns = [
+        (Heading(title, _PARTS), [_field(row, found, n) for n, row in enumerate(board.rows)])
+        for title, found in ranks.items()
+    ]
+    return columns_of(
+        f"tuning-order-{name}",
+        f"Order before and after tuning, {words.lowered(words.title(board))}",
+        caption_of(board, words.caption("tuning_order", board)),
+        [*names(board), *columns],
+        {"Pairs of methods that change places": tuple(f"{title}: {_changed(each)}" for title, each in ranks.items())},
+    ).with_rows(sorted(rows, key=place))
 
 
-def _pairs(board: Board, tunings: Sequence[TuningRecord]) -> Iterator[_Pair]:
-    """Every default row with what was chosen instead, by column; of several searches that of most trials."""
+def _pairs(board: Board, column: int, tunings: Sequence[TuningRecord]) -> Mapping[int, int]:
+    """By default row what was chosen instead, in a column; of several searches that of most trials."""
     known = {tuning["tuning"]: tuning for tuning in tunings}
-    for column in range(len(board.columns)):
-        found: dict[str, tuple[tuple[int, str], _Pair]] = {}
-        for row in board.rows:
-            tuning = known.get(row.scores[column].tuning or "")
-            default = None if tuning is None else start_row(board, column, tuning)
-            if tuning is None or default is None:
-                continue
-            size, label = (tuning["spec"]["trials"], tuning["finished"]), default.contender.label
-            if label not in found or found[label][0] < size:
-                found[label] = size, _Pair(default, row, column)
-        yield from (pair for _, pair in found.values())
+    found: dict[int, tuple[tuple[int, str], int]] = {}
+    for row, each in enumerate(board.rows):
+        tuning = known.get(each.scores[column].tuning or "")
+        default = None if tuning is None else start_row(board, column, tuning)
+        if tuning is not None and default is not None:
+            size = tuning["spec"]["trials"], tuning["finished"]
+            if default not in found or found[default][0] < size:
+                found[default] = size, row
+    return {default: row for default, (_, row) in found.items()}
 
 
-def _means(pairs: Sequence[_Pair]) -> Means:
-    """Of the methods of a column over the seeds that more than half of them have tuned, if they have them all."""
-    ranked = [pair for pair in pairs if pair.default.contender.role != "ceiling"]
-    number = Counter(seed for pair in ranked for seed in pair.values[1])
-    seeds = [seed for seed in sorted(number) if 2 * number[seed] > len(ranked)]
-    return {
-        pair.default.contender.label: (_mean(pair.values[0], seeds), _mean(pair.values[1], seeds))
-        for pair in ranked
-        if seeds and all(values.keys() >= {*seeds} for values in pair.values)
-    }
+def _values(board: Board, pairs: Mapping[int, int], column: int) -> DataFrame:
+    """Runs by (part, default row) of the methods of a column over the seeds that more than half of them have tuned, if
+    they have them all."""
+    learners = {default: tuned for default, tuned in pairs.items() if default in board.learners}
+    every = board.values()
+    every = every[every.index.get_level_values("column") == column]
+    parts = {"default": every[[*learners]], "tuned": every[[*learners.values()]].set_axis([*learners], axis="columns")}
+    both = concat(parts, axis="columns")
+    shared = both[2 * parts["tuned"].notna().sum(axis="columns") > len(learners)]
+    lacking = shared.isna().any().groupby(level=1).any()
+    kept = [] if shared.empty else [*lacking.index[~lacking]]
+    return shared.loc[:, [(part, row) for part in _PARTS for row in kept]]
 
 
-def _mean(values: Mapping[int, float], seeds: Sequence[int]) -> float:
-    return fsum(values[seed] for seed in seeds) / len(seeds)
+def _ranks(board: Board, values: DataFrame) -> DataFrame:
+    """By row and part: 1 for the best mean, the same for equals."""
+    means = means_over_datasets(board.sign * values, [column.dataset for column in board.columns]).unstack(level=0)
+    return means.rank(method="min", ascending=False).astype(int)
 
 
-def _over_columns(means: Mapping[int, Means], columns: Sequence[Column]) -> Means:
-    """Of the methods that are compared in each: over datasets, of the mean over their columns."""
-    labels = [label for label in next(iter(means.values())) if all(label in found for found in means.values())]
-    parts = {
-        label: [over_datasets({c: found[label][part] for c, found in means.items()}, columns) for part in (0, 1)]
-        for label in labels
-    }
-    return {label: (before, after) for label, (before, after) in parts.items()}
-
-
-def _ranks(means: Means) -> dict[str, tuple[int, int]]:
-    """1 for the best, the same for equals."""
-    before, after = ([each[place] for each in means.values()] for place in (0, 1))
-    return {
-        label: (1 + sum(other > first for other in before), 1 + sum(other > second for other in after))
-        for label, (first, second) in means.items()
-    }
-
-
-def _field(row: Row, ranks: tuple[int, int] | None) -> Field:
-    if ranks is None:
+def _field(row: Row, ranks: DataFrame, place: int) -> Field:
+    if place not in ranks.index:
         return Field((row.mark or words.NOTHING,))
-    return Field((f"{ranks[0]} → {ranks[1]}",), dict(zip(_PARTS, ranks, strict=True)))
+    before, after = (int(ranks.at[place, part]) for part in _PARTS)
+    return Field((f"{before} → {after}",), {"default": before, "tuned": after})
 
 
-def _changed(ranks: Mapping[str, tuple[int, int]]) -> str:
+def _changed(ranks: DataFrame) -> str:
     """`2 of 10`."""
-    pairs = list(itertools.combinations(ranks.values(), 2))
+    pairs = list(itertools.combinations(ranks[[*_PARTS]].itertuples(index=False), 2))
     turned = sum((one[0] - other[0]) * (one[1] - other[1]) < 0 for one, other in pairs)
     return f"{turned} of {len(pairs)}"

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Chosen, TuningRecord
 from llpbench.report import wording as words
-from llpbench.report.board_tables import caption_of, row_fields, row_headings
-from llpbench.report.boards import HEADLINE, Board, Row, Score, summarise
+from llpbench.report.board_tables import caption_of, names
+from llpbench.report.boards import Board, Score, summarise
+from llpbench.report.leaderboard import plain
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, number, score, text
+from llpbench.report.statistics import interval
 from llpbench.report.wording import NOTHING
 from llpbench.results.choices import start_of
-
-_LEVEL = 0.95
+from llpbench.results.frame import test_value
 
 
 def tuning_gains(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
     """Tuned minus default, column by column, and what it took; None if nothing on the board was tuned."""
-    rows, searches = [], {tuning["tuning"]: tuning for tuning in tunings}
-    for row in board.rows:
+    rows, searches, named = [], {tuning["tuning"]: tuning for tuning in tunings}, names(board)
+    for place, row in enumerate(board.rows):
         if not row.contender.tuned:
             continue
         for index, column in enumerate(board.columns):
             tuning = searches.get(row.scores[index].tuning or "")
             if tuning is not None:
+                who = [fields[place] for _, fields in named]
                 default = start_row(board, index, tuning)
-                rows.append((*row_fields(board, row), text(column.title), *_fields(board, row, default, index, tuning)))
+                usual = None if default is None else board.rows[default].scores[index]
+                rows.append((*who, text(column.title), *_fields(board, row.scores[index], usual, tuning)))
     if not rows:
         return None
     measured = f"({board.criterion.name})"
     return ReportTable(
         name=f"tuning-{name}",
         title=f"Gain from tuning, {words.lowered(words.title(board))}",
-        caption=caption_of(board, words.TUNING),
+        caption=caption_of(board, words.caption("tuning", board)),
         headings=(
-            *row_headings(board),
+            *(heading for heading, _ in named),
             Heading("column", numeric=False),
             Heading("default", SCORE),
             Heading("tuned", SCORE),
@@ -51,27 +54,26 @@ def tuning_gains(board: Board, tunings: Sequence[TuningRecord], name: str) -> Re
     )
 
 
-def start_row(board: Board, index: int, tuning: TuningRecord) -> Row | None:
+def start_row(board: Board, index: int, tuning: TuningRecord) -> int | None:
     """The row that has, in a column, what a search started from; None if that has not run."""
     start = start_of(tuning)
-    rows = (row for row in board.rows if row.scores[index].cell == start and not row.contender.tuned)
+    rows = (n for n, row in enumerate(board.rows) if row.scores[index].cell == start and not row.contender.tuned)
     return next(rows, None)
 
 
-def _fields(board: Board, row: Row, default: Row | None, index: int, tuning: TuningRecord) -> list[Field]:
-    tuned, criterion = row.scores[index], board.criterion
-    usual = None if default is None else default.scores[index]
+def _fields(board: Board, tuned: Score, usual: Score | None, tuning: TuningRecord) -> list[Field]:
+    criterion = board.criterion
     choice = tuning["best"][criterion.name]
     percent, digits = (100.0, 2) if METRICS[criterion.name].percent else (1.0, 4)
     sign = 1.0 if criterion.maximise else -1.0
     states = Counter(trial["status"] for trial in tuning["trials"])
-    test = None if usual is None else _mean_gain(tuned, usual, criterion.name)
+    test = None if usual is None else summarise(_paired(tuned, usual, criterion.name, criterion.name))
     return [
         score(None if usual is None else usual.headline),
         score(tuned.headline),
-        _gain(tuned, usual),
+        _gain([] if usual is None else _paired(tuned, usual, criterion.name, board.metric.name)),
         number(_validation_gain(choice, sign * percent), digits),
-        number(None if test is None else sign * test + 0.0, digits),
+        number(None if test is None else sign * test.mean + 0.0, digits),
         number(choice["trial"]),
         number(len(tuning["trials"])),
         number(states["stopped"]),
@@ -90,27 +92,22 @@ def _minutes(tuning: TuningRecord) -> float | None:
     return None if seconds is None else float(seconds) / 60
 
 
-def _paired(tuned: Score, usual: Score, metric: str) -> list[float]:
-    first, second = (of.values.get(metric, {}) for of in (tuned, usual))
-    return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+def _paired(tuned: Score, usual: Score, criterion: str, metric: str) -> list[float]:
+    """Differences of the seeds that both have."""
+    first, second = (
+        {seed: test_value(run, criterion, metric) for seed, run in of.runs.items()} for of in (tuned, usual)
+    )
+    pairs = ((first[seed], second[seed]) for seed in sorted(first.keys() & second.keys()))
+    return [one - other for one, other in pairs if one is not None and other is not None]
 
 
-def _mean_gain(tuned: Score, usual: Score, metric: str) -> float | None:
-    summary = summarise(_paired(tuned, usual, metric))
-    return None if summary is None else summary.mean
-
-
-def _gain(tuned: Score, usual: Score | None) -> Field:
-    """Mean of the paired differences with its 95 % t interval; without an interval for a single seed."""
-    summary = None if usual is None else summarise(_paired(tuned, usual, HEADLINE))
+def _gain(differences: Sequence[float]) -> Field:
+    """Mean of the paired differences with its t interval; without an interval for a single seed."""
+    summary = summarise(differences)
     if summary is None:
         return Field((NOTHING,))
-    values: Mapping[str, float] = {"mean": round(summary.mean, 6)}
-    if summary.std is None:
-        return Field((f"{summary.mean:+.2f}",), values)
-    from scipy.stats import t
-
-    half = float(t.ppf((1 + _LEVEL) / 2, summary.n - 1)) * summary.std / math.sqrt(summary.n)
-    low, high = summary.mean - half, summary.mean + half
+    low, high = interval(differences)
+    if not isfinite(low):
+        return Field((f"{summary.mean:+.2f}",), {"mean": plain(summary.mean)})
     shown = f"{summary.mean:+.2f} [{low:+.2f}, {high:+.2f}]"
-    return Field((shown,), {**values, "low": round(low, 6), "high": round(high, 6)})
+    return Field((shown,), {"mean": plain(summary.mean), "low": plain(low), "high": plain(high)})

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from llpbench.core.criteria import Regime
+from llpbench.core.criteria import METRICS, Metric
+from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
-from llpbench.report.boards import FEW_BAGS, FEWEST_BAGS, FEWEST_DATASETS, Board, Column, Origin, Row, Score, Summary
+from llpbench.report.boards import (
+    FEW_BAGS,
+    FEWEST_BAGS,
+    FEWEST_DATASETS,
+    HEADLINE,
+    Board,
+    Column,
+    Origin,
+    Row,
+    Score,
+    Summary,
+)
+from llpbench.report.statistics import CONFIDENCE
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 NOTHING = "–"
 
@@ -24,235 +41,47 @@ STALE_NOTE = "Made by other code"
 
 NO_RUNS = "Nothing has run yet. Start with `llpbench run`."
 
-TASK = (
-    "A method trains on bags of rows of which it knows only how many rows of each class they hold, and is judged on "
-    "single test rows. Each seed has its own split into training, validation and test rows, its own bags and its own "
-    "initialisation."
-)
-
-SELECTION: dict[Regime, str] = {
-    "fine": (
-        "Each run's epoch is chosen by the labels of the validation rows. "
-        "Test labels are never used to choose anything."
-    ),
-    "coarse": (
-        "Each run's epoch is chosen by the class proportions of bags of validation rows, "
-        "so no single label is needed; what is trained on labels is shown with the epochs that labels choose. "
-        "Both criteria are shown, each in boards of its own, never the better one; with a handful of bags they choose "
-        "the same epochs, since both fall with the distance between true and predicted proportions of the same bags. "
-        "Test labels are never used to choose anything."
-    ),
-}
-
-NO_SELECTION = "These methods have no epochs, so no criterion chooses any: their scores are the same by each."
-
-ROLES = (
-    "A ceiling trains an encoder on the label of every single training row, and is the 100 % mark of the way from the "
-    "floor up; whatever else trains on all labels is called supervised, and may stand above it. Floors give each row "
-    "the class proportions of its bag as its label, the simplest use of bags there is, or, as bag-share, know nothing "
-    "of a row; they see what the methods see, and are ranked with them. Direct methods have no epochs, so nothing is "
-    "chosen and they score the same in every board."
-)
-
-CAPTION = (
-    "AUC of test rows times 100 (50: chance), mean ± standard deviation over seeds (number of seeds). "
-    "Ranked over all tables of this board, by the mean over datasets of the mean over their columns, on runs that more "
-    f"than half of the methods share; a method that lacks one of them stands below, without a rank ({NOTHING}). "
-    "Bold: the best of a column, ceilings aside, and all within one standard deviation of it; several in bold are a "
-    "tie, and a best over a single seed is not marked."
-)
-
-RANKS = (
-    "95 % of rank: where the row stands among these rows by its mean over all datasets of which these are a sample, by "
-    "paired t tests over dataset means; each rank by itself is held at 95 % (in simulated boards 96 % at least, and "
-    "mostly 99 %). "
-    "Tie: the first row leads A; down the table, the first row that can be told apart from the leaders of all letters "
-    "so far leads the next. A row has the letters of all leaders that it cannot be told apart from. That is: p below "
-    "0.05 by Student's paired t test over dataset means, corrected after Holm for all pairs of ranked rows."
-)
-
-AGAINST_FLOOR = (
-    "Against floor: mean over datasets minus that of the floor of the row's encoder (rows without one: of the board's "
-    "first), with its 95 % t interval over datasets, each by itself, and in how many columns the row is ahead."
-)
-
-SECONDS = (
-    "Seconds: training steps of a run, with warm-up and pretraining, mean over datasets of the mean over their columns."
-)
-
-COVERAGE = "Coverage: runs with a score, of all runs of a complete row."
-
-OVERALL = (
-    "Over {columns} and the {runs} runs in them that count: those that more than half of the methods have attempted. "
-    "Mean AUC: mean over datasets, of the mean over their columns; ± standard deviation over seeds, as of a mean of "
-    "datasets whose seeds are independent (least number of seeds of a dataset). "
-    f"{RANKS} {AGAINST_FLOOR} Mean rank: over datasets. Gap closed: percent of the way from floor to ceiling, with its "
-    "95 % interval, over the columns where there is one (page Gap closed). Wins: percent of runs in which a row is "
-    f"above another ranked row. {COVERAGE}"
-)
-
-BRIEFLY = (
-    "Mean AUC of test rows × 100 ± standard deviation over seeds (number of seeds); against floor: points above soft "
-    "labels; intervals of 95 % over datasets; seconds of training."
-)
-
-BOARDS = (
-    "Rank: by mean AUC × 100, averaged over the bag sizes of each dataset, then over datasets, on the runs that more "
-    "than half of the methods share; ± standard deviation over seeds (number of seeds). 95 % of rank: its confidence "
-    "interval over datasets. Against floor: points of AUC above soft labels, with a 95 % interval over datasets, and "
-    "in how many columns the row is ahead. Gap closed: percent of the way from floor to ceiling. Wins: percent of runs "
-    "in which a row is above another ranked row. Seconds: training of a run. Coverage: runs with a score, of all runs. "
-    "Bold: the best of a column and all within one standard deviation of it. Rows without a rank, further tables and "
-    "the runs behind each score are on [the page](index.html)."
-)
-
-BY_L1 = (
-    "Boards by {l1} choose nearly the same epochs: `llpbench report --formats csv` writes them. Methods without epochs "
-    "have the same scores under any criterion, so they stand with the [fine-grained](fine.md) boards alone where "
-    "nothing else has run."
-)
-
-SELECTION_GAP = (
-    "What it costs to choose epochs by proportions of validation bags instead of labels of validation rows, in points "
-    "of AUC, run by run: mean ± standard deviation over seeds (number of seeds). Mean: over the datasets, of the mean "
-    "over their columns that count in both boards ({columns}), with its 95 % t interval over datasets. Of tuned rows "
-    "hyperparameters were chosen so, too: it is what both choices cost."
-)
-
-TUNING = (
-    "Each configuration was chosen by this board's criterion on the validation rows of a split of its own, and is "
-    "judged here on other splits of the same table: a tenth of their test rows were validation rows there. Gain: tuned "
-    "minus default test AUC, seed by seed, with the 95 % t interval of its mean over splits, as if they were "
-    "independent; their rows overlap, so it is rather too narrow, and it is of this configuration: another search "
-    "might choose another. Validation gain and test gain are of the criterion itself, better is positive. The first is "
-    "the largest of many, and so too large; a test gain below 0 says that the search has overtuned."
-)
-
-TUNING_ORDER = (
-    "Rank of a method's default configuration among the defaults → rank of what this board's criterion has chosen for "
-    "it, among what it has chosen for the others: by mean test AUC over the seeds that more than half of the tuned "
-    "methods have, of methods that have both on all of them. Of several searches for one method that of most trials "
-    "counts. What is trained on labels has no rank. Close methods change places by chance: the gains below say by how "
-    "much."
-)
-
-GAP_CLOSED = (
-    "Percent of the way from the floor (0: each row has its bag's proportions for a label) to the ceiling (100: every "
-    "label is known), both with the row's encoder and without pretraining; rows without an encoder are put between "
-    "those of the board's first encoder. Below 0: worse than the floor; above 100: better than the ceiling. Unknown "
-    "where floor and ceiling are closer than one standard deviation of either. Together: the sum of what is gained "
-    "over the sum of the gaps, of the columns where it is known, with its 95 % jackknife interval over datasets."
-)
-
-KNOWN_BAGS = (
-    "AUC of test rows whose training bag is known: logits of a bag's rows are moved together, by the random effect "
-    "that the counts of its training rows tell of. Mean ± standard deviation over seeds; below, the AUC by features "
-    "alone, as on the board. bag-share, the same of what says the prior of every row, is what there is to beat. Mean: "
-    "over datasets, of the mean over columns, of the {runs} runs that count, where a row has them all; log loss "
-    "likewise."
-)
-
-WHOLE_BAGS = (
-    "Of the training rows themselves, whose bags were counted: probabilities moved and scaled until they add up to the "
-    "counts of every bag, and (accuracy) labels of which each bag has as many as were counted. Mean ± standard "
-    "deviation over seeds. bag-share, every row of a bag the same, is what there is to beat. Means: over datasets, "
-    "of the mean over columns, of the {runs} runs that count, where a row has them all."
-)
-
-BAG_ONLY = {
-    "mpiou": "Nobody knows the label of a row: whole bags are held out, and predictions of their rows, averaged over "
-    "each bag, are compared with its proportions. mPIoU x 100 of test bags: the larger the better. Mean ± standard "
-    "deviation over seeds, of which each holds out other bags. Of single rows this says nothing: what is constant "
-    "within bags can meet their proportions and order their rows at random.",
-    "l1": "As above, in L1 distance of test bags (0 to 2): the smaller the better.",
-}
-
-CALIBRATION = (
-    "Whether probabilities mean what they say, on test rows: smaller is better. Log loss: mean of -log of the label's "
-    "probability (natural logarithm; of a 0 as of 1e-15). Brier score: mean over rows of the squared distance of the "
-    "probabilities from the label (0 to 2). Calibration error: mean over rows of |accuracy - confidence| within 15 "
-    "bins of the predicted class's probability, in percent. Over {columns} and their {runs} runs that count, mean over "
-    "datasets ± standard deviation over seeds, as mean AUC on the board; then the Brier score of each column. "
-    f"{NOTHING}: a run lacks it, as those made before log loss was measured. Where only the order of scores means "
-    "something, as of ridge on bag means, these figures judge what the method does not claim."
-)
-
-ROBUSTNESS = (
-    "Mean over columns of the rank of the standard deviation over seeds (1: the smallest), among ranked methods; then "
-    "the standard deviations. A method can be robust and bad."
-)
-
-TIMING = (
-    "Seconds a run, synchronised with the device, medians over seeds: of training steps alone; then over all columns "
-    "predicting the test rows once, the first step of every stage and population size (compilation included), "
-    "pretraining; the peak memory of the process or GPU. Seeds that train together share the time, which is divided "
-    "among them. Shared: runs during which others used the device, whose times are upper bounds; ? where runs do not "
-    "say. Epochs: trained in a run, median; where there are several stages, over all of them: one that goes on from "
-    "selected weights is trained once for each kind of validation, and each counts."
-)
-
-WIN_RATES = (
-    "Percent of runs (dataset, bag size, seed) in which the row's method is above the column's; ties count half, "
-    "columns of the leaderboard weigh equally."
-)
-
-COMPARISONS = (
-    "p values of Student's paired t test over dataset means (of a single dataset: over its seeds), corrected after "
-    "Holm for all pairs of ranked rows: below 0.05, two rows are told apart, as the letters of the board say it."
-)
-
-WILCOXON = (
-    "p values of Wilcoxon's signed-rank test over dataset means, corrected by Holm for all pairs. Few datasets cannot "
-    "give small ones, however clear the difference is."
-)
-
-NO_FRIEDMAN = "Too few methods or datasets for Friedman's test."
-
-BETWEEN_PROTOCOLS = "a difference is between protocols, too"
-"""what is said of the paper's numbers wherever encoder and training are not the paper's"""
-
-BESIDE = (
-    "Each field: the paper's number (SAINT encoder, at most 300 epochs, patience 20, 10 repeats), ours (mean ± "
-    "standard deviation over seeds, number of seeds), the difference, and ⚑ where, with the paper's encoder "
-    "(for times its hardware, too), it exceeds twice the larger of the two standard deviations. A figure that several "
-    f"tables share is flagged in the first. Where encoder or training are others {BETWEEN_PROTOCOLS}."
-)
-
-ROBUSTNESS_STUDY = (
-    "Mean rank of the standard deviation over seeds (1: the smallest), ours over {over} that all methods have. The "
-    "middle column applies our code to the paper's fine-grained table: it must give the paper's ranking."
-)
-
-ARMS = (
-    "What changes from one end of an arm to the other: mean over datasets of the differences of their seeds, which "
-    "share split and test rows, with its 95 % t interval over datasets (of a single dataset: over its seeds)."
-)
-
-DATASETS_STUDY = (
-    "The paper's numbers and, of datasets that have run, those that every copy of the data is checked against. The "
-    "paper counts the target of the OpenML data among their categorical features. PA and PB are private."
-)
+LEVEL = f"{CONFIDENCE:.0%}".replace("%", " %")
+"""the confidence level of intervals, in words"""
 
 
-ADVICE = (
-    "For each kind and size of bags in this journal: of the methods that learn from counts alone, in their default "
-    "configuration and without pretraining, the one with the highest mean test AUC × 100, and all within {alike:g} "
-    "points of it; none where that is below {least:g} or may be chance. Mean over datasets ± standard deviation over "
-    "seeds (number of seeds), on the runs that more than half of the methods share. Epochs of networks are chosen by "
-    "labels of validation rows here, which favours them: methods without epochs need none. Seconds: of training, from "
-    "the fastest column to the slowest. Next best: of all others, and of networks. Ridge: on means of bags, the "
-    "simplest. With labels: the best that has seen the label of every training row. Caution: another method leads by "
-    "more than {ahead:g} on a dataset, the share of a row's bag alone says as much as all features, or the best mean "
-    "is within two standard deviations of chance. Groups not seen in training are drawn at random, not later ones. "
-    "These are few datasets, and a line of one dataset is one example: methods that a board cannot tell apart may "
-    "change places on yours."
-)
+@cache
+def _captions() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(loader=PackageLoader("llpbench.report", "templates"), undefined=StrictUndefined)
+    environment.globals["level"] = LEVEL
+    return environment.get_template("captions.j2")
 
 
-def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
-    """The first lines, and how many more there are."""
-    more = len(lines) - most
-    return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
+def caption(name: str, board: Board | None = None, **facts: Any) -> str:
+    """A block of `templates/captions.j2` on one line; its metric is that of the board, or AUC."""
+    template = _captions()
+    metric = METRICS[HEADLINE] if board is None else board.metric
+    context = template.new_context({"metric": metric.title, "unit": unit_text(metric), **facts})
+    return " ".join("".join(template.blocks[name](context)).split())
+
+
+def unit_text(metric: Metric) -> str:
+    """` times 100` of percentages, with what chance gives of AUC."""
+    if metric.name == HEADLINE:
+        return " times 100 (50: chance)"
+    return " times 100" if metric.percent else ""
+
+
+def summary_caption(board: Board) -> str:
+    """What a first screen says below its table."""
+    metric = board.metric
+    times = " × 100" if metric.percent else ""
+    return (
+        f"Mean {metric.title} of test rows{times}; intervals of {LEVEL}; rows that share a letter do not differ "
+        "significantly; seconds of training."
+    )
+
+
+def selection_text(board: Board) -> str:
+    """What chooses the epochs of a board."""
+    return caption("no_selection" if board.protocol is None else f"selection_{board.criterion.regime}")
 
 
 def lowered(text: str) -> str:
@@ -276,9 +105,9 @@ def score_lines(score: Score) -> list[str]:
     if score.failures and len(score.failures) == score.expected:
         return ["failed", STALE] if score.stale else ["failed"]
     headline = score.headline
-    if score.cell is None or not (headline or score.failures or score.undefined()):
+    if score.cell is None or not (headline or score.failures or score.undefined):
         return [NOTHING]
-    lacks = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined(), STALE: score.stale}
+    lacks = {"failed": score.failures, "missing": score.missing, "undefined": score.undefined, STALE: score.stale}
     lacking = [f"{len(seeds)}/{score.expected} {what}" for what, seeds in lacks.items() if seeds]
     return [summary_text(headline) if headline else NOTHING, *lacking]
 
@@ -442,13 +271,6 @@ def validation_text(board: Board, columns: Sequence[Column]) -> str:
         if column.validation is not None
     ]
     return f"Validation bags: {', '.join(found)}." if found else ""
-
-
-def clean(text: str) -> str:
-    """A name from outside on one line, without control characters (a terminal would obey them)."""
-    if not text.isprintable():  # few are not, and there are many texts
-        text = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(text.split())
 
 
 def trials_text(spec: Mapping[str, Any]) -> str:

@@ -155,3 +155,33 @@ def test_bad_input_is_one_line_and_exit_2(llpbench: LLPBench, words: list[str], 
     assert (result.code, result.out) == (2, "")
     assert message in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_report_goes_by_the_metric_that_is_asked_for(llpbench: LLPBench, tmp_path: Path) -> None:
+    made = [*runs("dllp", 0.8, 0.8), *runs("mine", 0.9, 0.9)]
+    for run in made:
+        accuracy = 0.7 if run["spec"]["method"] == "mine" else 0.6
+        for result in run["results"].values():
+            result["test"] |= {"brier": 1 - accuracy, "accuracy": accuracy}
+        run["results"]["auc"]["test"]["accuracy"] = 1.3 - accuracy
+    folder = journal(tmp_path, *made)
+    for metric, first in (("auc", "mine"), ("accuracy", "dllp"), ("brier", "mine")):
+        done = llpbench("report", "--no-plots", "--out", str(folder), "--metric", metric)
+        assert done.code == 0, done.err
+        table = (folder / "fine.md").read_text(encoding="utf-8")
+        assert f"| 1 | {first} (mlp) |" in table
+    wrong = llpbench("report", "--no-plots", "--out", str(folder), "--metric", "average-precison")
+    assert wrong.code == 2
+    assert "average-precision" in wrong.err
+
+
+def test_a_report_of_a_suite_is_of_its_datasets_alone(llpbench: LLPBench, tmp_path: Path) -> None:
+    made = [run for name in ("adult", "bank_marketing", "elsewhere") for run in runs("dllp", 0.8, dataset=name)]
+    folder = journal(tmp_path, *made)
+    for pattern, shown in (("suite:paper", "adult bank_marketing"), ("else*", "elsewhere"), ("all", "adult elsewhere")):
+        done = llpbench("report", "--no-plots", "--out", str(folder), "--datasets", pattern)
+        assert done.code == 0, done.err
+        text = (folder / "fine.md").read_text(encoding="utf-8")
+        for dataset in ("adult", "bank_marketing", "elsewhere"):
+            assert (f"{dataset} 64" in text) == (dataset in shown or pattern == "all")
+    assert llpbench("report", "--no-plots", "--out", str(folder), "--datasets", "adlt").code == 2

@@ -17,7 +17,7 @@ from registries import as_they_were
 import llpbench
 from llpbench import DirectMethod, LLPBenchError, load_results, register_method
 from llpbench.core import registry
-from llpbench.interactive.tidy import COLUMNS
+from llpbench.results.frame import COLUMNS
 from llpbench.results.journal import read
 from llpbench.running.settings import OPTIONS, default
 

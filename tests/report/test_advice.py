@@ -107,7 +107,7 @@ def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
 @pytest.mark.parametrize(
     ("bagging", "kind"),
     [
-        ("random", "random: rows dealt out at random"),
+        ("random", "random: randomly assigned rows"),
         ("kmeans:clusters=9", "kmeans: clusters of like rows (clusters=9)"),
         ("column:by=day+shop:split=bags", "grouped by day and shop, rows of groups not seen in training"),
         ("mine", "mine"),

@@ -9,7 +9,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from boards_drawn import MEANS, TRUTHS, Floats, as_frame, draw, true_ranks
+from boards_drawn import MEANS, TRUTHS, Floats, draw, true_ranks
 from pandas import DataFrame
 from scipy import stats
 
@@ -77,12 +77,3 @@ def test_intervals_of_gaps_hold_the_true_share(datasets: int) -> None:
     gained = (0.15 + 0.4 * rng.normal(size=gap.shape)) * gap
     ends = [statistics.ratio_interval(zip(one, other, strict=True)) for one, other in zip(gained, gap, strict=True)]
     assert np.mean([low <= 0.15 <= high for low, high in ends]) == pytest.approx(0.95, abs=0.03)
-
-
-def test_a_whole_frame_of_runs_says_the_same_as_its_means_over_datasets() -> None:
-    scores = draw(np.random.default_rng(0), MEANS, datasets=9, bag_sizes=2, seeds=3)
-    found = statistics.standings(as_frame(scores)).sort_index()
-    low, high = statistics.rank_intervals(DataFrame(scores.mean(axis=(1, 2))))
-    assert found["low"].to_list() == list(low)
-    assert found["high"].to_list() == list(high)
-    assert (high < len(MEANS)).any()

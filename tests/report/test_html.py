@@ -27,11 +27,11 @@ from llpbench.report.board_tables import names_of, overall
 from llpbench.report.boards import Board, Summary
 from llpbench.report.finding import finding
 from llpbench.report.html import to_html
+from llpbench.report.leaderboard import mean_of
 from llpbench.report.page_data import command
 from llpbench.report.pages import Page
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import SCORE, Heading, ReportTable, score, text
-from llpbench.report.standings import Standings
 from llpbench.report.statistics import interval
 from llpbench.report.tabulate import tabulate
 
@@ -805,17 +805,17 @@ def test_another_metric_is_that_of_the_runs(show: Show, large: Large) -> None:
     board = large.boards[0]
     headings, *lines = table(browser)
     assert headings[:3] == ["method", "mean Brier score", "seconds"], "nothing that goes by AUC"
-    means = {row.contender.method: board.standings.mean(row, "brier") for row in board.rows}
+    means = {row.contender.method: mean_of(board, place, "brier") for place, row in enumerate(board.rows)}
     order = sorted((mean.mean, method) for method, mean in means.items() if mean)
     assert [line[0] for line in lines] == [method for _, method in order], "the smallest first"
     assert [float(line[1]) for line in lines] == pytest.approx([mean for mean, _ in order], abs=1e-4)
     row = next(row for row in board.rows if row.contender.method == lines[0][0])
-    summary = row.scores[0].summary("brier")
+    summary = board.summary(board.rows.index(row), 0, "brier")
     assert summary is not None
     assert lines[0][3] == f"{summary.mean:.4f} ± {summary.std:.4f} ({summary.n})"
     choose(browser, "metric", "auc")
     assert column(browser, "mean AUC") == [
-        words.summary_text(each.overall) for each in board.standings.rows if each.overall
+        words.summary_text(each) for place in range(len(board.rows)) if (each := mean_of(board, place))
     ]
 
 
@@ -966,7 +966,7 @@ def choose_in(browser: Chrome, selector: str, value: str) -> None:
 
 
 def _heading(board: Board, index: int) -> str:
-    counts = Standings(board).columns
+    counts = board.counting_columns
     column = board.columns[index]
     return f"{column.dataset}{column.bag_size}{'' if index in counts else 'not in the mean'}"
 

@@ -18,6 +18,7 @@ from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board
 from llpbench.report.digest import markdown_files
 from llpbench.report.html import to_html
+from llpbench.report.leaderboard import mean_of, standings
 from llpbench.report.plots.gallery import MOST
 from llpbench.results.merging import journal_files, merge
 
@@ -66,10 +67,10 @@ def test_the_main_boards_are_what_the_records_say(
     expected, _ = recompute(published.records, published.tunings, criterion, bagging)
     board = published.board(name)
     found = {}
-    for row, standing in zip(board.rows, board.standings.rows, strict=True):
-        who = row.contender
-        if standing.overall is not None and not who.tuned:
-            ours = (standing.overall.mean, standing.overall.std, standing.overall.n, row.rank or 0)
+    for place, row in enumerate(board.rows):
+        who, overall = row.contender, mean_of(board, place)
+        if overall is not None and not who.tuned:
+            ours = (*overall, row.rank or 0)
             found[who.method, who.encoder or "", who.pretraining, who.configuration] = ours
     assert len(found) > 8
     assert found.keys() == set(expected.index)
@@ -82,18 +83,18 @@ def test_the_first_table_of_readme_is_what_the_records_say(published: Published)
     headings, rows = _first_table((ROOT / "README.md").read_text(encoding="utf-8"))
     board = published.board("fine-ordered")
     expected, by_size = recompute(published.records, published.tunings, "auc", "ordered")
-    standings = {
+    places = {
         row.contender.label.replace("mlp, ", "").replace(" (mlp)", "").replace("self+bag", "`self+bag`"): (
             row,
-            standing,
+            standings(board).loc[place],
         )
-        for row, standing in zip(board.rows, board.standings.rows, strict=True)
+        for place, row in enumerate(board.rows)
     }
     assert len(rows) > 5
     for line in rows:
         cells = dict(zip(headings, line, strict=True))
         label = re.sub(r", (`.*`)", r" (\1)", cells["method"].split(" (floor)")[0].split(" (ceiling)")[0])
-        row, standing = standings[label.split(" (supervised)")[0]]
+        row, standing = places[label.split(" (supervised)")[0]]
         who = (
             row.contender.method,
             row.contender.encoder or "",
@@ -108,11 +109,11 @@ def test_the_first_table_of_readme_is_what_the_records_say(published: Published)
                 assert _numbers(cell) == pytest.approx([mean["mean"], mean["std"]], abs=0.0501), label
             elif heading == "rank" and row.rank is not None:
                 assert int(cell) == mean["rank"]
-            elif heading == "against floor" and standing.floor is not None and standing.floor.interval is not None:
-                above = [abs(each) for each in (standing.floor.mean, *standing.floor.interval)]
+            elif heading == "against floor" and standing["floor", "low"] == standing["floor", "low"]:
+                above = [abs(standing["floor", part]) for part in ("points", "low", "high")]
                 assert _numbers(cell) == pytest.approx(above, abs=0.0501), label
-            elif heading == "seconds" and standing.seconds is not None:
-                assert _numbers(cell) == pytest.approx([standing.seconds], rel=0.01, abs=0.0051), label
+            elif heading == "seconds" and standing["seconds", ""] == standing["seconds", ""]:
+                assert _numbers(cell) == pytest.approx([standing["seconds", ""]], rel=0.01, abs=0.0051), label
 
 
 def _first_table(text: str) -> tuple[list[str], list[list[str]]]:

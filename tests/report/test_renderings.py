@@ -363,7 +363,7 @@ def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked()
     assert "5 validation bags, got 4" in finding(coarse)
 
 
-@pytest.mark.parametrize(("other", "told"), [(0.5, "can"), (0.799, "cannot")])
+@pytest.mark.parametrize(("other", "told"), [(0.5, "differs"), (0.799, "does not differ")])
 def test_one_other_row_is_not_counted(other: float, told: str) -> None:
     noise = (0.0, 0.002, 0.001, -0.001, -0.002)
     records = [
@@ -371,7 +371,7 @@ def test_one_other_row_is_not_counted(other: float, told: str) -> None:
         for name, auc, sign in (("a", 0.8, 1), ("b", other, -1))
         for n, d in enumerate(noise)
     ]
-    assert finding(tabulate(records).boards[0]).endswith(f"; the other row {told} be told apart from it.")
+    assert finding(tabulate(records).boards[0]).endswith(f"; the other row {told} significantly from it.")
 
 
 def test_the_terminal_shows_names_as_they_are() -> None:

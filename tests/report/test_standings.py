@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pytest
 from factory import failed, record, runs
+from pandas import DataFrame
 
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report.boards import Board, Row, Summary
-from llpbench.report.standings import Standing, Standings
+from llpbench.report import leaderboard
+from llpbench.report.boards import Board, Summary
+from llpbench.report.leaderboard import LeaderboardColumn, register_column, spans, standings
 from llpbench.report.tabulate import tabulate
 
 
@@ -17,12 +21,59 @@ def board(*groups: list[Record], common: bool = False) -> Board:
     return tabulate([run for group in groups for run in group], common=common).of("fine")[0]
 
 
+class Against(NamedTuple):
+    mean: float
+    interval: tuple[float, float] | None
+    ahead: int
+    columns: int
+
+
+class Gap(NamedTuple):
+    percent: float
+    interval: tuple[float, float] | None
+    columns: int
+
+
+@dataclass
+class Standing:
+    """Where a row stands, None for what is unknown."""
+
+    overall: Summary | None
+    mean_rank: float | None
+    interval: tuple[int, int] | None
+    letters: str
+    floor: Against | None
+    gap: Gap | None
+    wins: float | None
+    done: int
+    failed: int
+    expected: int
+
+
 def standing(of: Board, label: str) -> Standing:
-    return next(s for row, s in zip(of.rows, Standings(of).rows, strict=True) if row.contender.label == label)
+    (place,) = [n for n, row in enumerate(of.rows) if row.contender.label == label]
+    found = standings(of).loc[place]
+    known = {key: None if value != value else value for key, value in found.items()}
+
+    def ends(key: str) -> tuple[Any, Any] | None:
+        return None if known[key, "low"] is None else (known[key, "low"], known[key, "high"])
+
+    mean, floor, gap = known["mean", "mean"], known["floor", "points"], known["gap", "percent"]
+    return Standing(
+        None if mean is None else Summary(mean, known["mean", "std"], known["mean", "n"]),
+        known["mean_rank", ""],
+        ends("interval"),
+        known["tie", ""] or "",
+        None if floor is None else Against(floor, ends("floor"), known["floor", "ahead"], known["floor", "of"]),
+        None if gap is None else Gap(gap, ends("gap"), known["gap", "columns"]),
+        known["wins", ""],
+        *(known["coverage", part] for part in ("done", "failed", "expected")),
+    )
 
 
-def row_of(of: Board, method: str) -> Row:
-    return next(row for row in of.rows if row.contender.method == method)
+def gaps_closed(of: Board, method: str) -> dict[int, float]:
+    (place,) = [n for n, row in enumerate(of.rows) if row.contender.method == method]
+    return {column: span.percent for column, span in spans(of, place).items()}
 
 
 def both(method: str, small: tuple[float, ...], large: tuple[float, ...], **facts: object) -> list[Record]:
@@ -53,7 +104,7 @@ def test_the_gap_is_closed_over_all_columns_together() -> None:
     assert percent(found, "a (mlp)") == pytest.approx(42.0)
     assert percent(found, "bag-soft-label (mlp)") == pytest.approx(0.0)
     assert percent(found, "supervised (mlp)") == pytest.approx(100.0)
-    by_column = Standings(found).gaps_closed(row_of(found, "a"))
+    by_column = gaps_closed(found, "a")
     assert by_column == pytest.approx({0: 55.0, 1: 100 / 3})
 
 
@@ -84,7 +135,7 @@ def test_sizes_that_share_not_all_seeds_have_a_gap_and_no_interval(seeds: tuple[
 def test_no_gap_is_closed_where_floor_and_ceiling_cannot_be_told_apart() -> None:
     near = both("bag-soft-label", (0.90, 0.91), (0.60, 0.60), role="floor")  # 90.5 against 91 ± 1.41
     found = board(*FOUR[:3], near)
-    assert Standings(found).gaps_closed(row_of(found, "a")).keys() == {1}
+    assert gaps_closed(found, "a").keys() == {1}
     # nor does it enter what is closed together: 70 - 60 of 30, where (82 - 90.5) + (70 - 60) of 0.5 + 30 would be 4.9
     gap = standing(found, "a (mlp)").gap
     assert gap is not None
@@ -111,11 +162,11 @@ def test_ensembles_and_other_precisions_are_no_reference_of_the_usual_rows(engin
     for records in (usual, [*better, *usual]):
         (board,) = tabulate(records).of("fine")
         (row,) = (row for row in board.rows if row.contender.label == "dllp (mlp)")
-        standing = board.standings.rows[board.rows.index(row)]
-        assert standing.floor is not None
-        assert standing.floor.mean == pytest.approx(10.0)
-        assert standing.gap is not None
-        assert standing.gap.percent == pytest.approx(100 / 3)
+        found = standing(board, row.contender.label)
+        assert found.floor is not None
+        assert found.floor.mean == pytest.approx(10.0)
+        assert found.gap is not None
+        assert found.gap.percent == pytest.approx(100 / 3)
 
 
 def test_another_configuration_of_the_ceiling_changes_no_gap() -> None:
@@ -208,6 +259,23 @@ def test_seeds_are_paired_within_a_dataset_and_no_further() -> None:
     assert found.overall == pytest.approx((69.25, (12.5 / 4) ** 0.5, 2))
 
 
+def test_rounding_does_not_break_ties() -> None:
+    """0.1 + 0.2 + 0.3 is more than 0.3 + 0.2 + 0.1 in floats."""
+    found = board(datasets("a", 0.3, 0.2, 0.1), datasets("b", 0.1, 0.2, 0.3))
+    assert [row.rank for row in found.rows] == [1, 1]
+    assert standing(found, "a (mlp)").mean_rank == standing(found, "b (mlp)").mean_rank == 1.5
+    seeds = board(runs("a", 0.3, 0.2, 0.1), runs("b", 0.1, 0.2, 0.3))
+    assert [row.rank for row in seeds.rows] == [1, 1]
+    assert standing(seeds, "a (mlp)").mean_rank == 1.5
+
+
+def test_means_weigh_datasets_equally_however_many_seeds_and_sizes_they_have() -> None:
+    # a: (10 + (30 + 50) / 2) / 2 = 25; over runs it would be 22
+    made = [*runs("a", 0.1, 0.1, 0.1, dataset="x"), *runs("a", 0.3, dataset="y")]
+    found = board(made, runs("a", 0.5, dataset="y", bag_size=128))
+    assert standing(found, "a (mlp)").overall == Summary(pytest.approx(25.0), None, 1)
+
+
 def test_wins_are_counted_run_by_run() -> None:
     # 64: seed 0 lost (80 < 82), seed 1 won; 256: both won. Columns weigh equally: (1/2 + 1) / 2
     assert standing(board(*FOUR[:3]), "a (mlp)").wins == pytest.approx(75.0)
@@ -259,3 +327,51 @@ class TestCommon:
         found = board(runs("a", 0.8, 0.7), [failed("b")], common=True)
         assert [column.seeds for column in found.columns] == [(0, 1)]
         assert {row.contender.method for row in found.rows} == {"a", "b"}
+
+
+class TestMetric:
+    """Boards by another metric than AUC: ranked, compared and shown so."""
+
+    @staticmethod
+    def judged(method: str, **test: float) -> list[Record]:
+        made = runs(method, 0.8, 0.8)
+        for run in made:
+            for result in run["results"].values():
+                result["test"] |= test
+        return made
+
+    def test_more_is_better_or_less_is(self) -> None:
+        made = [*self.judged("a", brier=0.2, accuracy=0.9), *self.judged("b", brier=0.1, accuracy=0.7)]
+        for metric, order, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
+            (found,) = tabulate(made, metric=metric).of("fine")
+            assert [(row.contender.method, row.rank) for row in found.rows] == [(order[0], 1), (order[1], 2)]
+            assert found.rows[0].scores[0].headline == Summary(pytest.approx(best), 0.0, 2)
+            assert standing(found, f"{order[0]} (mlp)").wins == pytest.approx(100.0)
+            assert found.leaders == {(0, 0)}
+
+    def test_less_is_ahead_of_the_floor(self) -> None:
+        low = self.judged("floor", brier=0.4)
+        for run in low:
+            run["method"]["role"] = "floor"
+        (found,) = tabulate([*self.judged("a", brier=0.1), *low], metric="brier").of("fine")
+        against = standing(found, "a (mlp)").floor
+        assert against is not None
+        assert (against.mean, against.ahead) == (pytest.approx(0.3), 1)
+
+    def test_runs_that_lack_it_have_no_rank(self) -> None:
+        (found,) = tabulate([*self.judged("a", brier=0.1), *runs("b", 0.9, 0.9)], metric="brier").of("fine")
+        assert [(row.contender.method, row.rank) for row in found.rows] == [("a", 1), ("b", None)]
+
+
+def test_a_column_of_a_plugin_is_a_column_of_every_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
+
+    def memory(board: Board) -> DataFrame:
+        return DataFrame({"": board.runs.groupby("row")["memory_mb"].max()})
+
+    column = LeaderboardColumn("memory", "MB", ("",), memory, lambda parts: f"{parts['']:.0f}", caption="Peak memory.")
+    register_column(column)
+    found = board(*FOUR)
+    assert [field.lines for field in column.fields(found)] == [("100",)] * 4
+    with pytest.raises(LLPBenchError, match="'memory' is registered already"):
+        register_column(column)

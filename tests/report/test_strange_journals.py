@@ -19,12 +19,12 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.report import make_report, write_report
 from llpbench.report.plots import draw_gallery
 from llpbench.report.tabulate import tabulate
-from llpbench.report.tuned import write_configurations
 from llpbench.results.journal import FILE, Contents, read, to_line
 from llpbench.results.merging import merge_into
 from llpbench.results.packing import UNPACKED
 from llpbench.results.schema import DamagedError, as_run, as_tuning, decode
 from llpbench.running.settings import resolve
+from llpbench.tuning.configurations import write_configurations
 
 HOSTILE = "</script><b>[/red]\\$x_{\u202e&|`'\""
 COLUMNS = "+".join(f"column {number} of a long questionnaire" for number in range(60))

@@ -34,7 +34,7 @@ function render() {
   const chosen = new Set(form.getAll("column"));
   showColumns(table, (cell) => {
     if (cell.dataset.dataset !== undefined) return admits(COLUMNS, cell) && !unrecorded.has(cell);
-    if (metric && BY_AUC.has(cell.dataset.name)) return false;
+    if (metric && BY_BOARD.has(cell.dataset.key)) return false;
     return !optional.has(cell.dataset.name) || chosen.has(cell.dataset.name);
   });
   titleWhole(board, metric);
@@ -54,11 +54,11 @@ function titleWhole(board, metric) {
   const counted = columns.filter(({ dataset }) => dataset.seeds).length;
   const few = metric && averaged.get(board) < counted ? `of ${averaged.get(board)} of ${columns.length} columns` : "";
   for (const cell of cells) {
-    const { name, parts, dataset } = cell.dataset;
+    const { key, parts, dataset } = cell.dataset;
     if (parts === undefined || dataset !== undefined) continue;
     const button = cell.querySelector("button");
     button.querySelector("small")?.remove();
-    const text = (name === "mean AUC" && few) || (isFiltered && "all columns");
+    const text = (key === "mean" && few) || (isFiltered && "all columns");
     if (text) button.append(element("small", { text }));
   }
 }
@@ -76,10 +76,15 @@ function offerFilters(table) {
   }
 }
 
-/** The chosen order; without one that of ranks, of another metric than AUC its best mean first. */
+/** The chosen order; without one that of ranks, of another metric than the board's its best mean first. */
 function sortingOf(metric) {
   const best = data.metrics[metric].maximise ? "descending" : "ascending";
-  return sorting ?? (metric ? { name: "mean AUC", direction: best } : null);
+  return sorting ?? (metric ? { name: meanColumn(), direction: best } : null);
+}
+
+/** The name of the column of means. */
+function meanColumn() {
+  return headings(chosenBoard().querySelector("table")).find(({ dataset }) => dataset.key === "mean").dataset.name;
 }
 
 /** Draws the views that are open. */
@@ -114,7 +119,7 @@ function describe(table) {
     const better = metric.maximise ? "best first" : "the smallest, which is best, first";
     const few = means < columns.filter(({ dataset }) => dataset.seeds).length;
     const over = few ? `over the ${means === 1 ? "column" : `${means} columns`} in which more than half of the runs have recorded it` : "of the runs that count";
-    said.push(`Means of ${metric.title} are made here, ${over}, ${better}; ranks and tests are of AUC alone.`);
+    said.push(`Means of ${metric.title} are made here, ${over}, ${better}; ranks and tests are of ${data.metrics[0].title} alone.`);
   }
   document.getElementById("shown").textContent = said.join(" ");
   const hides = set.filter(([name]) => !["criterion", "metric", "search"].includes(name));

@@ -3,8 +3,8 @@
 /** The scores that the page was written with, by cell, while another metric stands in their place. */
 const writtenScores = new WeakMap();
 
-/** Columns that go by AUC, whatever metric is shown. */
-const BY_AUC = new Set(["rank", "95 % of rank", "tie", "against floor", "mean rank", "gap closed", "wins"]);
+/** Keys of columns that go by the metric of the boards, whatever metric is shown. */
+const BY_BOARD = new Set(["rank", "interval", "tie", "floor", "mean_rank", "gap", "wins"]);
 
 /** Rows of a view: more could not be read. */
 const MOST_ROWS = 60;
@@ -19,19 +19,19 @@ function digitsOf(metric) {
 /** Headings of columns in which no run has recorded the metric that is shown. */
 const unrecorded = new WeakSet();
 
-/** By board: of how many columns its means are made; of AUC Python has made them. */
+/** By board: of how many columns its means are made; of the board's own Python has made them. */
 const averaged = new WeakMap();
 
-/** Puts a metric, by its place in `data.metrics`, in the scores of a board; AUC as Python has written it. */
+/** Puts a metric, by its place in `data.metrics`, in the scores of a board; its own as Python has written it. */
 function measure(board, metric) {
   if (Number(board.dataset.metric ?? 0) === metric) return;
   board.dataset.metric = metric;
   const table = board.querySelector("table");
   const { title, unit } = data.metrics[metric];
   const cells = headings(table);
-  const [mean] = cells.filter(({ dataset }) => dataset.name === "mean AUC");
-  mean.dataset.shown = metric ? `mean ${title}` : "mean AUC";
-  mean.querySelector("button").textContent = metric ? `mean ${title} ${unit}`.trim() : "mean AUC";
+  const [mean] = cells.filter(({ dataset }) => dataset.key === "mean");
+  mean.dataset.shown = metric ? `mean ${title}` : mean.dataset.name;
+  mean.querySelector("button").textContent = metric ? `mean ${title} ${unit}`.trim() : mean.dataset.name;
   const places = cells.flatMap((cell, place) => (cell.dataset.dataset === undefined ? [] : [place]));
   const rows = writtenRows(table);
   const counting = new Map();

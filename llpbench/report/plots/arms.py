@@ -13,7 +13,6 @@ from llpbench.core.studies import STUDIES, Arm, Study
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Leaderboards
-from llpbench.report.page_data import runs_of
 from llpbench.report.plots import layout
 from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
@@ -32,7 +31,7 @@ Curve = list[tuple[int, list[float]]]
 
 def study_arms(leaderboards: Leaderboards) -> Iterator[Drawing]:
     """A figure for each study with arms, and each setting in which any of it has run."""
-    records = runs_of(leaderboards)
+    records = leaderboards.records
     for study in STUDIES.values():
         if study.arms:
             found = collect(study, records)
@@ -78,8 +77,7 @@ def _figure(study: Study, setting: Setting, found: StudyRuns) -> Iterator[Drawin
             title=study.title,
             caption=layout.sentences(
                 study.question,
-                "Mean over seeds, each of which is a pale dot; axes follow the means, are shared by the panels of a "
-                "dataset, and may cut off a dot.",
+                words.caption("plot_arms"),
                 f"The first {len(drawn)} of {plural(len(datasets), 'dataset')}." if len(drawn) < len(datasets) else "",
                 words.sentence(str(setting)),
                 classes_of(run for run in found.every.values() if run["spec"]["dataset"] in drawn),

@@ -1,4 +1,4 @@
-"""How methods fare as bags grow: a panel for each dataset, the methods that matter most side by side at each size."""
+"""How the test metric changes with the size of bags: a panel a dataset, methods side by side."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from llpbench.report.boards import FEW_BAGS, HEADLINE, Board, Contender, Row
+from llpbench.report import wording as words
+from llpbench.report.boards import FEW_BAGS, Board, Contender, Row
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import METHODS, Style, row_styles
 
@@ -30,15 +30,14 @@ MOST_LABELS = 6
 
 
 def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
-    """Test AUC against bag size, where a dataset has several sizes."""
-    sizes = {
-        dataset: [column.bag_size for column in board.columns if column.dataset == dataset and column.bag_size]
-        for dataset in dict.fromkeys(column.dataset for column in board.columns)
-    }
+    """The test metric against bag size, where a dataset has several sizes."""
+    sizes: dict[str, list[int]] = {column.dataset: [] for column in board.columns}
+    for place, column in enumerate(board.columns):
+        sizes[column.dataset] += [place] if column.bag_size else []
     datasets = [dataset for dataset in sizes if len(sizes[dataset]) > 1]
     drawn = datasets[:MOST_PANELS]
-    places = [n for n, column in enumerate(board.columns) if column.dataset in drawn and column.bag_size]
-    every = [row for row in layout.plain_rows(board) if any(row.scores[place].headline for place in places)]
+    places = [place for dataset in drawn for place in sizes[dataset]]
+    every = [row for row in layout.plain_rows(board) if any(row.scores[place].values for place in places)]
     rows = _prominent(every)
     if not rows:
         return
@@ -49,28 +48,24 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     across = layout.balanced(len(drawn), most=2)
     figure, axes = layout.panels(len(drawn), across=across, height=2.2, below=0.2 + layout.legend_height(legend))
     for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
-        _panel(ax, board, dataset, rows, styles)
+        _panel(ax, board, sizes[dataset], rows, styles)
         ax.set_title(layout.shown(dataset))
         if place % across == 0:
-            ax.set_ylabel("test AUC × 100")
+            ax.set_ylabel(layout.metric_text(board))
     layout.label_below(axes, across, "rows of a bag")
     layout.legend_below(figure, legend)
-    about = About(
-        kind="bag-size",
-        name=f"bag-size-{name}",
-        title="Test AUC by bag size",
-        caption=layout.sentences(
-            "Mean over seeds ± one standard deviation, methods side by side in the order of the leaderboard.",
-            layout.left_out(len(every) - len(rows), "further method"),
-            layout.plain_note(board),
-            f"The first {len(drawn)} of {len(datasets)} datasets, without room for {', '.join(datasets[len(drawn) :])}."
-            if len(drawn) < len(datasets)
-            else "",
-            f"Left out, since their bags are not of two or more sizes: {', '.join(single)}." if single else "",
-            layout.setting(board),
-        ),
-        bagging=board.bagging,
-        criterion=board.criterion.name,
+    about = layout.about(
+        board,
+        "bag-size",
+        name,
+        f"Test {board.metric.title} by bag size",
+        words.caption("plot_bag_size"),
+        layout.left_out(len(every) - len(rows), "further method"),
+        layout.plain_note(board),
+        f"The first {len(drawn)} of {len(datasets)} datasets, without room for {', '.join(datasets[len(drawn) :])}."
+        if len(drawn) < len(datasets)
+        else "",
+        f"Left out, since their bags are not of two or more sizes: {', '.join(single)}." if single else "",
         note=f"Not drawn, since all their bags are of one size: {', '.join(map(layout.shown, single))}."
         if single
         else "",
@@ -90,34 +85,24 @@ def _prominent(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.contender in chosen]
 
 
-def _panel(ax: Axes, board: Board, dataset: str, rows: Sequence[Row], styles: Mapping[Contender, Style]) -> None:
-    places = [n for n, column in enumerate(board.columns) if column.dataset == dataset and column.bag_size]
+def _panel(
+    ax: Axes, board: Board, places: Sequence[int], rows: Sequence[Row], styles: Mapping[Contender, Style]
+) -> None:
     step = ROOM / max(len(rows), 1)
     for number, row in enumerate(rows):
         aside = (number - (len(rows) - 1) / 2) * step
-        known = [(x + aside, _values(row, place)) for x, place in enumerate(places) if row.scores[place].headline]
-        means = [math.fsum(values) / len(values) for _, values in known]
-        spreads = [_std(values, mean) for (_, values), mean in zip(known, means, strict=True)]
-        bars = [(x, m - s, m + s) for (x, _), m, s in zip(known, means, spreads, strict=True) if s is not None]
+        known = [(x + aside, each) for x, place in enumerate(places) if (each := row.scores[place].headline)]
+        bars = [(x, each.mean - each.std, each.mean + each.std) for x, each in known if each.std is not None]
         style = styles[row.contender]
-        ax.vlines(*zip(*bars, strict=True), color=style.colour, linewidth=1, zorder=2) if bars else None
-        ax.plot([x for x, _ in known], means, zorder=3, **{**style.curve(), "markersize": 4, "linewidth": 0.9})
+        if bars:
+            ax.vlines(*zip(*bars, strict=True), color=style.colour, linewidth=1, zorder=2)
+        look = {**style.curve(), "markersize": 4, "linewidth": 0.9}
+        ax.plot([x for x, _ in known], [each.mean for _, each in known], zorder=3, **look)
     every = math.ceil(len(places) / MOST_LABELS)
     ax.set_xticks(range(len(places)), [_label(board, place) if not n % every else "" for n, place in enumerate(places)])
     ax.set_xlim(-0.5, len(places) - 0.5)
     ax.tick_params(axis="x", length=0)
     ax.yaxis.grid(visible=True)
-
-
-def _std(values: Sequence[float], mean: float) -> float | None:
-    """Over seeds; None of a single one."""
-    if len(values) < 2:
-        return None
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
-def _values(row: Row, place: int) -> list[float]:
-    return [*row.scores[place].values[HEADLINE].values()]
 
 
 def _label(board: Board, place: int) -> str:

@@ -14,9 +14,9 @@ from pandas import DataFrame
 
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import HEADLINE, Board
+from llpbench.report.boards import Board
+from llpbench.report.leaderboard import ranked_dataset_means
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
 
@@ -26,45 +26,37 @@ _BAR = "0.25"
 
 
 def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
-    """Mean ranks over the datasets of the leaderboard, rows that Nemenyi's test cannot tell apart joined by a bar."""
-    found = board.standings
-    friedman, frame = found.friedman, found.frame()
-    p_values = statistics.nemenyi(frame) if friedman is not None else None
+    """Mean ranks over the datasets of the leaderboard, rows that Nemenyi's test does not separate joined by a bar."""
+    means = ranked_dataset_means(board) if board.ranked else DataFrame()
+    friedman, p_values = statistics.friedman(means), statistics.nemenyi(means)
     if friedman is None or p_values is None:
         return
-    rows = {row.contender.label: row for row in found.ranked}
-    ranks = statistics.mean_ranks(frame)
-    order = sorted(rows, key=lambda label: (float(ranks[label]), label))
+    rows = {board.rows[place].contender.label: board.rows[place] for place in board.ranked}
+    order = sorted(rows, key=lambda label: (float(friedman.mean_ranks[label]), label))
     styles, names = row_styles(rows.values()), layout.labels(board.rows)
-    joined = _joined(order, p_values)
     figure = Figure(figsize=(WIDTH, 1.15 + 0.2 * len(order)))
     ax = figure.subplots()
     for place, label in enumerate(order):
-        style, rank = styles[rows[label].contender], float(ranks[label])
+        style, rank = styles[rows[label].contender], float(friedman.mean_ranks[label])
         ax.plot([1, rank], [place, place], color="0.88", linewidth=0.8, zorder=1)
         ax.plot([rank], [place], zorder=3, **{**style.points(), "markersize": 6})
         ax.annotate(f"{rank:.1f}", (rank, place), (7, 0), textcoords="offset points", va="center")
-    _bars(ax, joined, len(order), friedman.critical_difference)
-    ax.set_yticks(range(len(order)), [names[rows[label].contender].strip() for label in order])
-    about = About(
-        kind="critical-difference",
-        name=f"critical-difference-{name}",
-        title="Mean ranks and critical difference",
-        caption=layout.sentences(
-            f"Mean rank of test {HEADLINE.upper()} over datasets (1: best), of {len(order)} ranked rows. "
-            f"{words.datasets_text(friedman.datasets)} Rows beside one bar on the right are not told apart by "
-            f"Nemenyi's test at {ALPHA:g}, nor are ranks that are closer than the critical difference; "
-            f"Friedman: chi² = {friedman.statistic:.2f}, p = {friedman.p:.2g}.",
-            layout.setting(board),
-        ),
-        bagging=board.bagging,
-        criterion=board.criterion.name,
+    layout.name_lines(ax, [names[rows[label].contender].strip() for label in order])
+    _bars(ax, _joined(order, p_values), len(order), friedman.critical_difference)
+    ax.set_xlabel(f"mean rank over datasets by test {board.metric.title} (1: best)")
+    about = layout.about(
+        board,
+        "critical-difference",
+        name,
+        "Mean ranks and critical difference",
+        words.caption("plot_critical", board, rows=len(order), friedman=friedman),
+        words.datasets_text(friedman.datasets),
     )
     yield Drawing(about, figure)
 
 
 def _joined(order: Sequence[str], p_values: DataFrame) -> list[tuple[int, int]]:
-    """First and last place of each longest series of rows that are not told apart, none inside another."""
+    """First and last place of each longest series of rows that do not differ, none inside another."""
     found: list[tuple[int, int]] = []
     for first, label in enumerate(order):
         last = max(place for place in range(first, len(order)) if p_values.loc[label, order[place]] >= ALPHA)
@@ -81,12 +73,9 @@ def _bars(ax: Axes, joined: Sequence[tuple[int, int]], number: int, critical: fl
         x = end + (1.5 + place) * step
         ax.plot([x, x], [first - 0.25, last + 0.25], color=_BAR, linewidth=2.4, solid_capstyle="round")
     ax.plot([1, 1 + critical], [-1.15, -1.15], color=_BAR, linewidth=1, marker="|", markersize=7)
-    ax.annotate(
-        f"critical difference {critical:.1f}", (1 + critical, -1.15), (7, 0), textcoords="offset points", va="center"
-    )
+    label = f"critical difference {critical:.1f}"
+    ax.annotate(label, (1 + critical, -1.15), (7, 0), textcoords="offset points", va="center")
     ax.set_ylim(number - 0.4, -1.8)
     ax.set_xlim(0.6, end + (1.5 + len(joined)) * step)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
     ax.set_xticks([tick for tick in ax.get_xticks() if 1 <= tick <= number])
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"mean rank over datasets by test {HEADLINE.upper()} (1: best)")

@@ -11,10 +11,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
-from llpbench.report import wording as words
 from llpbench.report.board_tables import names_of
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.groups import groups
@@ -88,7 +86,7 @@ def every_kind(leaderboards: Leaderboards) -> Iterator[Drawing]:
     for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
         for kind in KINDS:
             if kind != "learning-curves":
-                yield from _drawn(kind, board, name)
+                yield from KINDS[kind](board, name)
         yield from learning_curves(board, name, every=True)
     yield from proportions(leaderboards)
     yield from study_arms(leaderboards)
@@ -106,7 +104,7 @@ def _every(leaderboards: Leaderboards) -> Iterator[Drawing]:
         elif step == "studies":
             yield from study_arms(leaderboards)
         elif (board := chosen.get(step[0])) is not None:
-            yield from _drawn(step[1], board, names[id(board)])
+            yield from KINDS[step[1]](board, names[id(board)])
 
 
 def _by_role(every: Sequence[Mapping[str, Board]]) -> dict[Role, Board]:
@@ -126,13 +124,7 @@ def _further(boards: list[Board], names: Mapping[int, str]) -> Iterator[Drawing]
     shown = Counter(dict.fromkeys(FURTHER, 0))
     for board in boards[:MOST_FURTHER]:
         for kind in sorted(FURTHER, key=lambda kind: shown[kind]):
-            if drawing := next(_drawn(kind, board, names[id(board)]), None):
+            if drawing := next(KINDS[kind](board, names[id(board)]), None):
                 shown[kind] += 1
                 yield drawing
                 break
-
-
-def _drawn(kind: str, board: Board, name: str) -> Iterator[Drawing]:
-    """The figures of a kind, with the protocol of their board."""
-    for drawing in KINDS[kind](board, name):
-        yield replace(drawing, about=replace(drawing.about, protocol=words.protocol_text(board.protocol)))

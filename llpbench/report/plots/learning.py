@@ -66,9 +66,9 @@ def learning_curves(board: Board, name: str, *, every: bool = False) -> Iterator
 
 
 def _mean(board: Board, place: int) -> float:
-    """Test AUC of a column over the ranked rows: how easy it is."""
-    known = [summary.mean for row in board.standings.ranked if (summary := row.scores[place].headline)]
-    return math.fsum(known) / len(known) if known else 0.0
+    """The test metric of a column over the ranked rows: how easy it is."""
+    known = [summary.mean for row in board.ranked if (summary := board.rows[row].scores[place].headline)]
+    return board.sign * math.fsum(known) / len(known) if known else 0.0
 
 
 def _place(board: Board, dataset: str) -> int | None:
@@ -120,15 +120,7 @@ def _of_column(board: Board, place: int, name: str) -> Drawing:
         name=f"learning-curves-{name}-{slug(dataset)}",
         title=f"Course of training on {words.clean(dataset)}, bags of {column.bags}",
         caption=layout.sentences(
-            "What each criterion saw on validation rows and bags after each epoch, so drawn that up is good and 1 is "
-            "perfect; a marker at the epoch that it chooses, of which alone the leaderboard shows test rows. No curve "
-            "is of test rows, and none of them chooses. A criterion that has not improved for as many epochs as "
-            "training is patient chooses no later one, even where training goes on for another: its line is thin from "
-            "there on, and may rise above its marker. Thick: the lowest seed; faint: up to two others, thinned out. "
-            "Epochs count from 0. Stages of which the journal has the course stand one after the other, a thin line "
-            "between them, and count their own epochs; what is drawn of one before the last is thin, for only the last "
-            "one's epochs are chosen. What else came before, such as pretraining, stages that are not judged, and "
-            "those of older journals, the axis names, with its seconds.",
+            words.caption("plot_learning"),
             f"The first {len(drawn)} of {len(courses)} methods." if len(drawn) < len(courses) else "",
             f"With the encoder {layout.usual_encoder(board)}." if len(board.encoders) > 1 else "",
             layout.setting(board),
@@ -137,6 +129,7 @@ def _of_column(board: Board, place: int, name: str) -> Drawing:
         criterion=None,
         dataset=dataset,
         bag_size=column.bag_size,
+        protocol=words.protocol_text(board.protocol),
         note="A marker stands at the epoch that a criterion chooses.",
     )
     return Drawing(about, figure)

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from llpbench.core.text import plural
+from llpbench.report import wording as words
 from llpbench.report.boards import Board, Row
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import GREY
 
@@ -62,20 +62,13 @@ def reliability(board: Board, name: str) -> Iterator[Drawing]:
         f"{plural(len(rows) - len(drawn), 'further row')} left out." if len(rows) > len(drawn) else "",
         layout.plain_note(board),
     ]
-    about = About(
-        kind="reliability",
-        name=f"reliability-{name}",
-        title="Reliability of probabilities",
-        caption=layout.sentences(
-            "Test rows in ten bins of the predicted probability (of the positive class; of several classes of each "
-            "against the rest, pooled): its mean, and the share of rows of which it came true. On the grey line a "
-            f"probability means what it says. Seeds and bag sizes are pooled; bins of fewer than {FEWEST} rows are "
-            "left out.",
-            *left_out,
-            layout.setting(board),
-        ),
-        bagging=board.bagging,
-        criterion=board.criterion.name,
+    about = layout.about(
+        board,
+        "reliability",
+        name,
+        "Reliability of probabilities",
+        words.caption("plot_reliability", fewest=FEWEST),
+        *left_out,
     )
     yield Drawing(about, figure)
 

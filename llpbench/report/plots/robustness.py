@@ -14,9 +14,8 @@ from pandas import DataFrame
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import HEADLINE, Board, Row
+from llpbench.report.boards import Board, Row
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import WIDTH, row_styles
 
@@ -67,7 +66,7 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
     ax.set_xticks(ticks, [f"{tick:+g}".replace("-", "−") if tick else "0" for tick in ticks])
     ax.set_xticks([], minor=True)
     ax.xaxis.grid(visible=True)
-    ax.set_xlabel("test AUC × 100 of a run, minus the mean of the seeds of its column")
+    ax.set_xlabel(f"{layout.metric_text(board)} of a run, minus the mean of the seeds of its column")
     keys = [
         Line2D([], [], color="0.45", linewidth=9, alpha=0.45, label="density of runs")
         if dense
@@ -78,28 +77,21 @@ def robustness(board: Board, name: str) -> Iterator[Drawing]:
         keys.append(Line2D([], [], linestyle="none", marker="x", color=_FAILED, label="runs that failed"))
     layout.legend_below(figure, keys, keys=1.4)
     left = len(methods) - len(rows)
-    about = About(
-        kind="robustness",
-        name=f"robustness-{name}",
-        title="Spread over seeds",
-        caption=layout.sentences(
-            f"Each dot is a run (of more than {MOST_DOTS} in a row: their density): its test AUC minus the mean of the "
-            f"seeds of its column, in points, on an axis that is pressed together beyond ±{LINEAR:g}; on the right the "
-            f"standard deviation over seeds, pooled over columns{', and how many runs failed' if any_failed else ''}. "
-            "In the order of the leaderboard: a method can be robust and bad. Columns with a single seed are left out.",
-            f"{plural(left, 'row')} without several seeds left out." if left else "",
-            layout.plain_note(board),
-            layout.setting(board),
-        ),
-        bagging=board.bagging,
-        criterion=board.criterion.name,
+    about = layout.about(
+        board,
+        "robustness",
+        name,
+        "Spread over seeds",
+        words.caption("plot_robustness", board, dots=MOST_DOTS, linear=f"{LINEAR:g}", failed=any_failed),
+        f"{plural(left, 'row')} without several seeds left out." if left else "",
+        layout.plain_note(board),
     )
     yield Drawing(about, figure)
 
 
 def _deviations(row: Row) -> tuple[list[float], int]:
     """Of every run from the mean of its column, where that has several, and by how many they are free."""
-    columns = [[*score.values.get(HEADLINE, {}).values()] for score in row.scores]
+    columns = [[*score.values.values()] for score in row.scores]
     several = [values for values in columns if len(values) > 1]
     found = [value - math.fsum(values) / len(values) for values in several for value in values]
     return found, len(found) - len(several)

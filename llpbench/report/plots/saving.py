@@ -40,8 +40,6 @@ class Drawing:
 
     about: About
     figure: Figure
-    kept: frozenset[str] = frozenset()
-    """colours that mean something, and so stay as they are on a dark ground"""
 
 
 def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[Plot]:
@@ -56,7 +54,7 @@ def save(drawings: Iterable[Drawing], out: Path, *, png: bool = False) -> list[P
                 plot = Plot(
                     **vars(about), svg=out / f"{about.name}.svg", png=out / f"{about.name}.png" if png else None
                 )
-                replace_file(plot.svg, _svg(drawing.figure, about, drawing.kept))
+                replace_file(plot.svg, _svg(drawing.figure, about))
                 if plot.png is not None:
                     replace_file(plot.png, _png(drawing.figure))
                 plots.append(plot)
@@ -152,10 +150,10 @@ def _png(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def _svg(figure: Figure, about: About, kept: Collection[str]) -> str:
+def _svg(figure: Figure, about: About) -> str:
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": about.name}):  # without one, ids are others each time
         metadata = {"Title": about.title, "Creator": "llpbench", "Date": None}
         FigureCanvasSVG(figure).print_svg(file, metadata=metadata)
     figure.set_layout_engine("none")
-    return compacted(file.getvalue().decode("utf-8"), kept)
+    return compacted(file.getvalue().decode("utf-8"))

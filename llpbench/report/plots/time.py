@@ -1,117 +1,104 @@
-"""What accuracy costs: mean test AUC against training time."""
+"""What accuracy costs: the mean of the test metric against training time."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas import Series
 
-from llpbench.core.record import Record
 from llpbench.core.text import plural
-from llpbench.report.boards import Board, Row
-from llpbench.report.costs import Cost, cost_of
+from llpbench.report import wording as words
+from llpbench.report.boards import Board
+from llpbench.report.leaderboard import costs, mean
 from llpbench.report.plots import layout
-from llpbench.report.plots.plot import About
 from llpbench.report.plots.saving import Drawing
 from llpbench.report.plots.style import row_styles
-from llpbench.report.ranking import Run, over_datasets, runs_that_count
 from llpbench.report.statistics import pareto_front
 
 
 def time(board: Board, name: str) -> Iterator[Drawing]:
-    """Mean test AUC against seconds of training, with the front of rows that no other row beats in both."""
-    counting = runs_that_count([row for row in board.rows if row.contender.role != "ceiling"], board.columns)
-    number = len({column for column, _ in counting})
-    found = [cost for row in board.rows if (cost := cost_of(row, counting, board.columns)) is not None]
-    machines = {cost.row.contender: _machines(cost.row, counting) for cost in found}
-    usual = Counter(machines.values()).most_common(1)[0][0] if found else frozenset()
-    costs = [cost for cost in found if machines[cost.row.contender] == usual]
-    if not costs:
+    """Mean against seconds of training, with the front of rows that no other row beats in both.
+
+    Rows from other machines than most are left out: their times cannot be compared.
+    """
+    known = costs(board)
+    if known.empty:
         return
-    ahead = front(costs)
-    styles, names = row_styles(cost.row for cost in costs), layout.labels(board.rows)
-    figure, (ax,) = layout.panels(1, across=1, height=3.9)
-    for cost in costs:
-        look = styles[cost.row.contender]
-        low, high = (
-            over_datasets({c: f(each) for c, each in cost.by_column.items()}, board.columns) for f in (min, max)
-        )
-        overall = board.standings.mean(cost.row)
-        spread = overall.std or 0.0 if overall is not None else 0.0
-        ax.plot([low, high], [cost.auc, cost.auc], color=look.colour, linewidth=1, zorder=2)
-        ax.plot([cost.seconds] * 2, [cost.auc - spread, cost.auc + spread], color=look.colour, linewidth=1, zorder=2)
-        ax.plot([cost.seconds], [cost.auc], zorder=3, **{**look.points(), "markersize": 6})
+    own = board.runs.set_index(["column", "seed"])
+    machines = own[own.index.isin(board.counting)].groupby("row")["machine"].agg(lambda each: str(sorted({*each})))
+    machines = machines.loc[known.columns]
+    found = [row for row in known if machines[row] == machines.mode().iat[0]]
+    groups = known[found].groupby(level=0)
+    least, seconds, most = (board.by_dataset(each).mean() for each in (groups.min(), groups.mean(), groups.max()))
+    scores = mean(board).loc[found]
+    styles, names = row_styles(board.rows[row] for row in found), layout.labels(board.rows)
+    entries = layout.handles(
+        styles, {board.rows[row].contender: names[board.rows[row].contender] for row in found}, lines=False
+    )
+    figure, (ax,) = layout.panels(1, across=1, height=3.6, below=layout.legend_height(entries))
+    for row in found:
+        look, value = styles[board.rows[row].contender], scores.at[row, "mean"]
+        ax.plot([least[row], most[row]], [value, value], color=look.colour, linewidth=1, zorder=2)
+        ax.errorbar(seconds[row], value, scores["std"].fillna(0)[row], color=look.colour, linewidth=1, zorder=2)
+        ax.plot([seconds[row]], [value], zorder=3, **{**look.points(), "markersize": 6})
     ax.set_xscale("log")
     ax.margins(x=0.06, y=0.06)
-    _draw_front(ax, ahead)
+    _draw_front(ax, front(board, seconds), scores["mean"], seconds)
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.grid(visible=True)
     ax.set_xlabel("training time of a run (seconds)")
-    ax.set_ylabel("mean test AUC × 100")
-    points = [
-        layout.NamedPoint(cost.seconds, cost.auc, names[cost.row.contender], styles[cost.row.contender].colour)
-        for cost in costs
-    ]
-    layout.label_points(ax, points, (6.2, 3.4))
-    left_out, others = len(board.rows) - len(found), len(found) - len(costs)
-    about = About(
-        kind="time",
-        name=f"time-{name}",
-        title="Accuracy and training time",
-        caption=layout.sentences(
-            f"Means over datasets, of {number} columns; lines: from the fastest to the slowest seed of each "
-            "column, and "
-            "one standard deviation of the mean over seeds. Time: training steps with warm-up, and pretraining where "
-            "there is one. Hollow: pretrained.",
-            "Steps: what can be had for at most so many seconds; ceilings see every label and stay outside.",
-            _shared_note([run for cost in costs for run in _runs(cost.row, counting)]),
-            f"{plural(left_out, 'row')} without all of these runs and their times left out." if left_out else "",
-            f"{plural(others, 'row')} from other machines left out, whose times cannot be compared." if others else "",
-            layout.setting(board),
-        ),
-        bagging=board.bagging,
-        criterion=board.criterion.name,
+    ax.set_ylabel(f"mean {layout.metric_text(board)}")
+    layout.legend_below(figure, entries, keys=1.2)
+    left_out, others = len(board.rows) - len(known.columns), len(known.columns) - len(found)
+    about = layout.about(
+        board,
+        "time",
+        name,
+        "Accuracy and training time",
+        words.caption("plot_time", columns=len(board.counting_columns)),
+        _shared_note(board, found),
+        f"{plural(left_out, 'row')} without all of these runs and their times left out." if left_out else "",
+        f"{plural(others, 'row')} from other machines left out, whose times cannot be compared." if others else "",
     )
     yield Drawing(about, figure)
 
 
-def _machines(row: Row, counting: set[Run]) -> frozenset[str]:
-    """What the runs of a row were computed on, as far as it decides how long they take."""
-    facts = ("name", "device", "threads", "precision", "compiled")
-    return frozenset(str([run["hardware"].get(fact) for fact in facts]) for run in _runs(row, counting))
+def front(board: Board, seconds: Series) -> list[int]:
+    """The Pareto front of all but ceilings, cheapest first: rows that no other row beats in both."""
+    able = [row for row in seconds.index if board.rows[row].contender.role != "ceiling"]
+    labels = {board.rows[row].contender.label: row for row in able}
+    values = board.sign * mean(board)["mean"]
+    ahead = pareto_front(seconds[able].set_axis([*labels]), values[able].set_axis([*labels])) if able else []
+    return [labels[label] for label in ahead]
 
 
-def front(costs: Sequence[Cost]) -> list[Cost]:
-    """The Pareto front of all but ceilings, cheapest first."""
-    able = {cost.row.contender.label: cost for cost in costs if cost.row.contender.role != "ceiling"}
-    seconds = Series({label: cost.seconds for label, cost in able.items()}, dtype=float)
-    value = Series({label: cost.auc for label, cost in able.items()}, dtype=float)
-    return [able[label] for label in pareto_front(seconds, value)] if able else []
-
-
-def _draw_front(ax: Axes, ahead: Sequence[Cost]) -> None:
+def _draw_front(ax: Axes, ahead: list[int], scores: Series, seconds: Series) -> None:
     """What can be had for at most so many seconds: a step up at each row of the front."""
     if ahead:
         ax.set_xlim(ax.get_xlim())
-        seconds = [*(cost.seconds for cost in ahead), ax.get_xlim()[1]]
-        values = [*(cost.auc for cost in ahead), ahead[-1].auc]
-        ax.plot(seconds, values, drawstyle="steps-post", color="0.45", linewidth=1, zorder=1)
+        ax.plot(
+            [*seconds[ahead], ax.get_xlim()[1]],
+            [*scores[ahead], scores[ahead[-1]]],
+            drawstyle="steps-post",
+            color="0.45",
+            linewidth=1,
+            zorder=1,
+        )
 
 
-def _runs(row: Row, counting: set[Run]) -> list[Record]:
-    return [row.scores[column].runs[seed] for column, seed in sorted(counting)]
-
-
-def _shared_note(runs: Sequence[Record]) -> str:
+def _shared_note(board: Board, rows: list[int]) -> str:
     """Whose times are upper bounds, because others used the device meanwhile."""
-    shared = sum(run["hardware"].get("shared") is True for run in runs)
-    unknown = sum(run["hardware"].get("shared") is None for run in runs)
+    marks = [
+        board.rows[row].scores[column].runs[seed]["hardware"].get("shared")
+        for row in rows
+        for column, seed in board.counting
+    ]
+    shared, unknown = marks.count(True), marks.count(None)
     return layout.sentences(
-        f"In {shared} of {len(runs)} runs others used the device, so their times are upper bounds." if shared else "",
-        f"{unknown} of {len(runs)} runs do not say whether others used the device." if unknown else "",
+        f"In {shared} of {len(marks)} runs others used the device, so their times are upper bounds." if shared else "",
+        f"{unknown} of {len(marks)} runs do not say whether others used the device." if unknown else "",
     )

@@ -1,0 +1,399 @@
+"""Where every row of a board stands over all its columns: a registry of columns, each a function of the board.
+
+All is computed on the runs that count (`tabulate`), by the board's metric. A plugin adds a column with
+`register_column`: its `compute` gives the numbers by place of the row, its `format` a text of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from pandas import DataFrame, Series
+
+from llpbench.core.errors import LLPBenchError
+from llpbench.report import statistics
+from llpbench.report import wording as words
+from llpbench.report.boards import REFERENCE, Board, Role, Summary, means_over_datasets
+from llpbench.report.report_table import SCORE, Field, Heading, Value
+
+MOST_COMPARED = 40
+"""Rows that are compared pair by pair: more could not be read, and all pairs of thousands would take hours."""
+
+_DIGITS = 9
+
+Compute = Callable[[Board], DataFrame]
+"""Returns parts as columns, by place of the row; rows that are missing, and parts that are NaN, are unknown."""
+
+
+@dataclass(frozen=True)
+class LeaderboardColumn:
+    """A column of every leaderboard."""
+
+    key: str
+    """by which it is chosen and found"""
+    title: str
+    """`{metric}` stands for that of the board, `{level}` for the confidence level"""
+    parts: tuple[str, ...]
+    """names of its numbers, the first of which it is sorted by"""
+    compute: Compute
+    format: Callable[[Mapping[str, Any]], str | Sequence[str]]
+    """a text, or lines, of the parts of a row"""
+    caption: str = ""
+    """one sentence; of a built-in column it is a block of `templates/captions.j2`"""
+    default: bool = True
+    """whether the page shows it without being asked"""
+    numeric: bool = True
+
+    def explained(self, board: Board) -> str:
+        """Its caption."""
+        return self.caption or words.caption(f"column_{self.key}", board)
+
+    def heading(self, board: Board) -> Heading:
+        """What stands above it."""
+        text = self.title.format(metric=board.metric.title, level=words.LEVEL)
+        return Heading(text, self.parts, self.numeric, self.key)
+
+    def fields(self, board: Board) -> list[Field]:
+        """One for each row of a board."""
+        found = standings(board)
+        rows = zip(*(found[self.key, part] for part in self.parts), strict=True)
+        return [self._field(dict(zip(self.parts, row, strict=True))) for row in rows]
+
+    def _field(self, parts: Mapping[str, Any]) -> Field:
+        if parts[self.parts[0]] != parts[self.parts[0]] or parts[self.parts[0]] in (None, ""):
+            return Field((words.NOTHING,), {"n": 0} if self.parts == SCORE else {})
+        shown = self.format(parts)
+        lines = (shown,) if isinstance(shown, str) else tuple(shown)
+        return Field(lines, {name: plain(value) for name, value in parts.items()})
+
+
+def plain(value: Any) -> Value:
+    """A number as machines read it: None for NaN, whole where it counts something, else with six digits."""
+    if isinstance(value, str) or value is None or value != value:
+        return None if value != value else value
+    return int(value) if isinstance(value, int | np.integer) else round(float(value), 6)
+
+
+COLUMNS: dict[str, LeaderboardColumn] = {}
+"""Every column by key, in the order of the leaderboard."""
+
+_KNOWN: WeakKeyDictionary[Board, DataFrame] = WeakKeyDictionary()
+
+
+def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
+    """Add a column to every leaderboard. Raises `LLPBenchError` for a key that is taken."""
+    if column.key in COLUMNS:
+        raise LLPBenchError(f"leaderboard column {column.key!r} is registered already. Choose another key.")
+    COLUMNS[column.key] = column
+    return column
+
+
+def standings(board: Board) -> DataFrame:
+    """Return (key, part) by place of the row: computed once a board, for pages, plots and terminal."""
+    found = _KNOWN.get(board)
+    if found is None or not {*COLUMNS} <= {*found.columns.get_level_values(0)}:
+        parts = {
+            (column.key, part): values[part].astype(object)
+            for column in COLUMNS.values()
+            for values in (column.compute(board).reindex(columns=column.parts),)
+            for part in column.parts
+        }
+        found = _KNOWN[board] = DataFrame(parts, index=range(len(board.rows)))
+    return found
+
+
+def mean(board: Board, metric: str | None = None) -> DataFrame:
+    """Mean of a metric over datasets and its standard deviation over seeds, of rows that have every run that counts.
+
+    Seeds of a dataset share its split, whatever the bag size, so they are paired within it. Those of different
+    datasets share nothing: their variances add.
+    """
+    counted = board.counted(metric).dropna(axis="columns")
+    if counted.empty or not len(counted):
+        return DataFrame({"mean": [], "std": [], "n": []})
+    paired = [_paired(board, counted, dataset) for dataset in board.datasets]
+    stds = [seeds.std().round(_DIGITS + 3) for seeds in paired]
+    spread = np.sqrt(sum(std**2 for std in stds)) / len(stds)
+    datasets = [column.dataset for column in board.columns]
+    return DataFrame(
+        {"mean": means_over_datasets(counted, datasets), "std": spread, "n": min(len(seeds) for seeds in paired)}
+    )
+
+
+def mean_of(board: Board, row: int, metric: str | None = None) -> Summary | None:
+    """`mean` of a single row; None if it lacks a run."""
+    found = standings(board)["mean"] if metric is None else mean(board, metric)
+    if row not in found.index or not isfinite(found.at[row, "mean"]):
+        return None
+    value, std, n = found.loc[row, ["mean", "std", "n"]]
+    return Summary(float(value), float(std) if isfinite(std) else None, int(n))
+
+
+def _paired(board: Board, counted: DataFrame, dataset: str) -> DataFrame:
+    """Means over the columns of a dataset, by seed: those that all of its columns have."""
+    columns = counted.index.get_level_values("column")
+    own = counted[[board.columns[column].dataset == dataset for column in columns]]
+    seeds = own.groupby(level="seed")
+    number = own.index.get_level_values("column").nunique()
+    return seeds.mean()[seeds.size() == number]
+
+
+def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
+    """What intervals and tests take for independent, blocks by rows that have every run that counts.
+
+    Several datasets: their means. One: its seeds, as far as all of its columns have them. More is better.
+    """
+    values = board.sign * (board.complete if rows is None else board.complete[rows])
+    means = board.by_dataset(values.groupby(level=0).mean()) if len(values) else values
+    if len(means) == 1:
+        seeds = _paired(board, values, board.datasets[0])
+        means = seeds if len(seeds) else means
+    return means.round(_DIGITS)
+
+
+def labelled(board: Board, values: DataFrame) -> DataFrame:
+    """Values with the labels of rows for columns."""
+    return values.set_axis([board.rows[place].contender.label for place in values.columns], axis="columns")
+
+
+def is_even(board: Board) -> bool:
+    """Whether intervals are of all runs that count: of one dataset they go by the seeds that all its columns have."""
+    if len(board.datasets) > 1:
+        return True
+    seeds = board.counting.to_frame(index=False)
+    return len({tuple(own) for _, own in seeds.groupby("column")["seed"]}) == 1
+
+
+def reference(board: Board, row: int, role: Role) -> int | None:
+    """The floor or ceiling of a row's encoder: in its precision if there is one, else in float32."""
+    own = board.rows[row]
+    encoder = own.contender.encoder or next(iter(board.encoders), None)
+    found = [
+        place
+        for place, other in enumerate(board.rows)
+        if other.contender.role == role and other.is_plain and other.contender.encoder == encoder
+    ]
+
+    def order(place: int) -> tuple[bool, bool]:
+        precision = board.rows[place].precision
+        return precision != own.precision, precision != REFERENCE
+
+    return min(found, key=order, default=None)
+
+
+def _rank_intervals(board: Board) -> DataFrame:
+    found = blocks(board, board.ranked)
+    if len(found) < 2 or len(board.ranked) > statistics.MOST_METHODS:
+        return DataFrame(columns=["low", "high"])
+    low, high = statistics.rank_intervals(found)
+    return DataFrame({"low": low, "high": high}, index=found.columns)
+
+
+def _ties(board: Board) -> DataFrame:
+    found = blocks(board, board.ranked)
+    if len(found) < 2 or len(board.ranked) > statistics.MOST_METHODS:
+        return DataFrame(columns=[""])
+    return DataFrame({"": statistics.letters(statistics.paired_p(found))}, index=found.columns)
+
+
+def _against_floor(board: Board) -> DataFrame:
+    """How much better a row is than the floor of its encoder, but for that floor."""
+    found, means = {}, board.column_means
+    independent, overall, even = blocks(board), mean(board)["mean"], is_even(board)
+    for row in board.complete:
+        floor = reference(board, row, "floor")
+        if floor is None or floor == row or floor not in board.complete:
+            continue
+        low, high = statistics.interval(independent[row] - independent[floor]) if even else (np.nan, np.nan)
+        found[row] = {
+            "points": board.sign * (overall[row] - overall[floor]),
+            "low": low,
+            "high": high,
+            "ahead": int((board.sign * (means[row] - means[floor]) > 0).sum()),
+            "of": len(means),
+        }
+    return DataFrame.from_dict(found, orient="index")
+
+
+def _seconds(board: Board) -> DataFrame:
+    """Of training; unknown where a run does not say."""
+    return DataFrame({"": board.by_dataset(costs(board).groupby(level=0).mean()).mean()})
+
+
+def costs(board: Board) -> DataFrame:
+    """Seconds of training of every run that counts, of the rows that have completed them all and say it of each."""
+    seconds = board.runs.pivot(index=["column", "seed"], columns="row", values="seconds_training")
+    return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
+
+
+def _mean_ranks(board: Board) -> DataFrame:
+    values = board.complete[board.ranked]
+    datasets = board.by_dataset(values.groupby(level=0).mean()) if len(values) else values
+    ranks = (board.sign * datasets).round(_DIGITS).rank(axis="columns", ascending=False)
+    return DataFrame({"": ranks.mean()})
+
+
+class Span(NamedTuple):
+    """Floor, ceiling and score of a row in a column that has a gap."""
+
+    low: float
+    high: float
+    score: float
+
+    @property
+    def percent(self) -> float:
+        """Of the way from floor to ceiling."""
+        return 100 * (self.score - self.low) / (self.high - self.low)
+
+
+def spans(board: Board, row: int) -> dict[int, Span]:
+    """By column that counts. Columns where floor and ceiling are closer than one standard deviation of either are left
+    out: there is no gap to close. So are those that lack a run of any of the three.
+
+    The floor and the ceiling are those of the row's encoder, not pretrained; for rows without an encoder those of the
+    board's first encoder.
+    """
+    floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
+    if floor is None or ceiling is None:
+        return {}
+    means = board.column_means[[*dict.fromkeys((floor, ceiling, row))]].dropna()
+    found = {}
+    for column, known in means.iterrows():
+        assert isinstance(column, int)
+        summaries = [board.spread(place, column) for place in (floor, ceiling)]
+        spread = max(summary.std or 0.0 for summary in summaries if summary)
+        if board.sign * (known[ceiling] - known[floor]) > spread:
+            found[column] = Span(known[floor], known[ceiling], known[row])
+    return found
+
+
+def _gap(board: Board) -> DataFrame:
+    """Over the columns that have a gap: the sum of (score - floor) over the sum of (ceiling - floor), in percent.
+
+    A mean of ratios would be ruled by columns where floor and ceiling are close.
+    """
+    found, even = {}, is_even(board)
+    for row in board.complete:
+        floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
+        if floor not in board.complete or ceiling not in board.complete or not (own := spans(board, row)):
+            continue
+        low, high = _gap_interval(board, row, (floor, ceiling), [*own]) if even else (np.nan, np.nan)
+        whole = sum(span.high - span.low for span in own.values())
+        percent = 100 * sum(span.score - span.low for span in own.values()) / whole
+        found[row] = {"percent": percent, "low": low, "high": high, "columns": len(own)}
+    return DataFrame.from_dict(found, orient="index")
+
+
+def _gap_interval(
+    board: Board, row: int, marks: tuple[int | None, int | None], columns: Sequence[int]
+) -> tuple[float, float]:
+    """Over datasets; of a single one over its seeds. None of floor and ceiling, which the gap is made of."""
+    if row in marks:
+        return np.nan, np.nan
+    floor, ceiling = marks
+    own = board.complete.loc[columns]
+    gains = DataFrame({"gained": own[row] - own[floor], "whole": own[ceiling] - own[floor]})
+    datasets = {board.columns[column].dataset for column in columns}
+    if len(datasets) > 1:
+        by_column = gains.groupby(level=0).mean()
+        by_block = by_column.groupby([board.columns[column].dataset for column in by_column.index]).sum()
+    else:
+        seeds = gains.groupby(level="seed")
+        by_block = seeds.sum()[seeds.size() == len(columns)]
+    low, high = statistics.ratio_interval(by_block.itertuples(index=False, name=None))
+    return 100 * low, 100 * high
+
+
+def _wins(board: Board) -> DataFrame:
+    """The share of comparisons with the other ranked rows that a row wins: what its ranks in runs say."""
+    values, number = board.sign * board.complete[board.ranked], len(board.ranked)
+    if number < 2:
+        return DataFrame(columns=[""])
+    shares = (number - values.rank(axis="columns", ascending=False)) / (number - 1)
+    return DataFrame({"": 100 * shares.groupby(level=0).mean().mean()})
+
+
+def _coverage(board: Board) -> DataFrame:
+    """Runs of all columns: with a score, failed, of a complete row, and made by other code."""
+    return DataFrame(
+        {
+            "done": sum(len(score.values) for score in row.scores),
+            "failed": sum(len(score.failures) for score in row.scores),
+            "expected": sum(score.expected for score in row.scores),
+            words.STALE: sum(len(score.stale) for score in row.scores),
+        }
+        for row in board.rows
+    )
+
+
+def _mean_text(parts: Mapping[str, Any]) -> Sequence[str]:
+    std = parts["std"] if isfinite(parts["std"]) else None
+    if not parts["n"]:
+        return f"{parts['mean']:.2f}", "no seed in common"
+    return (words.summary_text(Summary(parts["mean"], std, parts["n"])),)
+
+
+def _floor_text(parts: Mapping[str, Any]) -> Sequence[str]:
+    return interval_of(parts, "points", 1, "+"), f"ahead in {parts['ahead']}/{parts['of']}"
+
+
+def interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = "") -> str:
+    """`+1.9 [-3.2, 7.0]` of a part and its ends, where these are known."""
+    ends = (parts["low"], parts["high"]) if isfinite(parts["low"]) else None
+    return words.interval_text(parts[name], ends, digits, sign)
+
+
+def gap_text(parts: Mapping[str, Any]) -> str:
+    """How much of a gap is closed."""
+    return interval_of(parts, "percent", 0)
+
+
+def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
+    lacking = [f"{parts[what]} {what}" for what in ("failed", words.STALE) if parts[what]]
+    return f"{parts['done']}/{parts['expected']}", *lacking
+
+
+GAP = ("percent", "low", "high", "columns")
+"""Parts of a field that says how much of a gap is closed."""
+
+for _column in (
+    LeaderboardColumn("mean", "mean {metric}", SCORE, mean, _mean_text),
+    LeaderboardColumn(
+        "interval", "{level} of rank", ("low", "high"), _rank_intervals, lambda parts: f"{parts['low']}–{parts['high']}"
+    ),
+    LeaderboardColumn("tie", "tie", ("",), _ties, lambda parts: str(parts[""]), numeric=False),
+    LeaderboardColumn("floor", "against floor", ("points", "low", "high", "ahead", "of"), _against_floor, _floor_text),
+    LeaderboardColumn("seconds", "seconds", ("",), _seconds, lambda parts: words.seconds_text(parts[""])),
+    LeaderboardColumn("mean_rank", "mean rank", ("",), _mean_ranks, lambda parts: f"{parts['']:.1f}", default=False),
+    LeaderboardColumn("gap", "gap closed", GAP, _gap, gap_text, default=False),
+    LeaderboardColumn("wins", "wins", ("",), _wins, lambda parts: f"{parts['']:.0f}", default=False),
+    LeaderboardColumn(
+        "coverage", "coverage", ("done", "failed", "expected", words.STALE), _coverage, _coverage_text, default=False
+    ),
+):
+    register_column(_column)
+
+
+def compared(board: Board) -> list[int]:
+    """The ranked rows that are compared pair by pair: the first `MOST_COMPARED`."""
+    return board.ranked[:MOST_COMPARED]
+
+
+def spreads(board: Board) -> DataFrame | None:
+    """Standard deviations over seeds of the ranked rows, rows by columns that count.
+
+    None with fewer than two rows, and where a spread is unknown.
+    """
+    stds = board.complete[board.ranked].groupby(level=0).std().T
+    return None if len(stds) < 2 or bool(stds.isna().any(axis=None)) else stds
+
+
+def ranked_dataset_means(board: Board) -> Series | DataFrame:
+    """Dataset means of the ranked rows, datasets by labels; more is better."""
+    values = board.sign * board.complete[board.ranked]
+    return labelled(board, board.by_dataset(values.groupby(level=0).mean()).round(_DIGITS))
