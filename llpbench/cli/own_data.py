@@ -451,9 +451,7 @@ def predict(
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, which says of which bag a row is.")
     if repeat_column is not None and not whole_bags:
-        raise LLPBenchError(
-            "--repeat-column needs --whole-bags: all people of a row are predicted alike."
-        )
+        raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
     if bags is None and any(columns.values()):
         raise LLPBenchError(
             "--counts, --proportions, --class-column and --suppressed are of a table: give --bags, too."
