@@ -28,8 +28,7 @@ TEXTS = sorted(
     path
     for pattern in ("llpbench/**/*.py", "methods/*.py", "datasets/*.py", "docs/*.md", "*.md", "llpbench/**/*.html")
     for path in ROOT.glob(pattern)
-    if path.name
-    not in ("CHANGELOG.md", "tabllp_bdc.py", "bagging_dirichlet.py")  # hashed in results
+    if path.name not in ("CHANGELOG.md", "tabllp_bdc.py", "bagging_dirichlet.py")  # hashed in results
 )
 
 

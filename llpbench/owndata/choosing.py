@@ -255,9 +255,7 @@ def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: 
             f"Not even {YARDSTICK}, which gives every bag the mean share, differs significantly from {best}: bags are "
             "too few or too similar."
         )
-    told.append(
-        "Held-out bags show how well shares of new bags are predicted. Only labels show how well rows rank."
-    )
+    told.append("Held-out bags show how well shares of new bags are predicted. Only labels show how well rows rank.")
     return best, " ".join(told)
 
 

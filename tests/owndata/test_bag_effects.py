@@ -1,0 +1,133 @@
+"""What counts of bags say of their rows: spread and effects, from predictions of bags that were held out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+from scipy.special import expit
+
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.data.bag_tables import rows_of_bags
+from llpbench.owndata import classifier, fitting
+from llpbench.owndata.bag_effects import held_out_predictions, learn_known_bags
+from llpbench.owndata.classifier import LLPClassifier
+
+SIZE = 40
+
+
+def log_loss(proba: FloatArray, labels: Any) -> float:
+    return float(-np.log(np.where(labels == 1, proba, 1 - proba)).mean())
+
+
+def bagged(logits: FloatArray, labels: Any) -> BaggedRows:
+    """Bags of `SIZE` rows, one behind the other, whose only feature is a logit."""
+    bags = np.arange(len(labels)) // SIZE
+    number = int(bags[-1]) + 1
+    positives = np.bincount(bags, labels, number)
+    rows = Rows(logits[:, None], np.zeros((len(labels), 0), dtype=np.int64), np.zeros((len(labels), 1), dtype=bool))
+    return BaggedRows(rows, rows_of_bags(bags, number), np.stack([SIZE - positives, positives], axis=1))
+
+
+def two(share: FloatArray) -> FloatArray:
+    return np.stack([1 - share, share], axis=1)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[FloatArray, FloatArray]:
+    """Logits of rows in 60 random bags, and of each bag."""
+    rng = np.random.default_rng(0)
+    return rng.normal(0, 1.5, 60 * SIZE), np.repeat(rng.normal(0, 1, 60), SIZE)
+
+
+def test_predictions_that_hold_for_other_bags_keep_their_spread(rows: tuple[FloatArray, FloatArray]) -> None:
+    logits, _ = rows
+    labels = (np.random.default_rng(1).random(len(logits)) < expit(logits)).astype(np.int64)
+    known = bagged(logits, labels)
+    learned = learn_known_bags(known, two(expit(logits)), two(expit(logits)))
+    assert learned.spread > 0.65
+    assert learned.deviation < 0.15
+    assert np.abs(learned.effects).max() < 0.2
+
+
+def test_predictions_that_fail_for_other_bags_are_drawn_towards_the_share(rows: tuple[FloatArray, FloatArray]) -> None:
+    """In-sample predictions meet every bag; held-out ones are as far from them as chance."""
+    logits, effects = rows
+    rng = np.random.default_rng(1)
+    labels = (rng.random(len(logits)) < expit(0.3 * logits + effects)).astype(np.int64)
+    held_out = logits + np.repeat(rng.normal(0, 1, 60), SIZE)
+    known = bagged(logits, labels)
+    learned = learn_known_bags(known, two(expit(logits + effects)), two(expit(held_out)))
+    assert learned.spread < 0.45
+    assert learned.deviation > 0.4
+    share = np.repeat(known.proportions[:, 1], SIZE)
+    proba = learned(two(expit(logits + effects)), np.repeat(np.arange(60), SIZE))
+    fresh = (rng.random(len(logits)) < expit(0.3 * logits + effects)).astype(np.int64)
+    assert log_loss(proba[:, 1], fresh) < log_loss(share.clip(0.5 / SIZE, 1 - 0.5 / SIZE), fresh)
+    in_sample = learn_known_bags(known, two(expit(logits + effects)), None)
+    moved = in_sample(two(expit(logits + effects)), np.repeat(np.arange(60), SIZE))
+    assert log_loss(proba[:, 1], fresh) < log_loss(moved[:, 1], fresh) - 0.05
+
+
+def test_noise_of_counts_is_taken_for_noise(rows: tuple[FloatArray, FloatArray]) -> None:
+    logits, _ = rows
+    rng = np.random.default_rng(1)
+    exact = bagged(logits, (rng.random(len(logits)) < expit(logits)).astype(np.int64))
+    noise = rng.normal(0, 8, len(exact.sizes))
+    counts = exact.counts + np.stack([-noise, noise], axis=1)
+    proba = two(expit(logits))
+    spreads = [
+        learn_known_bags(BaggedRows(exact.rows, exact.index, counts, deviation), proba, proba).deviation
+        for deviation in (0.0, 8.0)
+    ]
+    assert spreads[1] < 0.25 < spreads[0]
+
+
+def test_each_bag_is_predicted_by_a_model_that_has_not_seen_it() -> None:
+    known = bagged(np.arange(10.0 * SIZE), np.arange(10 * SIZE) % 3 // 2)
+    seen: list[tuple[set[float], set[float]]] = []
+
+    def learn(part: BaggedRows, rows: Rows) -> FloatArray:
+        seen.append(({*part.rows.numeric[:, 0]}, {*rows.numeric[:, 0]}))
+        return two(rows.numeric[:, 0] / 1000)
+
+    proba = held_out_predictions(known, learn, seed=0)
+    assert len(seen) == 3
+    assert all(not one & other for one, other in seen)
+    assert np.allclose(proba[:, 1], known.rows.numeric[:, 0] / 1000, atol=0.01)
+
+
+def test_trees_that_have_learned_bags_by_heart_use_their_counts() -> None:
+    """Columns of the bag alone, as height and distance of a village, let trees meet every training bag."""
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(60), 12)
+    effect = rng.normal(0, 0.7, 60)[bags]
+    frame = pd.DataFrame({"x": rng.normal(size=720), "height": rng.random(60)[bags], "way": rng.random(60)[bags]})
+    labels = (rng.random(720) < expit(0.7 * frame["x"] + effect)).astype(int)
+    model = LLPClassifier("count-gbdt", params={"trees": 400, "least": 1.0})
+    model.fit(frame, bags, counts=counted(bags, labels)[1])
+    new = frame.assign(x=rng.normal(size=720))
+    truth = (rng.random(720) < expit(0.7 * new["x"] + effect)).astype(int)
+    share = ((pd.Series(labels).groupby(bags).sum() + 0.5) / 13).to_numpy()[bags]
+    by_features, by_bag = (model.predict_proba(new, bags=each)[:, 1] for each in (None, bags))
+    assert log_loss(by_bag, truth) < log_loss(by_features, truth) - 0.01
+    assert log_loss(by_bag, truth) < log_loss(share, truth) - 0.005
+
+
+@pytest.mark.parametrize(("bags", "fits"), [(5, 1), (12, 4)])
+def test_few_bags_are_not_held_out(bags: int, fits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = []
+
+    def fit_members(*given: Any, **others: Any) -> Any:
+        called.append(given)
+        return fitting.fit_members(*given, **others)
+
+    monkeypatch.setattr(classifier, "fit_members", fit_members)
+    frame, where, votes = people(300, bags)
+    model = LLPClassifier("bag-mean-linear").fit(frame, where, counts=counted(where, votes))
+    for _ in range(2):
+        model.predict_proba(frame, bags=where)
+    assert len(called) == fits
