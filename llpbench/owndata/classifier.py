@@ -23,21 +23,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line, plural, verb
 from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
-<<<<<<< HEAD
-from llpbench.owndata.columns import as_frame
-from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, Union, collapse_warning, doubts_of
-from llpbench.owndata.fitting import (
-    YARDSTICK,
-    NetworkPredictor,
-    NetworkTraining,
-    fit_members,
-    numbers_for,
-    own_code,
-)
-from llpbench.owndata.known_bags import (
-=======
 from llpbench.owndata.bag_effects import (
->>>>>>> s2-own
     FEWEST_BAGS,
     KnownBags,
     added_up,
@@ -48,7 +34,14 @@ from llpbench.owndata.bag_effects import (
 )
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, Union, collapse_warning, doubts_of
-from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, NetworkTraining, fit_members, own_code
+from llpbench.owndata.fitting import (
+    YARDSTICK,
+    NetworkPredictor,
+    NetworkTraining,
+    fit_members,
+    numbers_for,
+    own_code,
+)
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, is_rare
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
