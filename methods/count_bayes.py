@@ -46,7 +46,7 @@ class CountBayesParams(DirectParams):
     smoothing: Annotated[float, LogUniform(0.1, 100.0)] = 1.0
     """rows added to every bin of every class (Laplace)"""
     posterior: Annotated[str, Choice("shift", "count")] = "shift"
-    """posterior of rows given their bag: logits shifted until the bag adds up, or exact given the count"""
+    """posterior of rows given their bag: logits shifted until the bag adds up, or given the count"""
 
 
 @dataclass(frozen=True, eq=False)

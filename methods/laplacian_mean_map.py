@@ -1,7 +1,7 @@
 """laplacian-mean-map: mean-map with class means per bag that are smooth over similar bags.
 
 Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc. Bags with
-similar means have similar class means, which minimise
+similar means have similar class means. The class means minimise
 
     sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c)
 
