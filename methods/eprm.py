@@ -1,8 +1,8 @@
 """EPRM: empirical proportion risk minimisation, DLLP with other distances from proportions.
 
 Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance of mean_i f(x_i) from the proportions.
-The paper's loss is the absolute one, with a tolerance (`insensitive`). `square` is DLLP-MSE of LLP-Bench, and `bce` is its
-DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a constant: use `dllp` instead.
+The paper's loss is the absolute one, with a tolerance (`insensitive`). `square` is DLLP-MSE of LLP-Bench, and `bce` is
+its DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a constant: use `dllp` instead.
 """
 
 from __future__ import annotations

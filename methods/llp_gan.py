@@ -20,8 +20,8 @@ The players take turns on the same bags. Differences from the published code:
   per turn of the generator. Its Adam has beta1 = 0 as in cWGAN. Learning rates are those of "fm".
 
 A step costs five to six times one of `dllp` (adult, MLP). In `dllp`, rows pass one network once. Here they pass the
-discriminator four times, three of them with a gradient, and the generator twice, once with a gradient. No part dominates: there are
-five times as many matrix products, and they take five times as long.
+discriminator four times, three of them with a gradient, and the generator twice, once with a gradient. No part
+dominates: there are five times as many matrix products, and they take five times as long.
 """
 
 from __future__ import annotations

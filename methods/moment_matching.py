@@ -6,8 +6,8 @@ LLP-MM 2026. For r = 1 .. order, compare two laws of the classes of r different 
   P_(i_j c_j)
 - counted: the product of (n_(c_j) - the number of earlier c_j) / (m)_r
 
-L = mean over r of the cross-entropy of the two. Order 1 is DLLP up to the entropy of proportions. Order m, with all rows
-of the bag, is the likelihood of its counts. Differences from the published code:
+L = mean over r of the cross-entropy of the two. Order 1 is DLLP up to the entropy of proportions. Order m, with all
+rows of the bag, is the likelihood of its counts. Differences from the published code:
 
 - Orders up to 3 use sums of powers instead of a dynamic programme over rows. This needs no loop and works in float32.
 - The mean of a bag skips orders above its number of rows. With more than ten classes, orders stop at 2.

@@ -8,8 +8,8 @@ term "inspired by NT-Xent". Both are available:
 - `mode=dot`: the published head of G vectors per class with ReLU. The largest is the logit of the class. The term uses
   dot products of all of them, with a penalty on the largest activation.
 
-Differences of `dot` from the published code: G = 64 instead of 500, since the encoder has width 32 instead of 1,000, and
-weight decay by AdamW instead of an L2 term.
+Differences of `dot` from the published code: G = 64 instead of 500, since the encoder has width 32 instead of 1,000.
+Weight decay is that of AdamW instead of an L2 term.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class TabLLPBDC(Method, Reports):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Return vectors [bags, size, dim], mask and counts of the rows compared, and their positions (None: all).
 
-        Bags of more than `sampling.MOST_COMPARED` rows are sampled. In a sample each class is as frequent as in the bag.
+        Bags of more than `sampling.MOST_COMPARED` rows are sampled. Class frequencies in a sample are those of the bag.
         """
         chosen = some_rows(bags.mask, random)
         vectors, mask = at(self._vectors(encoding), chosen), at(bags.mask, chosen)

@@ -72,7 +72,7 @@ class TabLLPPSE(Method):
 
 
 def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """[classes, dim] means of `points` [rows, dim] with `weights` [rows, classes]; the overall mean for empty classes."""
+    """[classes, dim] means of `points` [rows, dim], weighted by `weights` [rows, classes]; of all for empty classes."""
     total = weights.sum(axis=0)[:, None]
     means = weights.T @ points / np.maximum(total, np.finfo(np.float64).tiny)
     return np.asarray(np.where(total > 0, means, points.mean(axis=0)))
@@ -101,11 +101,11 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
 
 
 def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
-    """[rows] the labels of least total `cost` [rows, classes] that match the counts of every bag.
+    """[rows] labels of least total `cost` [rows, classes] that match the counts of every bag.
 
-    With two classes, the rows of a bag are sorted by cost difference. With more, each bag is an assignment problem. Both
-    are exact. Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. Rows of bags with suppressed counts
-    get their own cheapest label.
+    With two classes, the rows of a bag are sorted by cost difference. With more, each bag is an assignment problem.
+    Both are exact. Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. In bags with suppressed
+    counts, each row gets its own cheapest label.
     """
     labels = np.asarray(cost.argmin(axis=1), dtype=np.int64)
     for bag, counts, known in zip(train.index, train.whole_counts, train.known, strict=True):
