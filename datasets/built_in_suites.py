@@ -2,7 +2,7 @@
 
 `core` follows a rule. It contains every redistributable dataset with labels that is embedded in the package and has
 5,000 to 150,000 rows, and a seeded sample of larger ones. Results of methods had no influence. The other suites follow
-from the declarations of datasets. They include datasets that the package may not include; `--data-dir` finds these.
+from the declarations of datasets. They also contain datasets that may not be redistributed: `--data-dir` finds these.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """AHIL: pseudo-labels weighted by the entropies of rows and of classes in bags.
 
 Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i). P' are the predictions of a strong view. A row i
-of predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
+with predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
 
 - H_i is the entropy of the row.
 - h_kc is the entropy of P_jc / sum_j P_jc over the rows j of the bag. It is log n_kc if n_kc rows certainly have the

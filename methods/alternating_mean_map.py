@@ -7,7 +7,7 @@ with hard labels:
 - Logistic regression is fitted to these labels.
 
 `labels=max` takes the smallest logits, as the paper does for robustness. The fit with the best objective is kept. In
-ordered bags, labels that match the counts confirm themselves, and the method ends far behind its start.
+ordered bags, the labels confirm themselves, and the method ends far behind its start.
 
 Differences from the authors' code:
 

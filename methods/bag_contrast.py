@@ -1,6 +1,6 @@
 """Bag contrast: compare the residuals of bags with each other.
 
-A bag's residual is r_k = mean prediction - proportion. It contains chance of variance Var(y - f) / m_k and an offset
+A bag's residual is r_k = mean prediction - proportion. It contains noise of variance Var(y - f) / m_k and an offset
 that all bags share. The offset carries no information about rows, and differences remove it:
 
     L = mean over pairs k < l of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2 + level * |mean residual|^2

@@ -2,7 +2,7 @@
 
 This is the simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]. It is strong if bags depend on features
 (ordered bags) and learns nothing if they do not. It is DLLP with rows instead of bags in a step: the mean of the logs
-instead of the log of the mean. Some published "DLLP" code computes it by mistake.
+instead of the log of the mean. Some published code of DLLP computes this by mistake.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ A row's prediction is the v of its cluster, averaged over five clusterings.
 Differences from the papers:
 
 - The v_j are shares instead of labels. There is no evolutionary search for feature weights.
-- `points=waves` replaces kernel k-means by 300 random Fourier features.
+- `points=waves` approximates kernel k-means by 300 random Fourier features.
 - Distances are those of normal scores, and two different categories have distance 1.
 - With more than two classes, each is fitted alone, and the shares are divided by their sum.
 """

@@ -8,10 +8,10 @@ similar means have similar class means. The class means minimise
 Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map. Differences from the authors' code:
 
 - Bags are weighted by their sizes instead of equally.
-- Similarity decreases with the distance divided by the median distance, instead of by 1.
-- Each further class adds a block.
+- Similarity decreases with the distance divided by the median distance. The authors do not divide it.
+- With more than two classes, the system has a block per class.
 - A ridge of 1e-8 fixes directions that proportions leave undetermined.
-- From 2,000 bags (with two classes) only the ten nearest bags are linked.
+- With more than 2,000 bags (and two classes), a bag is linked only to its ten nearest.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ three rounds and without gradient. Each view predicts the codes of the other:
 
 The prediction is softmax(s / 0.1). No code of the paper was found. Differences from the paper:
 
-- DLLP trains first. Prototypes start as the mean vectors of its predicted classes, minus their common mean. Without
-  this, nothing but counts would match prototypes to classes, and counts hardly differ.
+- DLLP trains first. Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
+  only counts would match prototypes to classes, and counts hardly differ.
 - Views are two passes, the second with mixed features (`blocks/views.py`): tables have no crops.
 - `bag_weight` adds the proportion loss of the predictions. The published method has none, so only codes link prototypes
   to classes.

@@ -6,8 +6,8 @@ most. Power iteration finds it. Differences from the published code:
 - Perturbations act on the embeddings of the feature tokens: the categories of the input have no neighbourhood.
 - The three passes of the consistency term run without dropout. Otherwise a tiny finite difference would measure the
   dropout masks.
-- The finite difference is 0.1 instead of 1e-6, which is at the noise of float32.
-- As published, the weight is ramped up over a part of the training steps. Some re-implementations lost the ramp.
+- The finite difference is 0.1 instead of 1e-6, which is lost in the noise of float32.
+- As published, the weight is ramped up over a part of the training steps. Some re-implementations omit the ramp.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class VATParams(MethodParams):
     epsilon: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """length of the perturbation of a row's embeddings"""
     xi: Annotated[float, LogUniform(1e-3, 10.0)] = 0.1
-    """length of the step that searches the worst direction"""
+    """length of the step that searches for the worst direction"""
     power_iterations: Annotated[int, Choice(1, 2)] = 1
     """steps of the power iteration"""
     ramp: Annotated[float, Choice(0.0, 0.2, 0.4)] = 0.4

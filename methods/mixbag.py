@@ -2,9 +2,9 @@
 
 Asanomi, Matsuo, Suehiro & Bise 2023. With probability 1/2, a bag is replaced by g of its rows and g' rows of another.
 The target is p = a p_i + (1 - a) p_j, a = g / (g + g'). Rows are drawn at random, so the proportions of the drawn rows
-lie within +- 2.576 standard errors of their bags' in 99 of 100 cases. A class whose mean prediction is inside this
-interval has no loss. The others have -p_c log(mean prediction). Bags that are not mixed have DLLP's loss. Differences
-from the published code:
+lie within +- 2.576 standard errors of the bags' proportions in 99 of 100 cases. A class whose mean prediction is inside
+this interval has no loss. The others have -p_c log(mean prediction). Bags that are not mixed have DLLP's loss.
+Differences from the published code:
 
 - Rows are drawn without replacement. Standard errors shrink by sqrt((m - g) / (m - 1)) (`finite`), and a whole bag has
   no error.

@@ -5,7 +5,7 @@ Yu, Liu, Kumar, Jebara & Chang 2013 minimise over w, b and labels y
     |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|
 
 A linear SVM is fitted to the labels. Then each bag gets its best labels (exact, by sorting). C starts at a
-ten-thousandth and rises by half each round. The problem has many local optima. Fits from random labels end in
+ten-thousandth and rises by 50 % each round. The problem has many local optima. Fits from random labels end in
 very different optima. Fits from the ranks of ridge regression on bag means stay near these.
 
 Differences from the authors' code:

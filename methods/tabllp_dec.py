@@ -1,11 +1,11 @@
 """TabLLP-DEC: deep embedded clustering with one cluster per class, fitted to the proportions of bags.
 
 The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016. q_ic is the degree to which row i belongs to
-centroid c (Student's t). It is drawn to a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The
+centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The
 proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that
 their shares in bags are closest to the bags' proportions.
 
-As published, the target divides by f_c and so prefers clusters of equal size. This harms with unequal classes, and
+As published, the target divides by f_c and so prefers clusters of equal size. This harms if classes are unequal.
 `prior_corrected` multiplies by the class's share. Choices where the paper is silent:
 
 - `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first. `denoise` does so with

@@ -1,9 +1,10 @@
 """TabLLP-SELF: proportions, and a contrastive term between two augmented views of each row.
 
-The baseline of the TabLLP-BDC paper "inspired by SelfCLR-LLP", with traditional self-contrastive learning on SAINT's
-feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also used for
-classification, so a step costs two forward passes. The paper does not give weights. Temperature, CutMix and MixUp are
-SAINT's. In ordered bags the augmentation is weaker, since mixed-in rows come from the same two bags and are similar.
+This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". It has traditional self-contrastive
+learning on SAINT's feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also
+used for classification, so a step costs two forward passes. The paper does not give weights. Temperature, CutMix and
+MixUp are SAINT's. In ordered bags the augmentation is weaker, since mixed-in rows come from the same two bags and are
+similar.
 """
 
 from __future__ import annotations
