@@ -6,7 +6,7 @@ maximise the evidence of the bags. This selects a model without labels and witho
 
 Bags may differ for reasons that neither the features nor chance explain. Then effects between bags need not hold
 between rows (the ecological fallacy). In this case the prior expects small effects from features that hardly differ
-between bags. This case remains the method's weakest.
+between bags. `bag-gp` still fails most often in this case.
 
 Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
 `docs/direct-methods.md` has the details.

@@ -15,7 +15,7 @@ Differences from the published code:
   Two bags halve it. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1). Its lower
   bound is a thousandth of the prediction, which avoids ties. Rows are normalised afterwards.
 - In `stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
-- The published gradient of decay * old + (1 - decay) * step's mean is (1 - decay) times that of the correction. With
+- The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With
   the published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's
   mean.
 - `history` 0 is the default of the published code. It corrects by the step's own mean, which overshoots.

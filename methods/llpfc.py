@@ -8,8 +8,8 @@ Groups are redrawn every few epochs. Differences from the published code:
 - `prior=fit` solves Gamma' alpha = pi on the simplex. The published `approx` solves Gamma alpha = pi, since its
   matrix is transposed twice.
 - If bags of a group are unequal or alpha is not uniform, rows need the weights alpha_j / (share of bag j's rows). A
-  factor of T would change the loss only by a constant. Instead, rows of the heavier bags are left out at random in
-  proportion. The published code normalises weights in each minibatch.
+  factor of T would change the loss only by a constant. Instead, rows are dropped at random: the
+  probability to keep a row is proportional to its weight. The published code normalises weights in each minibatch.
 - A step has as many rows as a step of bags, instead of 128. Bags left over by the last group wait for the next draw.
 
 Two bags of random bagging have nearly equal rows of T and give tiny gradients.

@@ -9,7 +9,7 @@ It assumes that rows of one class are alike in all bags. This does not hold in o
 
 - D contains the sizes of bags instead of equal weights, since the variance of a bag's mean falls with its size.
 - A pseudo-inverse and `shrinkage` kappa stabilise class means if bags are nearly equal.
-- The penalty is part of the objective, without the intercept. LLP-Bench's code declares it but omits it.
+- The penalty is part of the objective and excludes the intercept. LLP-Bench's code declares it but omits it.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class DECParams(MethodParams):
     warm_up: Annotated[str, Choice("dllp", "denoise", "none")] = "dllp"
     """task of the encoder in ten epochs before the first clusters"""
     frequencies: Annotated[str, Choice("epoch", "step")] = "epoch"
-    """rows that cluster sizes are computed from: the training set at the start of an epoch, or a step"""
+    """rows for the cluster sizes: the training set at the start of an epoch, or the rows of a step"""
     prior_corrected: Annotated[bool, Choice(False, True)] = False
     """whether the target expects clusters as large as the classes, instead of equally large ones"""
 
