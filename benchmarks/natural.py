@@ -23,7 +23,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from llpbench import LLPClassifier
-from llpbench.owndata.known_bags import added_up, learn_known_bags
+from llpbench.owndata.bag_effects import added_up, learn_known_bags
 
 DATA = Path("../shared/data")
 NATURAL: dict[str, tuple[list[str], str]] = {

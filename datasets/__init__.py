@@ -1,1 +1,1 @@
-"""The datasets and baggings: one file each, found by the registry (`llpbench list datasets`, `list baggings`)."""
+"""Datasets and baggings, one per file (`llpbench list datasets`, `llpbench list baggings`)."""

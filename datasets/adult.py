@@ -1,6 +1,6 @@
 """AD: Adult (census income).
 
-In `core`: it may be passed on and has 48,842 rows.
+In `core`: redistributable, with 48,842 rows.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ if TYPE_CHECKING:
     reference="Becker & Kohavi 1996, UCI Machine Learning Repository",
 )
 def adult(frame: DataFrame) -> DataFrame:
-    """Census income: does a person earn more than 50,000 dollars a year?"""
+    """Census income: does the person earn more than 50,000 dollars a year?"""
     return frame

@@ -1,6 +1,6 @@
-"""AI: milling machines, simulated.
+"""AI: simulated milling machines.
 
-In `core`: it may be passed on and has 10,000 rows.
+In `core`: redistributable, with 10,000 rows.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     reference="Matzka 2020, UCI Machine Learning Repository; OpenML 42890",
 )
 def ai4i2020(frame: DataFrame) -> DataFrame:
-    """Machines: does one fail?
+    """Milling machines: does the machine fail?
 
-    Simulated by its authors. Row numbers and the five kinds of failure, which tell the target, were left out.
+    Simulated by its authors. Row numbers and the five kinds of failure are left out, since these determine the target.
     """
     return frame

@@ -1,6 +1,6 @@
 """AV: pages of the Avila bible.
 
-In `core`: it may be passed on and has 20,867 rows.
+In `core`: redistributable, with 20,867 rows.
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ if TYPE_CHECKING:
 def avila(frame: DataFrame) -> DataFrame:
     """Avila bible: which of twelve copyists wrote the page?
 
-    Layout of four rows of text each, as z-scores over the whole file, as it was published.
+    Layout of four rows of text each, as z-scores over the whole file, as published.
     """
     return frame

@@ -1,4 +1,4 @@
-"""Bags by columns: rows that share a key (a district, a day, a carrier and an airport) share a bag of any size."""
+"""Bags by columns: rows with equal keys (a district, a day, a carrier and an airport) share a bag of any size."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from llpbench.data.baggings import column_keys, grouped
 
 @register_bagging("column", keyed=True)
 def column(table: Table, rows: IntArray, rng: Generator, *, by: tuple[str, ...]) -> IntArray:
-    """A bag for each value of the key `by`: `column:by=native-country+education`. Features of a key stay features."""
+    """Make a bag of each value of the key `by`: `column:by=native-country+education`. Key columns remain features."""
     del rng
     keys = [column_keys(table, rows, name) for name in by]
-    each = [np.unique(key, return_inverse=True)[1] for key in keys]  # whole numbers: missing ones are one value
+    each = [np.unique(key, return_inverse=True)[1] for key in keys]  # whole numbers: missing values are equal
     return grouped(rows, np.column_stack(each))

@@ -1,7 +1,7 @@
-"""Chosen proportions: bags whose class proportions are drawn from a Dirichlet distribution. Made by labels.
+"""Bags with class proportions from a Dirichlet distribution, made by labels.
 
-As papers do that want to say how far apart bags are; nothing but the proportions follows from the labels, and what a
-method is given is what it is given of other bags. No features decide who shares a bag, so bags are never confounded.
+Papers use such bags to control how much bags differ. Only the proportions depend on the labels. Methods get the same
+information as with other bags. Features do not decide which rows share a bag, so bags are never confounded.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from llpbench.data.baggings import grouped, shuffled
 
 _SCALINGS = 1000
 _LEAST = 1e-12
-"""of a proportion: less would be lost where counts are scaled"""
+"""smallest proportion; smaller ones would be lost in the scaling of counts"""
 
 
 @register_bagging("dirichlet")
 def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
-    """Proportions drawn from Dirichlet(alpha x the share of each class); rows of a class at random.
+    """Draw bag proportions from Dirichlet(alpha x the share of each class), with random rows of each class.
 
-    Their standard deviation is sqrt(p (1 - p) / (alpha + 1)): small `alpha` makes nearly pure bags, large ones random
-    bags. Every row is in a bag, so what is drawn is scaled until the bags hold as many rows of each class as there are.
+    Their standard deviation is sqrt(p (1 - p) / (alpha + 1)): a small `alpha` makes nearly pure bags, a large one
+    random bags. Every row is in a bag. Draws are therefore scaled until the bags hold all rows of each class.
     """
     if not alpha > 0:
         raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, however: {alpha:g}. Choose one, such as 5.")
@@ -42,11 +42,13 @@ def dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha:
 
 
 def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
-    """[number, shapes] draws of Gamma(shape, 1), 0 where the shape is 0, to a factor a row: divided by their sum they
-    are Dirichlet."""
+    """[number, shapes] draws of Gamma(shape, 1), up to a factor per row; 0 where the shape is 0.
+
+    Divided by their sum, the draws of a row have a Dirichlet distribution.
+    """
     from scipy.special import gammaincinv, gammaln
 
-    # by the inverse of its distribution and raw bits, which numpy promises for all its releases
+    # inverse distribution function of raw bits, which numpy keeps the same in all releases
     bits = rng.bit_generator.random_raw(number * len(shapes)).reshape(number, len(shapes))
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     drawn = np.where(shapes > 0, gammaincinv(np.maximum(shapes, _LEAST), uniform), 0.0)
@@ -58,9 +60,9 @@ def _gamma(shapes: FloatArray, number: int, rng: Generator) -> FloatArray:
 
 
 def _scaled(drawn: FloatArray, size: int, available: IntArray) -> FloatArray:
-    """[bags, classes] counts in the ratios of `drawn` as near as can be: rows sum to `size`, columns to `available`.
+    """[bags, classes] counts nearest to the ratios of `drawn`: rows sum to `size`, columns to `available`.
 
-    By turns (Sinkhorn); the last turn is that of the bags, so that they are full.
+    Rows and columns are scaled in turn (Sinkhorn). Rows come last, so that bags are full.
     """
     present = available > 0
     counts = np.where(present, np.maximum(drawn / drawn.sum(axis=1, keepdims=True), _LEAST), 0.0)
@@ -74,13 +76,13 @@ def _scaled(drawn: FloatArray, size: int, available: IntArray) -> FloatArray:
 
 
 def _whole(counts: FloatArray, size: int, available: IntArray) -> IntArray:
-    """[bags, classes] whole numbers near `counts` with these sums. What one bag is rounded by, others make up."""
+    """[bags, classes] whole numbers near `counts` with the same sums; other bags compensate rounding."""
     left, owed = available.astype(np.int64).copy(), np.zeros(len(available))
     found = np.empty(counts.shape, dtype=np.int64)
     for bag, exact in enumerate(counts):
         wanted = np.minimum(np.maximum(exact + owed, 0.0), left)
         taken = np.floor(wanted).astype(np.int64)
-        while (lacking := size - taken.sum()) != 0:  # one at a time from each class that has most, or least, to give
+        while (lacking := size - taken.sum()) != 0:  # one row at a time, largest rounding error first
             short = wanted - taken
             order = np.argsort(-short if lacking > 0 else short, kind="stable")
             able = order[(taken[order] < left[order]) if lacking > 0 else (taken[order] > 0)][: abs(lacking)]

@@ -1,4 +1,4 @@
-"""The bags that a dataset without labels has counts of."""
+"""Given bags: the bags of a dataset with counts and without labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llpbench.data.baggings import grouped
 
 @register_bagging("given")
 def given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
-    """The bags whose counts were published: of datasets without labels, whole bags are validation and test."""
+    """Use the bags with published counts. In datasets without labels, validation and test consist of whole bags."""
     del rng
     if table.published is None:
         raise LLPBenchError(f"dataset {table.name!r} has labels of rows and no counts of bags. Choose another bagging.")

@@ -1,4 +1,4 @@
-"""Clusters as bags: rows that k-means puts together share a bag, whatever its size."""
+"""Clusters as bags: each k-means cluster is a bag of any size."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LARGEST_SEED = 2**32
 
 @register_bagging("kmeans")
 def kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100) -> IntArray:
-    """So many clusters of standardised numbers and frequent categories, less those that stay empty.
+    """Cluster standardised numbers and frequent categories, and drop empty clusters.
 
-    By scikit-learn's k-means in batches, in one thread: other versions of it may draw other clusters.
+    The clustering is scikit-learn's mini-batch k-means in one thread. Other versions may draw other clusters.
     """
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
@@ -32,6 +32,6 @@ def kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100)
         )
     seed = int(rng.bit_generator.random_raw() % _LARGEST_SEED)
     model = MiniBatchKMeans(clusters, batch_size=_BATCH, n_init=1, random_state=seed)
-    with threadpool_limits(limits=1):  # the number of threads is no part of a bagging
+    with threadpool_limits(limits=1):  # the number of threads must not change the bags
         found = model.fit_predict(standardised(table, rows))
     return grouped(rows, np.asarray(found, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Ordered bags: neighbours in the raw features share a bag, so that bags differ in their class proportions."""
+"""Ordered bags: neighbours in the raw features share a bag, so bags differ in their class proportions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from llpbench.data.baggings import column_keys
 def ordered(table: Table, rows: IntArray, size: int, rng: Generator, *, columns: tuple[str, ...] = ()) -> IntArray:
     """Sort rows by their raw features, column by column, and cut into bags.
 
-    Categorical columns come first and then numeric ones, each in dataset order, or `columns` alone in the order given.
-    Numbers ascend, categories ascend by their string, missing values come last, ties fall at random.
+    Categorical columns come first, then numeric ones, each in dataset order. `columns` uses only the given columns in
+    their order. Numbers ascend, categories ascend by their string, and missing values come last. Ties are in random
+    order.
     """
     names = columns or (*table.categorical_names, *table.numeric_names)
     keys = [column_keys(table, rows, name) for name in names]
     tie = rng.bit_generator.random_raw(len(rows))
-    return rows[np.lexsort([tie, *reversed(keys)])].reshape(-1, size)  # lexsort: the last key weighs most
+    return rows[np.lexsort([tie, *reversed(keys)])].reshape(-1, size)  # lexsort: the last key is the primary one

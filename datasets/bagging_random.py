@@ -1,4 +1,4 @@
-"""Random bags: every bag has nearly the class proportions of the whole, the hardest case."""
+"""Random bags: every bag has nearly the overall class proportions, which is the hardest case."""
 
 from __future__ import annotations
 

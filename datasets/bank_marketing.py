@@ -1,6 +1,6 @@
 """BA: Bank Marketing (the full UCI file).
 
-In `core`: it may be passed on and has 45,211 rows.
+In `core`: redistributable, with 45,211 rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """BI: hourly bike rentals in Washington, D.C., 2011 and 2012.
 
-In `core`: it may be passed on and has 17,379 rows.
+In `core`: redistributable, with 17,379 rows.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     reference="Fanaee-T & Gama 2014, UCI Machine Learning Repository",
 )
 def bike_sharing(frame: DataFrame) -> DataFrame:
-    """Bike rentals: does an hour have more than 142, the median?
+    """Bike rentals: does the hour have more than 142 rentals, the median?
 
-    The counts of rentals were left out, the target excepted. The day makes bags and is no feature; year, month, hour
-    and weekday are.
+    Counts of rentals are left out, except in the target. The day makes bags and is not a feature. Year, month, hour and
+    weekday are features.
     """
     return frame

@@ -1,8 +1,8 @@
-"""The suites of datasets that the package names: `--datasets suite:core` (`llpbench list suites`).
+"""Built-in suites of datasets: `--datasets suite:core` (`llpbench list suites`).
 
-`core` is a rule, not a choice: every dataset with labels that may be passed on, stands in the package and has 5,000 to
-150,000 rows; of larger ones a seeded sample. No method's results were looked at. The others follow from what the
-datasets declare, and hold what the package may not ship, too: `--data-dir` finds that.
+`core` follows a rule. It contains every redistributable dataset with labels that is embedded in the package and has
+5,000 to 150,000 rows, and a seeded sample of larger ones. Results of methods had no influence. The other suites follow
+from the declarations of datasets. They also contain datasets that may not be redistributed: `--data-dir` finds these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def paper() -> tuple[str, ...]:
 
 @register_suite("core")
 def core() -> tuple[str, ...]:
-    """Embedded datasets of 5,000 to 150,000 rows with two classes or more: nothing is downloaded."""
+    """Embedded datasets of 5,000 to 150,000 rows with at least two classes; nothing is downloaded."""
     return (
         "adult",
         "ai4i2020",
@@ -56,7 +56,7 @@ def core() -> tuple[str, ...]:
 
 @register_suite("natural")
 def natural() -> tuple[str, ...]:
-    """Datasets with keys that make bags of their own, such as days, states, schools and clinics."""
+    """Datasets with natural bags, such as days, states, schools and clinics."""
     return (
         "bike_sharing",
         "cces_2016",

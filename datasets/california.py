@@ -1,6 +1,6 @@
 """CA: California housing, binarised and balanced (Grinsztajn et al. 2022).
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations

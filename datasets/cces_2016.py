@@ -1,6 +1,6 @@
 """CC: voters of the US presidential election of 2016.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 def cces_2016(frame: DataFrame) -> DataFrame:
     """Voters of 2016: Trump rather than Clinton?
 
-    Answers of the Cooperative Congressional Election Study: `TV16` of the R package stevedata, without respondents of
-    neither answer, respondent numbers and the three scores made from other answers. Read from `cces_2016.parquet` in
-    the data directory.
+    Answers of the Cooperative Congressional Election Study: `TV16` of the R package stevedata. Respondents with neither
+    answer are left out, and so are respondent numbers and the three scores made from other answers. Read from
+    `cces_2016.parquet` in the data directory.
     """
     return frame

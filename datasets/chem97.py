@@ -1,6 +1,6 @@
 """CH: A-level examinations in chemistry, England, 1997.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def chem97(frame: DataFrame) -> DataFrame:
     """Pupils: grade A or B in A-level chemistry?
 
-    `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. The target is a score of 8 or
-    10. School and local authority are categories. Read from `chem97.parquet` in the data directory.
+    `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. Positive is a score of 8 or 10.
+    School and local authority are categories. Read from `chem97.parquet` in the data directory.
     """
     return frame

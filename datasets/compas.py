@@ -1,6 +1,6 @@
 """CP: defendants in Broward County, Florida.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     reference="Larson, Mattu, Kirchner & Angwin 2016, ProPublica",
 )
 def compas(frame: DataFrame) -> DataFrame:
-    """Defendants: is one arrested again within two years?
+    """Defendants: is the person arrested again within two years?
 
-    ProPublica's file `compas-scores-two-years.csv` after its own filter, without names, scores and what is known only
-    later. The day of screening makes bags and is no feature. Read from `compas.parquet` in the data directory.
+    ProPublica's file `compas-scores-two-years.csv`, with ProPublica's filter. Names, scores and columns known only
+    later are left out. The day of screening makes bags and is not a feature. Read from `compas.parquet` in the data
+    directory.
     """
     return frame

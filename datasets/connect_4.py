@@ -1,6 +1,6 @@
 """C4: positions of Connect-4 after eight plies.
 
-In `core`: it may be passed on and has 67,557 rows.
+In `core`: redistributable, with 67,557 rows.
 """
 
 from __future__ import annotations
@@ -29,6 +29,6 @@ if TYPE_CHECKING:
 def connect_4(frame: DataFrame) -> DataFrame:
     """Connect-4: does the first player win, lose or draw?
 
-    The 42 fields, each x (first player), o or b (blank). The outcome is that of perfect play: there is no noise.
+    The 42 fields, each x (first player), o or b (blank). The outcome is that of perfect play, without noise.
     """
     return frame

@@ -1,6 +1,6 @@
 """CV: COVID-19 tests at a children's hospital in early 2020.
 
-In `core`: it may be passed on and has 15,223 rows.
+In `core`: redistributable, with 15,223 rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def covid_testing(frame: DataFrame) -> DataFrame:
     """COVID-19 tests: is the result positive?
 
-    Invalid results, names, numbers of persons and tests, and what is known only after the test were left out. Features
-    are age, sex, clinic, day of the pandemic and how the test was ordered.
+    Invalid results are left out, and so are names, numbers of persons and tests, and columns known only after the test.
+    Features are age, sex, clinic, day of the pandemic and how the test was ordered.
     """
     return frame

@@ -1,6 +1,6 @@
 """CR: Give Me Some Credit, balanced (Grinsztajn et al. 2022).
 
-Not in `core`: the rules of the competition forbid passing it on.
+Not in `core`: the rules of the competition forbid redistribution.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CRR: Give Me Some Credit, all rows.
 
-Not in `core`: the rules of the competition forbid passing it on.
+Not in `core`: the rules of the competition forbid redistribution.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def credit_raw(frame: DataFrame) -> DataFrame:
     """Bank customers, unbalanced: will a payment be 90 days overdue within two years?
 
-    The training file of the competition without row numbers; `credit` is a balanced part of it. Read from
+    Training file of the competition, without row numbers. `credit` is a balanced part of it. Read from
     `credit_raw.parquet` in the data directory.
     """
     return frame

@@ -1,6 +1,6 @@
 """DC: credit card clients in Taiwan, 2005.
 
-In `core`: it may be passed on and has 30,000 rows.
+In `core`: redistributable, with 30,000 rows.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     reference="Yeh & Lien 2009, UCI Machine Learning Repository; OpenML 42477",
 )
 def default_credit(frame: DataFrame) -> DataFrame:
-    """Credit card clients: does one default next month?
+    """Credit card clients: does the client default next month?
 
-    Sex, education and marriage are categories (of education also the codes 0, 5 and 6, which nobody documents).
+    Sex, education and marriage are categories. Education includes the undocumented codes 0, 5 and 6.
     """
     return frame

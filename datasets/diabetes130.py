@@ -1,6 +1,6 @@
 """D130: stays of patients with diabetes in 130 US hospitals, 1999 to 2008.
 
-In `core`: it may be passed on and has 101,766 rows.
+In `core`: redistributable, with 101,766 rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NEVER_GIVEN = ("examide", "citoglipton")
-"""drugs that no patient got: constant columns"""
+"""drugs without any patient: constant columns"""
 
 
 @register_dataset(
@@ -79,7 +79,7 @@ NEVER_GIVEN = ("examide", "citoglipton")
 def diabetes130(frame: DataFrame) -> DataFrame:
     """Hospital stays: is the patient readmitted within 30 days?
 
-    Numbers of stays and patients were left out, and so were two drugs that nobody got. Some patients come more than
-    once.
+    Numbers of stays and patients are left out, and so are two drugs without any patient. Some patients have several
+    stays.
     """
     return frame.drop(columns=[*NEVER_GIVEN], errors="ignore")

@@ -1,6 +1,6 @@
 """DI: diamonds and the quality of their cut, in five classes.
 
-In `core`: it may be passed on and has 53,940 rows.
+In `core`: redistributable, with 53,940 rows.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     reference="Wickham 2016, ggplot2",
 )
 def diamonds(frame: DataFrame) -> DataFrame:
-    """Diamonds: which of five qualities has the cut?
+    """Diamonds: which of five qualities does the cut have?
 
-    Classes stand in string order (Fair, Good, Ideal, Premium, Very Good), and no method is told that they have a better
-    one (Fair, Good, Very Good, Premium, Ideal).
+    Classes are in string order (Fair, Good, Ideal, Premium, Very Good). Methods do not use the better order (Fair,
+    Good, Very Good, Premium, Ideal).
     """
     return frame

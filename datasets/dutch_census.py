@@ -1,6 +1,6 @@
 """DU: the Dutch census of 2001.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     reference="Statistics Netherlands 2001; Le Quy et al. 2022",
 )
 def dutch_census(frame: DataFrame) -> DataFrame:
-    """Census: does a person have a high-level occupation?
+    """Census: does the person have a high-level occupation?
 
-    All features are codes, and most rows repeat another (70 %). Read from `dutch_census.parquet` in the data directory.
+    All features are codes, and 70 % of the rows are duplicates. Read from `dutch_census.parquet` in the data directory.
     """
     return frame

@@ -1,6 +1,6 @@
 """EE: 117 seconds of one electroencephalogram.
 
-In `core`: it may be passed on and has 14,980 rows.
+In `core`: redistributable, with 14,980 rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def eeg_eye_state(frame: DataFrame) -> DataFrame:
     """Electroencephalogram: is the eye closed?
 
-    Voltages at 14 electrodes of one person, in the order of time: random splits mix neighbouring rows. Four rows are
+    Voltages at 14 electrodes of one person, in order of time. Random splits mix neighbouring rows. Four rows are
     outliers.
     """
     return frame

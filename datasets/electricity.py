@@ -1,6 +1,6 @@
 """EL: Electricity (Elec2), balanced (Grinsztajn et al. 2022).
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ if TYPE_CHECKING:
 def electricity(frame: DataFrame) -> DataFrame:
     """Half-hours of the New South Wales market: does the price rise above the last day's average?"""
     day = as_text(frame["day"])
-    if (day == "0").any():  # OpenML's version counts the days from 0, the original from 1
+    if (day == "0").any():  # OpenML's version counts days from 0, the original from 1
         day = day.map({str(number): str(number + 1) for number in range(7)})
     return frame.assign(day=day)

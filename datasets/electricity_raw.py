@@ -1,6 +1,6 @@
 """ELR: Electricity (Elec2), all rows.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """FA: persons in fatal US road crashes, 2001.
 
-In `core`: it may be passed on and has 100,959 rows.
+In `core`: redistributable, with 100,959 rows.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 def fars(frame: DataFrame) -> DataFrame:
     """Road crashes: how severe is the injury, of seven grades?
 
-    The nine persons who died before the accident were left out, too few for three parts of a split. Codes of nominal
-    columns are categories; special codes (96, 97, 99, ...) of numbers are kept as they are.
+    The nine persons who died before the accident are left out, too few for three parts of a split. Codes of nominal
+    columns are categories. Special codes of numbers (96, 97, 99, ...) are kept.
     """
     return frame[frame["INJURY_SEVERITY"] != "Died_Prior_to_Accident"]

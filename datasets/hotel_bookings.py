@@ -1,6 +1,6 @@
 """HO: bookings of a resort and a city hotel in Portugal, 2015 to 2017.
 
-In `core`: it may be passed on and has 119,390 rows.
+In `core`: redistributable, with 119,390 rows.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     reference="Antonio, de Almeida & Nunes 2019, Data in Brief 22",
 )
 def hotel_bookings(frame: DataFrame) -> DataFrame:
-    """Hotel bookings: is one cancelled?
+    """Hotel bookings: is the booking cancelled?
 
-    Columns that tell the outcome were left out (reservation status and its date). Codes of agents and companies are
-    categories. The day of arrival makes bags and is no feature; year, month, week and day of the month are.
+    Columns that reveal the outcome are left out (reservation status and its date). Codes of agents and companies are
+    categories. The day of arrival makes bags and is not a feature. Year, month, week and day of the month are features.
     """
     return frame

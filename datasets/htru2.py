@@ -1,6 +1,6 @@
 """HT: candidates of a pulsar survey.
 
-In `core`: it may be passed on and has 17,898 rows.
+In `core`: redistributable, with 17,898 rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     reference="Lyon et al. 2016, UCI Machine Learning Repository",
 )
 def htru2(frame: DataFrame) -> DataFrame:
-    """Pulsar candidates: is one a pulsar?
+    """Pulsar candidates: is the candidate a pulsar?
 
     Mean, standard deviation, kurtosis and skewness of the pulse profile and of its curve over dispersion measures.
     """

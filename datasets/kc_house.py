@@ -1,6 +1,6 @@
 """KC: house sales in King County, Washington, 2014 and 2015.
 
-In `core`: it may be passed on and has 21,613 rows.
+In `core`: redistributable, with 21,613 rows.
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ if TYPE_CHECKING:
 def kc_house(frame: DataFrame) -> DataFrame:
     """House sales: is the price above 450,000 dollars, the median?
 
-    The price was left out, the target excepted. The day of sale makes bags and is no feature. Zip codes are categories.
+    The price is used only as the target. The day of sale makes bags and is not a feature. Zip codes are categories.
     """
     return frame

@@ -1,6 +1,6 @@
-"""KI: a robot arm of eight links, simulated, binarised.
+"""KI: a simulated robot arm of eight links, binarised.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ if TYPE_CHECKING:
 def kin8nm(frame: DataFrame) -> DataFrame:
     """Robot arm: is the distance to the target at or below its mean?
 
-    P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
+    Class P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
     """
     return frame

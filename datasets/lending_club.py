@@ -1,6 +1,6 @@
 """LC: loans of the Lending Club.
 
-In `core`: it may be passed on and has 9,857 rows.
+In `core`: redistributable, with 9,857 rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     reference="Kuhn, R package modeldata",
 )
 def lending_club(frame: DataFrame) -> DataFrame:
-    """Loans: does one go bad?
+    """Loans: does the loan go bad?
 
     A sample of the company's loans. State and sub-grade of a loan are features and make bags.
     """

@@ -1,6 +1,6 @@
-"""LE: which of 26 capital letters a distorted image shows.
+"""LE: images of the 26 capital letters, distorted.
 
-In `core`: it may be passed on and has 20,000 rows.
+In `core`: redistributable, with 20,000 rows.
 """
 
 from __future__ import annotations

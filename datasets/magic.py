@@ -1,6 +1,6 @@
-"""MG: showers of particles, simulated for a gamma-ray telescope.
+"""MG: simulated particle showers of a gamma-ray telescope.
 
-In `core`: it may be passed on and has 19,020 rows.
+In `core`: redistributable, with 19,020 rows.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ if TYPE_CHECKING:
 def magic(frame: DataFrame) -> DataFrame:
     """Telescope images: a gamma ray rather than a hadron?
 
-    Parameters of an ellipse fitted to the image of a shower (class g is a gamma ray).
+    Parameters of an ellipse fitted to the image of a shower. Class g is a gamma ray.
     """
     return frame

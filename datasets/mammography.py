@@ -1,6 +1,6 @@
 """MA: candidates for microcalcifications in mammograms.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 def mammography(frame: DataFrame) -> DataFrame:
     """Mammograms: is the candidate a microcalcification?
 
-    Six features of an image region, without names. Read from `mammography.parquet` in the data directory, or
-    downloaded.
+    Six unnamed features of an image region. Read from `mammography.parquet` in the data directory, or downloaded.
     """
     label = as_text(frame["class"])
     return frame.assign(**{"class": label.mask(label == "-1", "0")})  # OpenML calls the classes -1 and 1

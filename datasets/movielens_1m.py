@@ -1,6 +1,6 @@
 """ML: MovieLens-1M, ratings joined with users and movies.
 
-Not in `core`: its terms forbid passing it on.
+Not in `core`: its terms forbid redistribution.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     reference="Harper & Konstan 2015, ACM TiiS 5(4)",
 )
 def movielens_1m(frame: DataFrame) -> DataFrame:
-    """Ratings of movies: did the user like the movie, with four or five stars of five?
+    """Ratings of movies: did the user like the movie, with four or five of five stars?
 
-    The features are the seven of AutoInt (Song et al. 2019); ratings of three stars say neither and are left out.
+    The features are the seven of AutoInt (Song et al. 2019). Ratings of three stars are neutral and are left out.
     """
     if "liked" in frame.columns:
         return frame

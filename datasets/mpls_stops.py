@@ -1,6 +1,6 @@
 """MP: police stops in Minneapolis, 2017.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def mpls_stops(frame: DataFrame) -> DataFrame:
     """Police stops: is the person searched?
 
-    `MplsStops` of the R package carData, without stops whose search is not recorded and without the other outcomes of a
-    stop. The day makes bags and is no feature. Read from `mpls_stops.parquet` in the data directory.
+    `MplsStops` of the R package carData. Stops without a record of the search are left out, and so are the other
+    outcomes of a stop. The day makes bags and is not a feature. Read from `mpls_stops.parquet` in the data directory.
     """
     return frame

@@ -1,6 +1,6 @@
 """NC: occupants of front seats in US car crashes, 1997 to 2002.
 
-In `core`: it may be passed on and has 26,217 rows.
+In `core`: redistributable, with 26,217 rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def nass_cds(frame: DataFrame) -> DataFrame:
     """Car crashes: does the occupant die?
 
-    Severity of the injury and sampling weights, which depend on it, were left out. `psu`, the sampling unit, is a
-    county or a group of counties.
+    Severity of the injury and sampling weights are left out, since the weights depend on the severity. The sampling
+    unit `psu` is a county or a group of counties.
     """
     return frame

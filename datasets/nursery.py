@@ -1,6 +1,6 @@
 """NU: applications for nursery schools in Ljubljana.
 
-In `core`: it may be passed on and has 12,958 rows.
+In `core`: redistributable, with 12,958 rows.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     reference="Rajkovic 1997, UCI Machine Learning Repository; OpenML 26",
 )
 def nursery(frame: DataFrame) -> DataFrame:
-    """Nursery schools: which of four recommendations does an application get?
+    """Nursery schools: which of four recommendations does the application get?
 
-    A full grid of the attributes without noise. The two rows of class `recommend` were left out, too few for three
+    A full grid of the attributes, without noise. The two rows of class `recommend` are left out, too few for three
     parts of a split.
     """
     return frame[frame["class"] != "recommend"]

@@ -1,6 +1,6 @@
 """OS: sessions of an online shop.
 
-In `core`: it may be passed on and has 12,330 rows.
+In `core`: redistributable, with 12,330 rows.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     reference="Sakar, Polat, Katircioglu & Kastro 2019, UCI Machine Learning Repository",
 )
 def online_shoppers(frame: DataFrame) -> DataFrame:
-    """Shop sessions: does one end with a purchase?
+    """Shop sessions: does the session end with a purchase?
 
-    Month, region, kind of traffic and the like are categories, and three of them make bags.
+    Month, region, kind of traffic and similar columns are categories. Three of them make bags.
     """
     return frame

@@ -1,7 +1,7 @@
 """Any dataset of OpenML, by its number: `--datasets openml:31`.
 
-Target, types and gaps are OpenML's own (`llpbench/data/openml_ids.py`); of two classes, the later in string order is
-positive.
+Target, types and missing values are those of OpenML (`llpbench/data/openml_ids.py`). With two classes, the later in
+string order is positive.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 @register_datasets(OPENML, declared)
 def openml(frame: DataFrame) -> DataFrame:
-    """A dataset of OpenML with its default target, which stands last."""
+    """A dataset of OpenML with its default target in the last column."""
     return frame

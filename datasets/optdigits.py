@@ -1,6 +1,6 @@
 """OD: digits in scanned forms.
 
-In `core`: it may be passed on and has 5,620 rows.
+In `core`: redistributable, with 5,620 rows.
 """
 
 from __future__ import annotations
@@ -34,6 +34,6 @@ EMPTY = ("input1", "input40")
 def optdigits(frame: DataFrame) -> DataFrame:
     """Scanned digits: which of ten?
 
-    Counts of dark pixels in 8 x 8 blocks of 4 x 4; the two blocks that are always empty were left out.
+    Counts of dark pixels in 8 x 8 blocks of 4 x 4 pixels. The two blocks that are always empty are left out.
     """
     return frame.drop(columns=[*EMPTY], errors="ignore")

@@ -1,6 +1,6 @@
 """OU: students of the Open University.
 
-In `core`: it may be passed on and has 32,593 rows.
+In `core`: redistributable, with 32,593 rows.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     reference="Kuzilek, Hlosta & Zdrahal 2017, Scientific Data 4",
 )
 def oulad(frame: DataFrame) -> DataFrame:
-    """University students: does one pass the module?
+    """University students: does the student pass the module?
 
-    `studentInfo` of the Open University Learning Analytics Dataset; student numbers were left out. Passing is a pass or
-    a distinction, the rest failed or withdrew. The presentation of a module makes bags; its two parts are features.
+    `studentInfo` of the Open University Learning Analytics Dataset, without student numbers. Positive is a pass or a
+    distinction; the others failed or withdrew. The presentation of a module makes bags. Its two parts are features.
     """
     return frame

@@ -1,6 +1,6 @@
 """PE: digits written with a pen on a tablet.
 
-In `core`: it may be passed on and has 10,992 rows.
+In `core`: redistributable, with 10,992 rows.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ if TYPE_CHECKING:
 def pendigits(frame: DataFrame) -> DataFrame:
     """Pen strokes: which of ten digits?
 
-    Eight points of the pen's path, resampled and scaled to 0 to 100.
+    Eight points of the pen's path, resampled and scaled to the range 0 to 100.
     """
     return frame

@@ -1,6 +1,6 @@
 """PH: vowels of French speakers.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def phoneme(frame: DataFrame) -> DataFrame:
     """Vowels: nasal or oral?
 
-    Amplitudes of five harmonics as KEEL has them, not standardised (OpenML 1489 is). Read from `phoneme.parquet` in the
-    data directory.
+    Amplitudes of five harmonics as in KEEL, not standardised (OpenML 1489 is). Read from `phoneme.parquet` in the data
+    directory.
     """
     return frame

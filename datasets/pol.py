@@ -1,6 +1,6 @@
 """PO: a telecommunication problem, binarised.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
-"""the others are constant"""
+"""columns that are not constant"""
 
 
 @register_dataset(
@@ -35,7 +35,7 @@ VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
 def pol(frame: DataFrame) -> DataFrame:
     """Telecommunication: is the target at or below its mean?
 
-    P is a target at or below the mean. The 22 constant columns were left out. Read from `pol.parquet` in the data
+    Class P is a target at or below the mean. The 22 constant columns are left out. Read from `pol.parquet` in the data
     directory, or downloaded.
     """
     return frame[[*VARYING, "binaryClass"]]

@@ -1,6 +1,6 @@
 """PB: Polish companies, 2000 to 2013.
 
-In `core`: it may be passed on and has 7,027 rows.
+In `core`: redistributable, with 7,027 rows.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ if TYPE_CHECKING:
     reference="Zieba, Tomczak & Tomczak 2016, UCI Machine Learning Repository",
 )
 def polish_bankruptcy(frame: DataFrame) -> DataFrame:
-    """Companies: is one bankrupt within five years?
+    """Companies: is the company bankrupt within five years?
 
-    Financial ratios of the first year, under the names that UCI's description gives them.
+    Financial ratios of the first year, with the names in UCI's description.
     """
     return frame

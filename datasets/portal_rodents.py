@@ -1,6 +1,6 @@
 """PR: rodents trapped near Portal, Arizona.
 
-In `core`: it may be passed on and has 31,147 rows.
+In `core`: redistributable, with 31,147 rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 def portal_rodents(frame: DataFrame) -> DataFrame:
     """Trapped rodents: which of ten species is it?
 
-    The ten most frequent species of the Portal Project, as the teaching extract of the R package ratdat has them. The
-    day makes bags and is no feature; year, month and day are.
+    The ten most frequent species of the Portal Project, from the teaching extract in the R package ratdat. The day
+    makes bags and is not a feature. Year, month and day are features.
     """
     return frame

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 CATEGORICAL = ("Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Casualty")
-"""OpenML's nominal features; other copies hold them as the numbers 0 and 1"""
+"""nominal features of OpenML; other copies store them as the numbers 0 and 1"""
 
 
 @register_dataset(

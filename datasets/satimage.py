@@ -1,6 +1,6 @@
 """SA: pixels of a Landsat image.
 
-In `core`: it may be passed on and has 6,435 rows.
+In `core`: redistributable, with 6,435 rows.
 """
 
 from __future__ import annotations
@@ -36,6 +36,6 @@ if TYPE_CHECKING:
 def satimage(frame: DataFrame) -> DataFrame:
     """Landsat pixels: which of six kinds of ground?
 
-    Four bands of the 3 x 3 pixels around each.
+    Four spectral bands of each pixel and its neighbours, 3 x 3 pixels.
     """
     return frame

@@ -1,6 +1,6 @@
 """SH: states of the radiators of the Space Shuttle.
 
-In `core`: it may be passed on and has 58,000 rows.
+In `core`: redistributable, with 58,000 rows.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ if TYPE_CHECKING:
 def shuttle(frame: DataFrame) -> DataFrame:
     """Space Shuttle: which of seven states?
 
-    The classes are those of Statlog; four have fewer than 200 rows.
+    The classes are those of Statlog. Four of them have fewer than 200 rows.
     """
     return frame

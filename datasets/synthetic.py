@@ -1,11 +1,12 @@
-"""Synthetic tables of the shape of the paper's two private ones: bags with counts, and no label of any row.
+"""Synthetic tables in the shape of the paper's two private ones: bags with counts and no row labels.
 
 Private A and B of the paper have more than 300,000 rows, 69 numeric and 11 categorical columns, 2 and 3 classes, and at
-least 250 rows a bag; nothing else is known of them. These two share that shape, and nothing else.
+least 250 rows per bag. Nothing else is known about them. These two tables have the same shape and nothing else in
+common with them.
 
-A bag is a point in a space of few dimensions, its rows scatter around it, and columns are noisy views of where a row
-is: linear ones, skewed ones, counts and categories of all sizes, some with gaps. Classes depend on the row's point,
-products included, and on an effect of the bag that no column shows. Labels never leave `draw`.
+A bag is a point in a latent space of few dimensions, and its rows scatter around it. Columns are noisy views of a row's
+position: linear ones, skewed ones, counts, and categories of all sizes, some with missing values. Classes depend on
+the position, including products, and on an effect of the bag that no column shows. Labels never leave `draw`.
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ if TYPE_CHECKING:
 
 NUMERIC, CATEGORICAL, LATENT = 69, 11, 6
 LEAST = 250
-"""rows of a bag"""
+"""smallest number of rows of a bag"""
 WIDTHS = (2, 2, 3, 4, 5, 8, 12, 20, 40, 80, 150)
 """categories of each column"""
 
 
 @dataclass(frozen=True)
 class SyntheticTable:
-    """One of the tables."""
+    """Definition of a table."""
 
     name: str
     classes: tuple[str, ...]
     prior: tuple[float, ...]
-    """shares that logits start from; what columns say of a row makes the classes more even than these"""
+    """class shares from which logits start; columns make the actual shares more even"""
     bag_effect: float
-    """standard deviation of the logits' part that is of the bag, and in no column"""
+    """standard deviation of the bag's part of the logits, which no column shows"""
     rows: int
 
 
@@ -51,7 +52,7 @@ B = SyntheticTable("synthetic_b", ("high", "low", "middle"), (0.1, 0.6, 0.3), 0.
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """All that a table is made of."""
+    """Contents of a table."""
 
     numeric: FloatArray
     """[rows, 69] NaN where missing"""
@@ -60,7 +61,7 @@ class Drawn:
     bag_of_row: IntArray
     """[rows]"""
     labels: IntArray
-    """[rows] which nobody is told"""
+    """[rows] hidden from methods"""
 
     def counts(self, classes: int) -> IntArray:
         """[bags, classes]"""
@@ -70,7 +71,7 @@ class Drawn:
 
 
 def draw(of: SyntheticTable) -> Drawn:
-    """The same rows at every call."""
+    """Draw the table; every call returns the same rows."""
     from scipy.special import softmax
 
     rng = generator(0, "synthetic", of.name)
@@ -102,7 +103,7 @@ def draw(of: SyntheticTable) -> Drawn:
 
 
 def _sizes(rows: int, rng: Generator) -> IntArray:
-    """Rows of each bag, few of them many: Pareto's law from `LEAST` to twenty times that; the last has the rest."""
+    """Draw the sizes of bags by Pareto's law, from `LEAST` to twenty times that; the last bag has the rest."""
     drawn = LEAST * np.minimum((1.0 - _uniform(rng, rows // LEAST)) ** -0.7, 20.0)
     ends = np.cumsum(drawn.astype(np.int64))
     ends = ends[ends <= rows - LEAST]
@@ -110,7 +111,7 @@ def _sizes(rows: int, rng: Generator) -> IntArray:
 
 
 def _uniform(rng: Generator, *shape: int) -> FloatArray:
-    """In (0, 1), from the raw bits, which numpy promises for all its releases."""
+    """Draw numbers in (0, 1) from raw bits, which numpy keeps the same in all releases."""
     raw = rng.bit_generator.random_raw(int(np.prod(shape)))
     return np.asarray(((raw >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(shape)
 
@@ -123,7 +124,7 @@ def _normal(rng: Generator, *shape: int) -> FloatArray:
 
 @cache
 def tables(of: SyntheticTable) -> tuple[DataFrame, DataFrame]:
-    """Rows with the bag that each is of, and bags with their counts."""
+    """Return rows with their bags, and bags with their counts."""
     import pandas as pd
 
     drawn = draw(of)
@@ -138,12 +139,12 @@ def tables(of: SyntheticTable) -> tuple[DataFrame, DataFrame]:
 
 
 def rows_of(of: SyntheticTable) -> DataFrame:
-    """The first of `tables`."""
+    """Return the first of `tables`."""
     return tables(of)[0]
 
 
 def bags_of(of: SyntheticTable) -> DataFrame:
-    """The second of `tables`."""
+    """Return the second of `tables`."""
     return tables(of)[1]
 
 

@@ -1,6 +1,6 @@
-"""TC: customers of a telephone company, simulated.
+"""TC: simulated customers of a telephone company.
 
-In `core`: it may be passed on and has 7,043 rows.
+In `core`: redistributable, with 7,043 rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     reference="IBM sample data; Kuhn, R package modeldata; OpenML 42178",
 )
 def telco_churn(frame: DataFrame) -> DataFrame:
-    """Telephone customers: does one leave?
+    """Telephone customers: does the customer leave?
 
     Simulated by IBM. Customer numbers are not in the file.
     """

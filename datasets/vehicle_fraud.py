@@ -1,6 +1,6 @@
 """VF: claims on vehicle insurance, 1994 to 1996.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     reference="carclaims, example data of a database vendor",
 )
 def vehicle_fraud(frame: DataFrame) -> DataFrame:
-    """Insurance claims: is one fraud?
+    """Insurance claims: is the claim fraudulent?
 
-    The file `fraud_oracle.csv` (carclaims), without policy numbers; year and month together make bags and are no
-    feature, either alone is. Read from `vehicle_fraud.parquet` in the data directory.
+    File `fraud_oracle.csv` (carclaims), without policy numbers. Year and month together make bags and are not a
+    feature. Each of them alone is a feature. Read from `vehicle_fraud.parquet` in the data directory.
     """
     return frame

@@ -1,6 +1,6 @@
 """WA: daily observations of 49 Australian weather stations, 2007 to 2017.
 
-Not in `core`: its licence is not known, so the package may not ship it.
+Not in `core`: its licence is unknown, so the package may not include it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def weather_aus(frame: DataFrame) -> DataFrame:
     """Weather stations: does it rain tomorrow?
 
-    The file `weatherAUS.csv` of the R package rattle, without the amount of rain tomorrow. The day makes bags and is no
+    File `weatherAUS.csv` of the R package rattle, without tomorrow's amount of rain. The day makes bags and is not a
     feature. Read from `weather_aus.parquet` in the data directory.
     """
     return frame

@@ -1,6 +1,6 @@
 """WQ: Portuguese wines, red and white.
 
-In `core`: it may be passed on and has 6,497 rows.
+In `core`: redistributable, with 6,497 rows.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     reference="Cortez et al. 2009, UCI Machine Learning Repository; OpenML 287",
 )
 def wine_quality(frame: DataFrame) -> DataFrame:
-    """Wines: is the quality 6 or more, of 10?
+    """Wines: is the quality at least 6 of 10?
 
-    The colour was added as a feature. Many rows repeat another (1,177).
+    The colour is added as a feature. 1,177 rows are duplicates.
     """
     return frame

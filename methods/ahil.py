@@ -1,13 +1,18 @@
-"""AHIL: pseudo-labels weighed by how sure a row is, and how well its class fits the count of its bag.
+"""AHIL: pseudo-labels weighted by the entropies of rows and of classes in bags.
 
-Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i), P' the predictions of a strong view, with
-w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale): H_i the entropy of row i, c its predicted class,
-h_kc the entropy over the rows of its bag of P_jc / sum_j P_jc, which is log n_kc where n_kc rows are sure of the class
-and the others sure of another. Weights have no gradient. A class that a bag lacks has weight 0. Different from
-published code, and why:
+Ma et al. 2025: L = L_bag + weight * mean_i w_i CE(argmax P_i, P'_i). P' are the predictions of a strong view. A row i
+with predicted class c in bag k has the weight w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).
 
-- The weak view is the row without dropout, the strong one has dropout and mixed features: tables have no crops.
-- A stage of DLLP comes first (`stages=warm`); from the start (`joint`, as published) it trains on its own noise.
+- H_i is the entropy of the row.
+- h_kc is the entropy of P_jc / sum_j P_jc over the rows j of the bag. It is log n_kc if n_kc rows certainly have the
+  class and all others certainly do not.
+- Weights have no gradient. A class that is absent from a bag has weight 0.
+
+Differences from the published code:
+
+- The weak view is the row without dropout. The strong view has dropout and mixed features: tables have no crops.
+- DLLP trains first (`stages=warm`). With pseudo-labels from the start (`joint`, as published), the method trains on its
+  own noise.
 """
 
 from __future__ import annotations
@@ -32,20 +37,20 @@ class AHILParams(MethodParams):
     """Hyperparameters of the pseudo-labels."""
 
     stages: Annotated[str, Choice("warm", "joint")] = "warm"
-    """a stage of DLLP before pseudo-labels, or both from the start"""
+    """DLLP first and pseudo-labels in a second stage, or both from the start"""
     weight: Annotated[float, Uniform(0.1, 1.0), AtLeast(0.0)] = 0.5
-    """of the pseudo-labels"""
+    """weight of the pseudo-labels"""
     row_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
-    """of a row's squared entropy"""
+    """scale of a row's squared entropy"""
     bag_scale: Annotated[float, LogUniform(0.5, 40.0)] = 5.0
-    """of the squared distance of a class's entropy in its bag from that of its count"""
+    """scale of the squared difference between a class's entropy in its bag and the log of its count"""
     mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
-    """share of a row's own embeddings in the strong view"""
+    """share of the row itself in the strong view's mixed embeddings"""
 
 
 @register_method("ahil", reference="Ma et al. 2025", family="pseudo-label", extra=True)
 class AHIL(Method):
-    """DLLP with pseudo-labels weighed by two entropies."""
+    """DLLP with pseudo-labels that are weighted by two entropies."""
 
     Params = AHILParams
     params: AHILParams
@@ -56,7 +61,7 @@ class AHIL(Method):
         self.stages = (Stage("proportions"), both) if self.params.stages == "warm" else (both,)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """L_bag, in the stage of labels with weighted pseudo-labels."""
+        """Return L_bag, with weighted pseudo-labels in the stage of labels."""
         loss = proportion_loss(model.log_proba(bags), bags)
         if now.stage == "proportions":
             return loss
@@ -76,12 +81,12 @@ def row_weights(log_proba: Tensor, scale: float | Tensor) -> Tensor:
 
 
 def bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor:
-    """[bags, size] exp(-(h_kc - log n_kc)^2 / scale) of each row's predicted class c, 0 where its bag has none."""
+    """[bags, size] exp(-(h_kc - log n_kc)^2 / scale) for each row's predicted class c, 0 if its bag has none."""
     counts = bags.proportions * bags.mask.sum(dim=-1, keepdim=True)
     inside = log_proba.masked_fill(~bags.mask.unsqueeze(-1), -1e9)
     share = inside.log_softmax(dim=-2)
     spread = -(share.exp() * share).sum(dim=-2)
     weights: Tensor = (
         -(spread - counts.clamp(min=1e-30).log()).square() / scale
-    ).exp()  # of no rows: exp(-69^2 / scale)
+    ).exp()  # a class without rows: exp(-69^2 / scale)
     return weights.gather(-1, log_proba.argmax(dim=-1))

@@ -1,12 +1,18 @@
-"""alternating-mean-map: logistic regression and labels of the right counts, in turn.
+"""alternating-mean-map: logistic regression and labels that match the counts, in turn.
 
-Patrini, Nock, Rivera & Caetano 2014 (AMM). Start from the logits of a mean map. Each bag labels as many rows of each
-class as it counts, those with the largest logits; logistic regression is refitted to the labels, and so on: EM with
-hard labels. `labels=max` takes the smallest logits instead, as the paper does for robustness, and keeps the best
-objective. In ordered bags labels of exact counts confirm themselves, and it ends far behind its start.
+Patrini, Nock, Rivera & Caetano 2014 (AMM). The first logits come from a mean map. Then two steps alternate, which is EM
+with hard labels:
 
-Where it differs from the authors' code: counts are whole numbers nearest to the proportions (there: cut, and a bag
-without positives gets one); more than two classes are assigned together (`blocks/assigning.py`).
+- In each bag, the rows with the largest logits of a class get its label, as many as the bag counts.
+- Logistic regression is fitted to these labels.
+
+`labels=max` takes the smallest logits, as the paper does for robustness. The fit with the best objective is kept. In
+ordered bags, the labels confirm themselves, and the method ends far behind its start.
+
+Differences from the authors' code:
+
+- Counts are the whole numbers nearest to the proportions. The authors round down, and a bag without positives gets one.
+- More than two classes are assigned together (`blocks/assigning.py`).
 """
 
 from __future__ import annotations
@@ -27,9 +33,9 @@ from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
 _SMOOTHNESS = 0.01
-"""of class means over bags where it starts from the Laplacian mean map"""
+"""smoothness of class means over bags in the Laplacian mean map of the start"""
 _ALIKE = 1e-4
-"""logits of the start that differ by less say that bags are equal: it stays with them"""
+"""range of the first logits below which bags count as equal; the fit then ends at its start"""
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,13 @@ class AlternatingMeanMapParams(DirectParams):
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     strength: Annotated[float, LogUniform(0.1, 1e4)] = 10.0
-    """of the L2 penalty, beside a sum over rows"""
+    """strength of the L2 penalty, relative to a loss summed over rows"""
     start: Annotated[str, Choice("laplacian", "means")] = "laplacian"
     """mean map that gives the first logits"""
     labels: Annotated[str, Choice("min", "max")] = "min"
-    """labels of the least or of the largest loss among those of the right counts"""
+    """labels with the smallest or the largest loss among those that match the counts"""
     rounds: Annotated[int, Choice(5, 30)] = 30
-    """at most"""
+    """largest number of rounds"""
 
 
 @register_method("alternating-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
@@ -56,7 +62,7 @@ class AlternatingMeanMap(DirectMethod):
     params: AlternatingMeanMapParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
-        """Until the objective changes by less than 0.001, or `rounds` are over."""
+        """Alternate until the objective changes by less than 0.001, for at most `rounds` rounds."""
         del rng
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
@@ -66,7 +72,7 @@ class AlternatingMeanMap(DirectMethod):
         else:
             operator = mean_operator(train, columns)
         start = logistic_of_means(columns, operator, self.params.strength)[1]
-        if np.ptp(start(columns), axis=0).max() < _ALIKE:  # labels would be arbitrary, and confirm themselves
+        if np.ptp(start(columns), axis=0).max() < _ALIKE:  # labels would be arbitrary and confirm themselves
             return LogitPredictor(design, start)
         path = alternated(columns, train, start, self.params)
         return LogitPredictor(design, min(path, key=lambda fit: fit[0])[1])
@@ -75,7 +81,7 @@ class AlternatingMeanMap(DirectMethod):
 def alternated(
     columns: sparse.csr_array, train: BaggedRows, start: LogitWeights, params: AlternatingMeanMapParams
 ) -> list[tuple[float, LogitWeights]]:
-    """Objective and weights of each round."""
+    """Return the objective and the weights of each round."""
     path: list[tuple[float, LogitWeights]] = []
     weights, sign = start, 1 if params.labels == "min" else -1
     while len(path) < params.rounds:

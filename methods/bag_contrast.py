@@ -1,22 +1,22 @@
-"""Bag contrast: residuals of bags against each other.
+"""Bag contrast: compare the residuals of bags with each other.
 
-A bag's residual r_k = mean prediction - proportion holds chance of variance Var(y - f) / m_k and an offset common to
-all bags, which says nothing of rows. The offset drops out of differences:
+A bag's residual is r_k = mean prediction - proportion. It contains noise of variance Var(y - f) / m_k and an offset
+that all bags share. The offset carries no information about rows, and differences remove it:
 
     L = mean over pairs k < l of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2 + level * |mean residual|^2
 
-The first term is an unbiased estimate of sum_c Var(y_c - f_c) in random bags of any size; with `level` 1 the sum is on
-the scale of the Brier score, but for the variance of the mean residual itself.
+In random bags of any size, the first term is an unbiased estimate of sum_c Var(y_c - f_c). With `level` 1 the sum has
+the scale of the Brier score, except for the variance of the mean residual itself.
 
-`form=genbags` is Saket, Raghuveer & Ravindran 2022 (generalized bags), whose targets are combinations of bags with
-weights w ~ N(0, Sigma): E_w (sum_k w_k d_k)^2 = d' Sigma d, d_k = m_k r_k. Different from the code of LLP-Bench:
+`form=genbags` is Saket, Raghuveer & Ravindran 2022 (generalized bags). Its targets are combinations of bags with
+weights w ~ N(0, Sigma): E_w (sum_k w_k d_k)^2 = d' Sigma d, d_k = m_k r_k. Differences from the code of LLP-Bench:
 
-- The expectation is taken instead of 60 draws, and the loss is divided by the rows of the step instead of summed.
-- Blocks are the bags of a step (`--bags-per-step`), however many: variances are 1.001 and covariances -.99 / (B - 1),
-  which are the published ones for blocks of four.
-- Every class counts, not the second of two alone.
+- The loss is the expectation instead of 60 draws. It is divided by the rows of the step instead of summed.
+- A block is all bags of a step (`--bags-per-step`). Variances are 1.001 and covariances -.99 / (B - 1), which are the
+  published values for blocks of four.
+- All classes count, also with two classes. LLP-Bench uses only the second of two.
 
-It needs two known bags in a step; a single one has the level alone.
+A step needs two known bags. With a single known bag only the level counts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BagContrast(Method):
     params: BagContrastParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Differences of residuals and their level, or a quadratic form of counts."""
+        """Return the differences of residuals and their level, or the quadratic form of generalized bags."""
         del now
         residuals, sizes = bag_residuals(model.log_proba(bags), bags), bag_sizes(bags)
         if self.params.form == "genbags":
@@ -64,7 +64,7 @@ class BagContrast(Method):
 def genbags(differences: Tensor, sizes: Tensor) -> Tensor:
     """d' Sigma d / rows of the step, summed over classes.
 
-    `differences` d [bags, classes] in rows, `sizes` [bags] with 0 for bags that take no part.
+    `differences` d [bags, classes] in rows, `sizes` [bags] with 0 for bags without known counts.
     """
     covariance = 0.99 / ((sizes > 0).sum() - 1).clamp(min=1)
     form = (1.001 + covariance) * differences.square().sum(dim=0) - covariance * differences.sum(dim=0).square()

@@ -1,9 +1,12 @@
-"""bag-forest: a forest whose splits and leaf values are fitted to the proportions of bags.
+"""bag-forest: a forest with splits and leaf values fitted to the proportions of bags.
 
-Ours; the nearest published are forests refitted to labels that alternate with them (Shi et al. 2018). A tree's leaf
-values are the ridge regression of proportions on the bags' shares in its leaves, and a split is chosen by what it takes
-off the residual of this regression (`blocks/bag_trees.py`). Each tree sees a bootstrap of the bags and, in each leaf,
-half of the features; numbers are in 16 quantile bins, and a category is split from all others. The forest is the mean.
+A method of this benchmark. The nearest published forests alternate between fitting and relabelling (Shi et al. 2018).
+
+- The leaf values of a tree are a ridge regression: bag proportions on the bags' shares in the leaves.
+- Each split is the one that reduces the residual of this regression most (`blocks/bag_trees.py`).
+- Each tree sees a bootstrap sample of the bags. Each leaf sees half of the features.
+- Numbers are in 16 quantile bins. A category is split from all others.
+- The prediction is the mean over trees.
 """
 
 from __future__ import annotations
@@ -29,15 +32,16 @@ class BagForestParams(DirectParams):
     """Hyperparameters."""
 
     trees: Annotated[int, Choice(50, 100, 200)] = 100
+    """number of trees"""
     leaves: Annotated[int, Choice(4, 8, 16)] = 8
-    """of a tree, at most"""
+    """largest number of leaves of a tree"""
     rho: Annotated[float, Choice(0.1, 0.3, 1.0, 3.0)] = 1.0
-    """prior precision of leaf values: so many rows would say as much"""
+    """prior precision of leaf values, in rows"""
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """The mean of trees."""
+    """Mean prediction of the trees."""
 
     bins: RowBins
     trees: list[BagTree]
@@ -65,7 +69,7 @@ class BagForest(DirectMethod):
     params: BagForestParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Forest:
-        """One tree after the other, each on bags drawn with replacement."""
+        """Grow one tree after the other, each on bags drawn with replacement."""
         del schema
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
@@ -74,7 +78,7 @@ class BagForest(DirectMethod):
         deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
         targets = (train.proportions - prior) / deviation
         targets = targets[:, 1:] if len(prior) == 2 else targets
-        # a bag's proportion has the variance v / m of independent rows, and that of the noise in its counts
+        # variance of a bag's proportion: v / m for independent rows, plus that of the noise in its counts
         added = train.noise**2 / max(float(variance[variance > 0].mean() if variance.any() else 1.0), 1e-12)
         precision = 1 / (1 / sizes + added / sizes**2)
         growth = Growth(leaves=self.params.leaves, rho=self.params.rho)

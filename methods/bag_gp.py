@@ -1,15 +1,15 @@
-"""bag-gp: an additive Gaussian process on rows, seen through the means of bags.
+"""bag-gp: an additive Gaussian process on rows, observed through the means of bags.
 
-The logit of a row is a sum of smooth effects of its features, of their pairs and of all features together, each a
-Gaussian process; a bag's proportion is the mean of its rows' probabilities, plus noise. Bag histograms are all that it
-needs of the rows. The scales of the effects are chosen by the evidence of the bags: model selection without labels and
-without validation.
+The logit of a row is a sum of smooth effects: of single features, of pairs, and of all features together. Each effect
+is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The scales of the effects
+maximise the evidence of the bags. This selects a model without labels and without validation.
 
-Where neither features nor chance explain how bags differ, what holds between bags need not hold between rows (the
-ecological fallacy): there effects of features that hardly differ between bags are expected to be small, and it still
-fails most.
+Bags may differ for reasons that neither the features nor chance explain. Then effects between bags need not hold
+between rows (the ecological fallacy). In this case the prior expects small effects from features that hardly differ
+between bags. `bag-gp` still fails most often in this case.
 
-Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018; additive kernels: Duvenaud et al. 2011.
+Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
+`docs/direct-methods.md` has the details.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from llpbench.core.registry import register_method
 
 @dataclass(frozen=True)
 class BagGPParams(DirectParams):
-    """Hyperparameters; the scales of all effects are found by the evidence."""
+    """Hyperparameters. The evidence chooses the scales of all effects."""
 
     link: Annotated[str, Choice("logit", "identity")] = "logit"
-    """on what scale effects add up: logits, or probabilities themselves"""
+    """scale on which effects add up: logits, or probabilities"""
     lengthscale: Annotated[float, LogUniform(0.1, 1.0)] = 0.3
-    """of the effect of a number, in quantiles"""
+    """lengthscale of the effect of a number, in quantiles"""
     joint_lengthscale: Annotated[float, LogUniform(0.2, 2.0)] = 0.7
-    """of the effect of all features together, times the root of their number"""
+    """lengthscale of the effect of all features together, times the root of their number"""
     most_pairs: Annotated[int, Choice(0, 50, 200)] = 200
-    """pairs of features that have an effect of their own; a quarter of it with more than 1,000 bags"""
+    """largest number of pairs with their own effect; a quarter of it with more than 1,000 bags"""
     draws: Annotated[int, Choice(0, 80)] = 80
-    """of the scales from their posterior, with up to 256 bags; 0: their mode"""
+    """posterior draws of the scales, with up to 256 bags; 0 uses their mode"""
 
     @property
     def process(self) -> ProcessSettings:
-        """What the process is told."""
+        """Settings of the process."""
         return ProcessSettings(
             lengthscale=self.lengthscale,
             joint_lengthscale=self.joint_lengthscale,
@@ -55,13 +55,13 @@ class BagGPParams(DirectParams):
 
 @register_method("bag-gp", reference="after Law et al. 2018; Flaxman et al. 2015")
 class BagGP(DirectMethod):
-    """An additive Gaussian process when only bag means are observed."""
+    """Additive Gaussian process, observed through the means of bags."""
 
     Params = BagGPParams
     params: BagGPParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor:
-        """Shares first, whose evidence finds the scales; then, at these scales, logits."""
+        """Fit shares first, with scales chosen by the evidence; then logits at these scales."""
         del schema
         train = train.where_known()
         shares = fit_wary(train, self.params.process, rng)

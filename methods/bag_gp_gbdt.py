@@ -1,8 +1,10 @@
 """bag-gp-gbdt: the union of a Gaussian process on bags and boosted trees on counts.
 
-`bag-gp` has the strongest prior and leads where bags are few; `em-gbdt`, started from its posterior, adds interactions;
-`count-gbdt` knows nothing of either and errs elsewhere. The mean of their logits, equally weighted, gives every row a
-probability of its own, from bags alone.
+The prediction is the softmax of the mean of three logits, with equal weights. All three use only bags:
+
+- `bag-gp` has the strongest prior and leads with few bags.
+- `em-gbdt` starts from its posterior and adds interactions.
+- `count-gbdt` uses neither and makes different errors.
 """
 
 from __future__ import annotations
@@ -40,29 +42,29 @@ class UnionPredictor:
         return np.asarray(softmax(logits, axis=1))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Those of the process, which alone has a posterior."""
+        """Return the effects of the process, the only member with a posterior."""
         return self.process.effects(label)
 
 
 @dataclass(frozen=True)
 class BagGPGBDTParams(DirectParams):
-    """Hyperparameters; its members have their defaults."""
+    """Hyperparameters. The members use their defaults for all others."""
 
     trees: Annotated[int, Choice(200, 400, 800)] = 800
-    """of the member on counts"""
+    """trees of the member on counts"""
     rounds: Annotated[int, Choice(2, 4, 10)] = 4
-    """of refitting the member that starts from the process"""
+    """rounds of the member that starts from the process"""
 
 
 @register_method("bag-gp-gbdt", reference="this benchmark")
 class BagGPGBDT(DirectMethod):
-    """The union of bag-gp, em-gbdt and count-gbdt: a mean of their logits."""
+    """Union of bag-gp, em-gbdt and count-gbdt: the mean of their logits."""
 
     Params = BagGPGBDTParams
     params: BagGPGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> UnionPredictor:
-        """The process first, then trees from its posterior, then trees of their own."""
+        """Fit the process, then trees from its posterior, then trees from the prior."""
         del schema
         train = train.where_known()
         process = fit_logits(fit_wary(train, ProcessSettings(), rng), train)

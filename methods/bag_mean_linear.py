@@ -1,7 +1,7 @@
-"""A linear model of bags: their mean features against their proportions.
+"""bag-mean-linear: regression of bag proportions on the mean features of bags.
 
-The oldest idea in the field (ecological regression, Goodman 1953) and far from the weakest. It rests
-on one thing: what holds between bags holds between rows.
+This is the oldest method of the field (ecological regression, Goodman 1953) and still a strong one. It assumes that a
+relation between bags also holds between rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class BagMeanLinearParams(DirectParams):
     """Hyperparameters."""
 
     model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
-    """regression on bag means and proportions"""
+    """regression of proportions on bag means"""
     strength: Annotated[float, LogUniform(1e-2, 1e3)] = 1.0
-    """of the L2 penalty"""
+    """strength of the L2 penalty"""
 
 
 @register_method("bag-mean-linear", reference="Goodman 1953")
@@ -36,7 +36,7 @@ class BagMeanLinear(DirectMethod):
     params: BagMeanLinearParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
-        """One example a bag, weighted by its size relative to the mean size."""
+        """Fit one example per bag, weighted by its size relative to the mean size."""
         del rng
         train = train.where_known()
         design = OneHot(train.rows, schema)

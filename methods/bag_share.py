@@ -1,8 +1,8 @@
-"""Its bag's share: knows nothing of a row but the bag that it is in.
+"""bag-share: the share of a row's bag, without its features.
 
-Of a row whose bag is not known it says the prior, so its AUC is 50, and its log loss that of knowing nothing. Where the
-bag of a test row is one of the training bags, it says that bag's share: the trivial predictor, and on natural bags one
-that is hard to beat.
+If the bag is unknown, the prediction is the prior. Its AUC is then 50, and its log loss is that of no information. If
+the bag of a test row is a training bag, the prediction is that bag's share. This trivial predictor is hard to beat on
+natural bags.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from llpbench.core.registry import register_method
 
 @dataclass(frozen=True, eq=False)
 class PriorPredictor:
-    """The same for every row."""
+    """Prior class probabilities, the same for every row."""
 
     prior: FloatArray
     """[classes]"""
@@ -30,9 +30,9 @@ class PriorPredictor:
 
 @register_method("bag-share", role="floor")
 class BagShare(DirectMethod):
-    """The prior for every row; moved to its bag's share where the bag is known."""
+    """The prior for every row, or the share of its bag if the bag is known."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> PriorPredictor:
-        """The share of each class in all counts."""
+        """Take the share of each class in all counts."""
         del schema, rng
         return PriorPredictor(train.prior)

@@ -1,4 +1,4 @@
-"""Bag soft labels with small gradient-boosted trees: every row labelled with its bag's proportions."""
+"""Bag soft labels with small gradient-boosted trees: the label of a row is its bag's proportions."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from llpbench.core.registry import register_method
 
 @dataclass(frozen=True)
 class BagSoftLabelGBDTParams(DirectParams):
-    """Hyperparameters. Small on purpose: larger trees learn to tell the bags apart instead of the classes."""
+    """Hyperparameters. Trees are small because larger ones learn the bags instead of the classes."""
 
     trees: Annotated[int, Choice(25, 50, 100, 200)] = 50
+    """number of trees"""
     leaves: Annotated[int, Choice(4, 8, 16, 31)] = 4
+    """largest number of leaves of a tree"""
     learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.05
+    """learning rate"""
 
 
 @register_method("bag-soft-label-gbdt", reference="after Musicant et al. 2007")
 class BagSoftLabelGBDT(DirectMethod):
-    """Small histogram gradient boosting on rows, each labelled with its bag's proportions."""
+    """Small histogram gradient boosting on rows with their bag's proportions as labels."""
 
     Params = BagSoftLabelGBDTParams
     params: BagSoftLabelGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        """One squared-error regression a class; in binary data one for both."""
+        """Fit one squared-error regression per class, or a single one with two classes."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         train = train.where_known()

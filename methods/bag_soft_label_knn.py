@@ -1,8 +1,8 @@
-"""Bag soft labels with nearest neighbours: the mean proportions of the bags that the nearest training rows are in.
+"""Bag soft labels with nearest neighbours: the mean proportions of the bags of the nearest training rows.
 
-The k-nearest-neighbour learner of Musicant, Christensen & Olson 2007 on aggregate outputs. In random bags it says next
-to nothing, since a neighbour's bag is any bag. The paper leaves distances open; here they are those of normal scores,
-and two categories are at distance 1.
+The k-nearest-neighbour learner of Musicant, Christensen & Olson 2007 for aggregate outputs. In random bags it learns
+almost nothing, since a neighbour may be in any bag. The paper leaves the distance open. Here it is the distance of
+normal scores, and two different categories have distance 1.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 _TREE = 20
-"""coordinates up to which a ball tree is faster than trying all rows"""
+"""largest number of coordinates at which a ball tree is faster than brute force"""
 _BLOCK = 4_096
-"""rows that are predicted together"""
+"""rows predicted at a time"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BagSoftLabelKNNParams(DirectParams):
     """Hyperparameters."""
 
     neighbours: Annotated[int, Choice(10, 50, 200)] = 50
-    """training rows whose bags are averaged"""
+    """number of nearest training rows"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +61,13 @@ class NearestBags:
 
 @register_method("bag-soft-label-knn", reference="Musicant et al. 2007", family="classical", extra=True)
 class BagSoftLabelKNN(DirectMethod):
-    """Mean proportions of the bags of the nearest rows."""
+    """Mean proportions of the bags of the nearest training rows."""
 
     Params = BagSoftLabelKNNParams
     params: BagSoftLabelKNNParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NearestBags:
-        """Remembers the training rows."""
+        """Store the training rows."""
         del rng
         train = train.where_known()
         points = Points(train.rows, schema)

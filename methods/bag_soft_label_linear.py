@@ -1,4 +1,4 @@
-"""Bag soft labels with a linear model: every row labelled with its bag's proportions."""
+"""Bag soft labels with a linear model: the label of a row is its bag's proportions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class BagSoftLabelLinearParams(DirectParams):
     model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
     """regression of soft labels on rows"""
     strength: Annotated[float, LogUniform(1e-1, 1e4)] = 100.0
-    """of the L2 penalty"""
+    """strength of the L2 penalty"""
 
 
 @register_method("bag-soft-label-linear", reference="after Musicant et al. 2007")
 class BagSoftLabelLinear(DirectMethod):
-    """Linear regression on rows, each labelled with its bag's proportions."""
+    """Linear regression on rows with their bag's proportions as labels."""
 
     Params = BagSoftLabelLinearParams
     params: BagSoftLabelLinearParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
-        """One example a row."""
+        """Fit one example per row."""
         del rng
         train = train.where_known()
         design = OneHot(train.rows, schema)

@@ -1,13 +1,19 @@
-"""cluster-shares: clusters of rows whose shares of a class explain the proportions of bags.
+"""cluster-shares: clusters of rows with class shares that explain the proportions of bags.
 
-Stolpe & Morik 2011 cluster first and label the clusters so that the proportions of bags come out; Chen et al. 2009 do
-it with kernel k-means. R_kj is the share of cluster j in bag k. The shares v_j of a class in the clusters, each in [0,
-1], minimise sum_k (m_k / mean size) (p_k - R_k . v)^2 + shrinkage sum_j (v_j - prior)^2. A row gets the v of its
-cluster, averaged over five clusterings.
+Stolpe & Morik 2011 cluster rows, and then label the clusters such that the labels match the proportions of bags. Chen
+et al. 2009 do so with kernel k-means. Let R_kj be the share of cluster j in bag k. The shares v_j of a class in the
+clusters are in [0, 1] and minimise
 
-Where it differs: v_j are shares (published: labels), there is no evolutionary search for weights of features, and
-`points=waves` stands for kernel k-means: 300 random Fourier features. Distances are those of normal scores, and two
-categories are at distance 1. More than two classes: each alone, then divided by their sum.
+    sum_k (m_k / mean size) (p_k - R_k . v)^2 + shrinkage sum_j (v_j - prior)^2
+
+A row's prediction is the v of its cluster, averaged over five clusterings.
+
+Differences from the papers:
+
+- The v_j are shares instead of labels. There is no evolutionary search for feature weights.
+- `points=waves` approximates kernel k-means by 300 random Fourier features.
+- Distances are those of normal scores, and two different categories have distance 1.
+- With more than two classes, each is fitted alone, and the shares are divided by their sum.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from llpbench.core.registry import register_method
 _STARTS = 5
 _WAVES = 300
 _BLOCK = 20_000
-"""rows that are turned into waves together"""
+"""rows converted into waves at a time"""
 
 
 @dataclass(frozen=True)
@@ -37,15 +43,16 @@ class ClusterSharesParams(DirectParams):
     """Hyperparameters."""
 
     clusters: Annotated[int, Choice(5, 10, 20, 40)] = 20
+    """number of clusters"""
     shrinkage: Annotated[float, Choice(0.01, 0.1, 1.0)] = 0.1
-    """of the shares of clusters towards the class proportions of all rows, in bags"""
+    """strength with which cluster shares are shrunk to the class proportions of all rows, in bags"""
     points: Annotated[str, Choice("plain", "waves")] = "plain"
-    """what is clustered: rows, or random Fourier features of them (kernel k-means)"""
+    """space of the clustering: rows, or their random Fourier features (kernel k-means)"""
 
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """Random Fourier features of the Gaussian kernel whose width is the root mean square distance of rows."""
+    """Random Fourier features of a Gaussian kernel, as wide as the root mean square distance of rows."""
 
     frequencies: FloatArray
     """[coordinates, waves]"""
@@ -58,7 +65,7 @@ class Waves:
 
 @dataclass(frozen=True, eq=False)
 class Clusterings:
-    """Rows by the nearest of some centres, in several clusterings."""
+    """Assignment of rows to their nearest centres, in several clusterings."""
 
     points: Points
     waves: Waves | None
@@ -66,7 +73,7 @@ class Clusterings:
     """[clusterings, clusters, coordinates]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[clusterings, rows] the number of each row's cluster"""
+        """[clusterings, rows] the cluster of each row"""
         points = self.points(rows)
         nearest = [self._nearest(points[i : i + _BLOCK]) for i in range(0, points.shape[0], _BLOCK)]
         return np.concatenate(nearest, axis=1)
@@ -78,7 +85,7 @@ class Clusterings:
 
 @dataclass(frozen=True, eq=False)
 class ClusterPredictor:
-    """Class shares of the clusters that a row is in."""
+    """Class shares of a row's clusters."""
 
     clusters: Clusterings
     shares: FloatArray
@@ -92,13 +99,13 @@ class ClusterPredictor:
 
 @register_method("cluster-shares", reference="after Stolpe & Morik 2011", family="classical", extra=True)
 class ClusterShares(DirectMethod):
-    """Clusters of rows, labelled with shares that explain the proportions of bags."""
+    """Clusters of rows with class shares that explain the proportions of bags."""
 
     Params = ClusterSharesParams
     params: ClusterSharesParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ClusterPredictor:
-        """Five clusterings by mini-batch k-means, a small least-squares problem each."""
+        """Fit five clusterings by mini-batch k-means, with a small least-squares problem each."""
         from sklearn.cluster import MiniBatchKMeans
 
         train = train.where_known()
@@ -129,12 +136,14 @@ class ClusterShares(DirectMethod):
 def cluster_shares(
     inside: FloatArray, proportions: FloatArray, weights: FloatArray, prior: FloatArray, shrinkage: float
 ) -> FloatArray:
-    """[clusters, classes] shares between 0 and 1 that explain `proportions` [bags, classes] by the bags' shares of
-    clusters `inside` [bags, clusters]."""
+    """[clusters, classes] shares between 0 and 1 that explain the proportions of bags.
+
+    `proportions` [bags, classes], `inside` [bags, clusters] the bags' shares of clusters.
+    """
     clusters, root, pull = inside.shape[1], np.sqrt(weights)[:, None], np.sqrt(shrinkage)
     system = np.vstack([inside * root, pull * np.eye(clusters)])
     targets = np.vstack([proportions * root, np.tile(pull * prior, (clusters, 1))])
-    if len(prior) == 2:  # the other class has the rest
+    if len(prior) == 2:  # the other class gets the rest
         second = lsq_linear(system, targets[:, 1], (0, 1), method="bvls").x
         return np.column_stack([1 - second, second])
     shares = np.column_stack([lsq_linear(system, target, (0, 1), method="bvls").x for target in targets.T])

@@ -1,13 +1,17 @@
-"""count-bayes: naive Bayes by EM, each bag's posteriors adding up to its counts.
+"""count-bayes: naive Bayes by EM, with posteriors that add up to each bag's counts.
 
-Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks this way; here it is the simplest one. Numbers are in ten
-quantile bins. M: tables of each class, rows weighted by their posteriors q; E: the logits of Bayes' rule, and q given
-the counts of the bag. It starts from q = proportions, so that one round is naive Bayes on soft labels. A new row gets
-Bayes' rule with the class proportions of all rows. EM of a generative model follows whatever structures the features,
-classes or not: more rounds can be worse.
+Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks in this way. Here the network is naive Bayes. Numbers
+are in ten quantile bins.
 
-Where it differs: no structure is learned. q comes from the shift of logits at which a bag adds up (`posterior=shift`),
-or is the posterior given the count, exact in small bags and normal in others (`posterior=count`).
+- M step: tables of each class, with rows weighted by their posteriors q.
+- E step: logits by Bayes' rule, then q given the counts of the bag.
+
+EM starts from q = proportions, so one round is naive Bayes on soft labels. A new row is predicted by Bayes' rule with
+the class proportions of all rows. EM of a generative model follows the strongest structure of the features, which need
+not be the classes. More rounds can therefore be worse.
+
+Differences from the paper: no structure is learned. `posterior=shift` shifts logits until a bag adds up.
+`posterior=count` is the posterior given the count, exact in small bags and normal in others.
 """
 
 from __future__ import annotations
@@ -28,9 +32,9 @@ from llpbench.core.registry import register_method
 
 _BINS, _CATEGORIES = 10, 250
 _STILL = 1e-4
-"""change of posteriors that ends EM"""
+"""largest change of posteriors at which EM stops"""
 _LEAST = 1e-12
-"""probability of a bin that a class has never shown"""
+"""probability of a bin in which a class has no rows"""
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,11 @@ class CountBayesParams(DirectParams):
     """Hyperparameters."""
 
     rounds: Annotated[int, Choice(1, 2, 5, 50)] = 50
-    """of EM, at most"""
+    """largest number of rounds of EM"""
     smoothing: Annotated[float, LogUniform(0.1, 100.0)] = 1.0
-    """rows that are added to every bin of every class (Laplace)"""
+    """rows added to every bin of every class (Laplace)"""
     posterior: Annotated[str, Choice("shift", "count")] = "shift"
-    """of rows given their bag: logits shifted until the bag adds up, or the posterior given the count"""
+    """posterior of rows given their bag: logits shifted until the bag adds up, or given the count"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,7 @@ class CountBayes(DirectMethod):
     params: CountBayesParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> NaiveBayes:
-        """At most `rounds` of EM."""
+        """Run at most `rounds` of EM."""
         del schema, rng
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
@@ -84,7 +88,7 @@ class CountBayes(DirectMethod):
 
 
 def bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: float) -> list[FloatArray]:
-    """Of each feature [bins, classes] log P(bin | class), rows weighted by `q` [rows, classes]."""
+    """Return log P(bin | class) [bins, classes] of each feature, with rows weighted by `q` [rows, classes]."""
     tables = []
     for feature, size in zip(codes, sizes, strict=True):
         total = np.stack([np.bincount(feature, weight, size) for weight in q.T], axis=1) + smoothing

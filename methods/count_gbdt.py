@@ -1,8 +1,10 @@
 """count-gbdt: boosted trees on the likelihood of the counts of bags.
 
-Rows are Bernoulli with p = sigmoid(F(x)), a bag's count is their sum, and trees climb its likelihood: the gradient by F
-is p - q, q the probability of each row's class given its bag's count. The first tree is that of bag soft labels, later
-ones are EM. Maximum likelihood from aggregates: Zhang et al. 2020; the count loss: Shukla et al. 2023.
+Rows are Bernoulli with p = sigmoid(F(x)), and a bag's count is their sum. Trees maximise its likelihood. The gradient
+by F is p - q, where q is the probability of a row's class given the count of its bag. The first tree is that of bag
+soft labels. Later trees are steps of EM.
+
+Maximum likelihood from aggregates: Zhang et al. 2020. Count loss: Shukla et al. 2023.
 """
 
 from __future__ import annotations
@@ -26,12 +28,15 @@ class CountGBDTParams(DirectParams):
     """Hyperparameters."""
 
     trees: Annotated[int, Choice(100, 200, 400, 800)] = 800
+    """number of trees"""
     leaves: Annotated[int, Choice(4, 8, 16)] = 8
+    """largest number of leaves of a tree"""
     learning_rate: Annotated[float, LogUniform(0.02, 0.3)] = 0.1
+    """learning rate"""
     penalty: Annotated[float, LogUniform(0.1, 100.0)] = 1.0
-    """of squared leaf values"""
+    """penalty on squared leaf values"""
     least: Annotated[float, LogUniform(1.0, 100.0)] = 5.0
-    """sum of p (1 - p) that a leaf needs"""
+    """smallest sum of p (1 - p) in a leaf"""
 
 
 @register_method("count-gbdt", reference="after Zhang et al. 2020; Shukla et al. 2023")
@@ -42,7 +47,7 @@ class CountGBDT(DirectMethod):
     params: CountGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
-        """From the prior, one tree a class a step; of two classes one for both."""
+        """Start from the prior. Each step adds one tree per class, or a single one with two classes."""
         del schema
         train = train.where_known()
         settings = TreeSettings(

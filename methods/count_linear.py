@@ -1,10 +1,13 @@
-"""count-linear: logistic regression by the counts of bags.
+"""count-linear: logistic regression fitted to the counts of bags.
 
-Rows are independent with P = softmax(W x + b), and W is fitted to bags alone. `loss=count` is the likelihood of their
-counts: their sum is normal with its own variance (Rosenman & Viswanathan 2018), and exact in small bags (Sun, Sheldon &
-O'Connor 2017, who find it by EM with cardinality potentials; here by its gradient). `kl` is the linear DLLP. `absolute`
-and `insensitive` are empirical proportion risk minimisation (Yu et al. 2014), with rounded corners for L-BFGS. None is
-convex: the penalty falls from a hundredfold, and each fit starts from the one before.
+Rows are independent with P = softmax(W x + b). Only bags are used to fit W. The losses:
+
+- `count`: the likelihood of the counts. Their sum is normal with its own variance (Rosenman & Viswanathan 2018), and
+  exact in small bags (Sun, Sheldon & O'Connor 2017, by EM with cardinality potentials; here by its gradient).
+- `kl`: the linear DLLP.
+- `absolute`, `insensitive`: empirical proportion risk minimisation (Yu et al. 2014), with rounded corners for L-BFGS.
+
+No loss is convex. The penalty therefore starts at a hundred times its value, and each fit starts from the previous one.
 """
 
 from __future__ import annotations
@@ -29,9 +32,9 @@ class CountLinearParams(DirectParams):
     features: Annotated[str, FEATURES] = "scores+bins"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     loss: Annotated[str, BAG_LOSSES] = "count"
-    """of bags; all but count are weighted by their sizes"""
+    """loss of bags; all except `count` weight bags by their sizes"""
     strength: Annotated[float, LogUniform(0.1, 1000.0)] = 10.0
-    """of the L2 penalty"""
+    """strength of the L2 penalty"""
 
 
 @register_method("count-linear", reference="after Rosenman & Viswanathan 2018", family="direct", extra=True)
@@ -42,7 +45,7 @@ class CountLinear(DirectMethod):
     params: CountLinearParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
-        """Three fits of L-BFGS, the penalty falling."""
+        """Fit three times by L-BFGS, with a decreasing penalty."""
         del rng
         train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)

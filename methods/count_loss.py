@@ -1,9 +1,11 @@
-"""Count loss: the likelihood of a bag's counts, by a network.
+"""Count loss: a network trained on the likelihood of a bag's counts.
 
-The counts of a bag are sums of its rows' classes, independent given their features: minus the logarithm of their
-probability is the loss. Zhang et al. 2020, Learning from Aggregate Observations; Shukla et al. 2023, A Unified
-Approach to Count-Based Weakly-Supervised Learning. DLLP asks only that the mean prediction of a bag be its proportion;
-here a bag whose predictions are sure must meet its count more closely than one of coin tosses.
+The counts of a bag are sums of its rows' classes, which are independent given the features. The loss is minus the
+logarithm of their probability. DLLP only asks that the mean prediction of a bag equals its proportion. Here a bag with
+confident predictions must match its count more closely than a bag of coin tosses.
+
+Zhang et al. 2020, Learning from Aggregate Observations. Shukla et al. 2023, A Unified Approach to Count-Based
+Weakly-Supervised Learning.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ class CountLoss(Method):
     """Maximum likelihood of the counts of bags."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Minus the log likelihood of the counts, exactly where no bag has more than 12 rows."""
+        """Return minus the log likelihood of the counts, exact if no bag has more than 12 rows."""
         del now
-        # said here, though it is the default: a method's source has to change with what it computes
+        # explicit although it is the default: the source of a method must change with its results
         return count_loss(model.log_proba(bags), bags, exact=12)

@@ -1,25 +1,27 @@
-"""Debiased square: the square loss of random bags, without the bias that a common offset brings.
+"""Debiased square: the square loss of random bags without the bias of a common offset.
 
-The square loss of bag means, m_k |p_k - mean f|^2, is in expectation the Brier score plus (m_k - 1) |E f - pi|^2.
+The square loss of bag means, m_k |p_k - mean f|^2, has the expectation Brier score + (m_k - 1) |E f - pi|^2. There are
+two corrections:
 
-- `form=leave-out` (NonClip, Busa-Fekete et al. 2025): o_k = mean prediction of the step's other bags - pi, and
-  L = mean over bags of m_k |p_k - mean f + o_k|^2 + |o_k|^2.
+- `form=leave-out` (NonClip, Busa-Fekete et al. 2025): L = mean over bags of m_k |p_k - mean f + o_k|^2 + |o_k|^2, with
+  o_k = mean prediction of the step's other bags - pi.
 - `form=stream` (DSQ, Li, Chen, Javanmard & Mirrokni 2024): L = mean over bags of m_k |p_k - mean f|^2, minus
-  mean (m_k - 1) |f - pi|^2, f a running mean of predictions.
+  mean (m_k - 1) |f - pi|^2, with f a running mean of predictions.
 
-Different from the published code, and why:
+Differences from the published code:
 
-- Outputs are a softmax, also of several classes.
-- `leave-out` with B bags a step shrinks f - pi by (B - 1) / B in expectation, since the others' mean is noisy: by half
-  with two bags. AUC does not mind, probabilities do; `unshrink` predicts pi + (f - pi) B / (B - 1). What would fall
-  below a thousandth of the prediction stays there, so that no rows are tied; then rows are normalised.
-- The running mean starts each epoch from the mean prediction of all training rows, instead of from 0. Written as
-  decay * old + (1 - decay) * step's mean, its gradient is (1 - decay) times that of the correction, so that with the
-  published .99 hardly anything is corrected: the value is kept, and the gradient is that of the step's mean.
-  `history` 0, the default of the published code, corrects by the step's own mean, which overshoots.
+- Outputs are a softmax, also with several classes.
+- With B bags a step, `leave-out` shrinks f - pi by (B - 1) / B in expectation, since the mean of the others is noisy.
+  Two bags halve it. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1). Its lower
+  bound is a thousandth of the prediction, which avoids ties. Rows are normalised afterwards.
+- In `stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
+- The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With
+  the published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's
+  mean.
+- `history` 0 is the default of the published code. It corrects by the step's own mean, which overshoots.
 
-It assumes rows that are independent of bags: in ordered bags the offset is no common one. A single known bag in a step
-has no others and no offset.
+The method assumes that rows are independent of bags. In ordered bags the offset is not common to all bags. A single
+known bag in a step has no offset.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from llpbench.core.ranges import Choice, When
 from llpbench.core.registry import register_method
 
 LEAST = 1e-3
-"""share of its prediction that a class keeps when predictions are stretched"""
+"""smallest share of its prediction that a class keeps in stretched predictions"""
 
 
 @dataclass(frozen=True)
@@ -47,15 +49,15 @@ class DebiasedSquareParams(MethodParams):
     """Hyperparameters of the correction."""
 
     form: Annotated[str, Choice("leave-out", "stream")] = "leave-out"
-    """where the common offset comes from: the step's other bags, or a running mean"""
+    """source of the common offset: the step's other bags, or a running mean"""
     history: Annotated[float, Choice(0.0, 0.9, 0.99), When("form", "stream")] = 0.99
-    """decay of the running mean; 0: the step's own mean"""
+    """decay of the running mean; 0 uses the step's own mean"""
     unshrink: Annotated[bool, Choice(True, False), When("form", "leave-out")] = True
-    """whether predictions are stretched by B / (B - 1), B the bags of a step"""
+    """whether to stretch predictions by B / (B - 1), with B bags a step"""
 
 
 class Offsets(nn.Module):
-    """A member's mean prediction, and the bags of its steps: a parameter, since buffers are not kept with weights."""
+    """Mean prediction of a member and bags of its steps. A parameter, since buffers are not saved with weights."""
 
     mean: Tensor
     prior: Tensor
@@ -83,11 +85,11 @@ class DebiasedSquare(Method):
         self.stages = (Stage(refresh=1 if self.params.form == "stream" else None),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network, and what is known of offsets."""
+        """Return the default network with offsets."""
         return super().build(encoder, schema).add(offsets=Offsets(schema))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """Count the bags of a step; every epoch of `stream`, average the predictions."""
+        """Count the bags of a step. In `stream`, also average the predictions before every epoch."""
         del now
         offsets: Offsets = member.network.offsets
         with torch.no_grad():
@@ -96,7 +98,7 @@ class DebiasedSquare(Method):
                 offsets.mean.copy_(torch.from_numpy(member.proba().mean(axis=0)))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The corrected square loss."""
+        """Return the corrected square loss."""
         del now
         residuals, sizes = bag_residuals(log_proba := model.log_proba(bags), bags), bag_sizes(bags)
         means = means_of_bags(log_proba.exp(), bags.mask)
@@ -105,7 +107,7 @@ class DebiasedSquare(Method):
         return stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        """Log predictions, of `leave-out` stretched away from the prior."""
+        """Return log predictions, in `leave-out` stretched away from the prior."""
         log_proba = model.log_proba(bags)
         if self.params.form == "stream" or not self.params.unshrink:
             return log_proba
@@ -116,7 +118,7 @@ class DebiasedSquare(Method):
 def leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -> Tensor:
     """Mean over bags of m_k |o_k - r_k|^2 + |o_k|^2, o_k the others' mean prediction - prior, 0 without others.
 
-    `residuals`, `means` [bags, classes], `sizes` [bags] with 0 for bags that take no part, `prior` [classes].
+    `residuals`, `means` [bags, classes], `sizes` [bags] with 0 for bags without known counts, `prior` [classes].
     """
     accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
     offsets = torch.where(accompanied, mean_of_others(means, sizes) - prior, 0.0)
@@ -136,7 +138,7 @@ def stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: 
 
 
 def stretched(log_proba: Tensor, prior: Tensor, bags: Tensor) -> Tensor:
-    """Log of prior + (f - prior) B / (B - 1), never below `LEAST` f, normalised; with one bag a step f itself."""
+    """Log of prior + (f - prior) B / (B - 1), at least `LEAST` f, normalised; f itself with one bag a step."""
     proba = log_proba.exp()
     factor = bags / (bags - 1).clamp(min=1)
     moved = torch.maximum(prior + (proba - prior) * factor, LEAST * proba)

@@ -1,6 +1,6 @@
 """DLLP: match the mean prediction of a bag to its label proportions.
 
-Ardehaly & Culotta, 2017: KL(p || mean_i softmax(f(x_i))), averaged over the bags of a step.
+Ardehaly & Culotta 2017: L = KL(p || mean_i softmax(f(x_i))), averaged over the bags of a step.
 """
 
 from __future__ import annotations
@@ -19,6 +19,6 @@ class DLLP(Method):
     """Match each bag's mean prediction to its label proportions."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """KL between proportions and mean predictions."""
+        """Return the KL divergence of mean predictions from proportions."""
         del now
         return proportion_loss(model.log_proba(bags), bags)

@@ -1,20 +1,23 @@
-"""EasyLLP: an unbiased estimate of the loss of single rows, from random bags.
+"""EasyLLP: an unbiased estimate of the loss of single rows from random bags.
 
-Busa-Fekete, Choi, Dick, Gentile & Medina 2023: with weights w_kc = m_k p_kc - (m_k - 1) pi_c, which add up to 1,
-L = mean over bags of mean_i sum_c w_kc l_c(x_i) has the expectation of the supervised loss, where rows are independent
-of bags. `baseline=others` is UPM (Applebaum, Dick, Gentile, Kaplan & Koren 2025): the mean loss l of the step's other
-bags is subtracted before it is weighted, L_k = sum_c (p_kc - pi_c) sum_i (l_ic - l_c) + sum_c pi_c l_c, as unbiased
-and of less variance where losses have much in common.
+Busa-Fekete, Choi, Dick, Gentile & Medina 2023: L = mean over bags of mean_i sum_c w_kc l_c(x_i), with weights
+w_kc = m_k p_kc - (m_k - 1) pi_c that add up to 1. If rows are independent of bags, its expectation is the supervised
+loss.
 
-Weights are about +- sqrt(m): an estimate may fall below any loss, so that `cross-entropy` has no lower bound. Different
-from published code, and why:
+`baseline=others` is UPM (Applebaum, Dick, Gentile, Kaplan & Koren 2025). It subtracts the mean loss l of the step's
+other bags before weighting: L_k = sum_c (p_kc - pi_c) sum_i (l_ic - l_c) + sum_c pi_c l_c. This is also unbiased. Its
+variance is smaller if losses have much in common.
 
-- All rows of a bag are weighed (LLP-Bench draws one), and the mean of others leaves the bag itself out, with rows
-  counted once (another code includes it, and its prior ignores sizes).
-- `square` is the Brier score |e_c - P|^2; a published square error counts sum_c w_c (1 - P_c)^2 alone.
+Weights are about +- sqrt(m). An estimate may be smaller than any loss, so `cross-entropy` has no lower bound.
+Differences from the published code:
+
+- All rows of a bag are weighted, while LLP-Bench draws one.
+- The mean of others excludes the bag itself, and every row counts once. Another code includes the bag, and its prior
+  ignores sizes.
+- `square` is the Brier score |e_c - P|^2. A published square error is sum_c w_c (1 - P_c)^2 alone.
 - `bound=flood` is |L - level| + level.
 
-Nothing but the weights holds proportions, so bags of 256 teach as little as they do DLLP.
+Proportions enter only through the weights. With bags of 256 the method therefore learns as little as DLLP.
 """
 
 from __future__ import annotations
@@ -39,24 +42,24 @@ class EasyLLPParams(MethodParams):
     """Hyperparameters."""
 
     loss: Annotated[str, Choice("square", "cross-entropy")] = "square"
-    """of a row with a label"""
+    """loss of a row with a label"""
     baseline: Annotated[str, Choice("none", "others")] = "none"
-    """what is subtracted before losses are weighted: nothing, or the mean of the step's other bags (UPM)"""
+    """losses subtracted before weighting: none, or the mean of the step's other bags (UPM)"""
     bound: Annotated[str, Choice("none", "abs", "flood")] = "none"
-    """what keeps the estimate from falling without end"""
+    """lower bound of the estimate: none, by absolute value, or by flooding"""
     level: Annotated[float, LogUniform(1e-3, 0.5), When("bound", "flood")] = 0.05
-    """value below which a flooded estimate is pushed up"""
+    """value below which a flooded estimate is increased"""
 
 
 @register_method("easy-llp", reference="Busa-Fekete et al. 2023; Applebaum et al. 2025", extra=True)
 class EasyLLP(Method):
-    """An unbiased estimate of the supervised loss from weighted rows."""
+    """Unbiased estimate of the supervised loss from weighted rows."""
 
     Params = EasyLLPParams
     params: EasyLLPParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The estimate, possibly bounded."""
+        """Return the estimate, possibly bounded."""
         del now
         losses = class_losses(model.log_proba(bags), self.params.loss)
         means, sizes = means_of_bags(losses, bags.mask), bag_sizes(bags)
@@ -69,7 +72,7 @@ class EasyLLP(Method):
 
 
 def class_losses(log_proba: Tensor, kind: str) -> Tensor:
-    """[..., classes] the loss that a prediction would have if the label were c: -log P_c, or |e_c - P|^2."""
+    """[..., classes] loss of a prediction if its label were c: -log P_c, or |e_c - P|^2."""
     if kind == "cross-entropy":
         return -log_proba
     proba = log_proba.exp()

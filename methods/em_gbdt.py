@@ -1,9 +1,10 @@
-"""em-gbdt: boosted trees fitted again and again to what counts and their own predictions say of each row.
+"""em-gbdt: boosted trees refitted to the posteriors of rows given the counts of their bags.
 
-Per bag a shift of the logits makes the predictions add up to its counts; trees are fitted to these posteriors by
-cross-entropy, and their logits are the next ones to shift. What it starts from decides where it ends: from the
-posterior of `bag-gp` it keeps what that knows and adds interactions; from nothing, its first targets are the bags'
-proportions as soft labels.
+Each round has two steps. First a shift of the logits in each bag makes the predictions add up to its counts. Then trees
+are fitted to these posteriors by cross-entropy. Their logits are shifted in the next round.
+
+The result depends on the start. From the posterior of `bag-gp`, the method keeps its information and adds interactions.
+With `start=soft-labels`, the first targets are the bags' proportions.
 """
 
 from __future__ import annotations
@@ -29,23 +30,26 @@ class EMGBDTParams(DirectParams):
     """Hyperparameters."""
 
     start: Annotated[str, Choice("bag-gp", "soft-labels")] = "bag-gp"
-    """where the first posteriors come from"""
+    """source of the first posteriors"""
     rounds: Annotated[int, Choice(1, 2, 4, 10)] = 4
-    """of refitting"""
+    """rounds of refitting"""
     trees: Annotated[int, Choice(50, 100, 200)] = 100
+    """trees of a round"""
     leaves: Annotated[int, Choice(4, 8, 16)] = 8
+    """largest number of leaves of a tree"""
     learning_rate: Annotated[float, LogUniform(0.02, 0.3)] = 0.1
+    """learning rate"""
 
 
 @register_method("em-gbdt", reference="after Dempster et al. 1977; Zhang et al. 2020")
 class EMGBDT(DirectMethod):
-    """Gradient boosting refitted to the posteriors of rows given their bags' counts, from bag-gp's."""
+    """Gradient boosting refitted to posteriors of rows given the counts of bags, starting from bag-gp."""
 
     Params = EMGBDTParams
     params: EMGBDTParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
-        """Expectation and maximisation in turn."""
+        """Alternate expectation and maximisation."""
         train = train.where_known()
         if self.params.start == "bag-gp":
             start = fit_logits(fit_wary(train, ProcessSettings(), rng), train)()

@@ -1,8 +1,8 @@
-"""EPRM: empirical proportion risk minimisation, DLLP with other distances of mean predictions from proportions.
+"""EPRM: empirical proportion risk minimisation, DLLP with other distances from proportions.
 
 Yu, Choromanski, Kumar, Jebara & Chang 2014: L = mean over bags of the distance of mean_i f(x_i) from the proportions.
-Their own loss is the absolute one, with a tolerance. `square` is DLLP-MSE of LLP-Bench, and `bce` its DLLP-BCE: of two
-classes that is twice DLLP's loss but for a constant, so run `dllp` instead.
+The paper's loss is the absolute one, with a tolerance (`insensitive`). `square` is DLLP-MSE of LLP-Bench, and `bce` is
+its DLLP-BCE. With two classes, `bce` is twice DLLP's loss plus a constant: use `dllp` instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from llpbench.core.ranges import Choice, LogUniform, When
 from llpbench.core.registry import register_method
 
 CORNER = 0.01
-"""distance within which the absolute loss is rounded"""
+"""width of the rounded corner of the absolute loss"""
 
 
 @dataclass(frozen=True)
@@ -30,22 +30,22 @@ class EPRMParams(MethodParams):
     """Hyperparameters."""
 
     loss: Annotated[str, Choice("square", "absolute", "insensitive", "bce")] = "square"
-    """of a bag's mean prediction from its proportions, summed over classes"""
+    """distance of a bag's mean prediction from its proportions, summed over classes"""
     tolerance: Annotated[float, LogUniform(0.003, 0.3), When("loss", "insensitive")] = 0.03
-    """absolute distance that costs nothing"""
+    """absolute distance without cost"""
     weight: Annotated[str, Choice("bags", "rows")] = "bags"
-    """what counts once: a bag, or a row"""
+    """unit of equal weight: a bag, or a row"""
 
 
 @register_method("eprm", reference="Yu et al. 2014", extra=True)
 class EPRM(Method):
-    """Match mean predictions to proportions by the square, absolute or another distance."""
+    """Match mean predictions to proportions by the square, the absolute or another distance."""
 
     Params = EPRMParams
     params: EPRMParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The mean distance of known bags."""
+        """Return the mean distance of known bags."""
         del now
         each = distance(
             bag_log_proba(model.log_proba(bags), bags.mask), bags.proportions, self.params.loss, self.params.tolerance

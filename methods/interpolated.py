@@ -1,8 +1,8 @@
-"""Interpolated loss: between matching a bag's mean prediction and every row's.
+"""Interpolated loss: between matching the mean prediction of a bag and matching every row.
 
-rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). With rho = 1 it is DLLP, with rho = 0 bag soft labels.
-Javanmard et al. 2024 (PriorBoost) show that the loss of rows is that of bags plus a penalty on how rows of a bag
-differ.
+L = rho KL(p || mean_i f(x_i)) + (1 - rho) mean_i KL(p || f(x_i)). With rho = 1 it is DLLP, with rho = 0 bag soft
+labels. Javanmard et al. 2024 (PriorBoost) show that the loss of rows is the loss of bags plus a penalty on differences
+between the rows of a bag.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class InterpolatedParams(MethodParams):
     """Hyperparameters."""
 
     rho: Annotated[float, Uniform(0.0, 1.0)] = 0.7
-    """weight of the bag's mean; what is left is that of its rows"""
+    """weight of the bag's loss; the loss of its rows has weight 1 - rho"""
 
 
 @register_method("interpolated", reference="after Javanmard et al. 2024")
 class Interpolated(Method):
-    """A weighted mean of DLLP's loss and that of bag soft labels."""
+    """Weighted mean of the losses of DLLP and of bag soft labels."""
 
     Params = InterpolatedParams
     params: InterpolatedParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The proportion loss of bags, and of rows."""
+        """Return the proportion losses of bags and of rows, weighted."""
         del now
         log_proba, rho = model.log_proba(bags), self.params.rho
         return rho * proportion_loss(log_proba, bags) + (1 - rho) * row_loss(log_proba, bags)

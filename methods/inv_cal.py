@@ -1,12 +1,18 @@
 """inv-cal: support vector regression of bag means on the logits of their proportions.
 
-Rueping 2010. Each bag's mean is one example, its target y_k = log(p_k / (1 - p_k)), p_k clipped to [1/N, 1 - 1/N], its
-tolerance eps_k = epsilon / (p_k (1 - p_k)): the least of |w|^2 / 2 + C sum_k max(0, |w . M_k + b - y_k| - eps_k) gives
-the logit of a row. Beware of large tolerances: with epsilon = 0.1 every logit of random bags lies within its own.
+Rueping 2010. The mean of a bag is one example. Its target is y_k = log(p_k / (1 - p_k)), with p_k clipped to
+[1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is linear and minimises
 
-Where it differs: the published program is the kernel dual by an external solver; with linear features the primal is
-solved by L-BFGS, its corners rounded by a thousandth. `clip=bag` clips at half a row of the bag, for bags of unequal
-sizes. More than two classes: one against the rest, then the softmax of logits.
+    |w|^2 / 2 + C sum_k max(0, |w . M_k + b - y_k| - eps_k)
+
+Avoid large tolerances: with epsilon = 0.1 the logits of all random bags lie within them.
+
+Differences from the paper:
+
+- The published program is the kernel dual with an external solver. Here features are linear. L-BFGS solves the primal,
+  with corners rounded by a thousandth.
+- `clip=bag` clips at half a row of the bag, for bags of unequal sizes.
+- With more than two classes, each is fitted against the rest, followed by the softmax of logits.
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
 _CORNERS = (1.0, 0.1, 0.01, 0.001)
-"""width of rounded corners: each fit starts from the one before"""
+"""widths of rounded corners; each fit starts from the previous one"""
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,11 @@ class InvCalParams(DirectParams):
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     cost: Annotated[float, LogUniform(0.01, 100.0)] = 1.0
-    """of a bag beyond its tolerance, C in the paper"""
+    """cost of a bag outside its tolerance, C in the paper"""
     epsilon: Annotated[float, Choice(0.0, 0.01, 0.1)] = 0.01
     """tolerance of a proportion"""
     clip: Annotated[str, Choice("rows", "bag")] = "rows"
-    """proportions of 0 and 1 become those of one row of all, or of half a row of the bag"""
+    """replacement of proportions 0 and 1: one row of all rows, or half a row of the bag"""
 
 
 @register_method("inv-cal", reference="Rueping 2010", family="classical", extra=True)
@@ -51,7 +57,7 @@ class InvCal(DirectMethod):
     params: InvCalParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
-        """One example a bag, one regression a class (of two classes one)."""
+        """Fit one example per bag and one regression per class, or a single regression with two classes."""
         del rng
         train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
@@ -64,7 +70,7 @@ class InvCal(DirectMethod):
 
 
 def calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> LogitWeights:
-    """One logit, of bag means [bags, columns] whose proportions are `shares` [bags], none of them 0 or 1."""
+    """Fit one logit to bag means [bags, columns] with proportions `shares` [bags], none of them 0 or 1."""
     targets, tolerances = np.log(shares / (1 - shares)), epsilon / (shares * (1 - shares))
     transposed = sparse.csr_array(means.T)
     weights = LogitWeights(np.zeros((means.shape[1], 1)), np.array([np.median(targets)]))

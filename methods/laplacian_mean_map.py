@@ -1,12 +1,17 @@
-"""laplacian-mean-map: mean-map with class means of each bag, smooth over bags that are alike.
+"""laplacian-mean-map: mean-map with class means per bag that are smooth over similar bags.
 
-Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has class means B_kc of its own, M_k = sum_c p_kc B_kc, and bags with
-near means have near class means. They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c
-tr(B_c' L B_c). Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map.
+Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, with M_k = sum_c p_kc B_kc. Bags with
+similar means have similar class means. The class means minimise
 
-Where it differs from the authors' code: bags weigh by their sizes (there: alike); similarity falls with the distance
-over the median distance (there: over 1); more than two classes are as many blocks; a ridge of
-1e-8 holds what proportions leave open; from 2,000 bags of two classes on, only the ten nearest are linked.
+    sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c)
+
+Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map. Differences from the authors' code:
+
+- Bags are weighted by their sizes instead of equally.
+- Similarity decreases with the distance divided by the median distance. The authors do not divide it.
+- With more than two classes, the system has a block per class.
+- A ridge of 1e-8 fixes directions that proportions leave undetermined.
+- With more than 2,000 bags (and two classes), a bag is linked only to its ten nearest.
 """
 
 from __future__ import annotations
@@ -31,20 +36,20 @@ class LaplacianMeanMapParams(DirectParams):
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     strength: Annotated[float, LogUniform(0.1, 1e4)] = 10.0
-    """of the L2 penalty, beside a sum over rows"""
+    """strength of the L2 penalty, relative to a loss summed over rows"""
     smoothness: Annotated[float, LogUniform(1e-3, 10.0)] = 0.01
-    """of class means over bags, gamma in the paper"""
+    """smoothness of class means over bags, gamma in the paper"""
 
 
 @register_method("laplacian-mean-map", reference="Patrini et al. 2014", family="classical", extra=True)
 class LaplacianMeanMap(DirectMethod):
-    """Logistic regression from class means of each bag, smooth over similar bags."""
+    """Logistic regression from class means per bag that are smooth over similar bags."""
 
     Params = LaplacianMeanMapParams
     params: LaplacianMeanMapParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
-        """A linear system over bags, then a convex problem."""
+        """Solve a linear system over bags, then a convex problem."""
         del rng
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)

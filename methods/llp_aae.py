@@ -1,12 +1,15 @@
-"""LLP-AAE: an adversarial autoencoder whose codes are a class and a style.
+"""LLP-AAE: an adversarial autoencoder with a class and a style as codes.
 
-After Wang, Zhang et al. 2023: an encoder gives class probabilities y and a style s of eight numbers, a decoder
-reconstructs the row from (y, s), one critic tells y from one-hot draws of the bag's proportions, another s from a
-normal distribution, and y meets the proportions of bags. Three turns a step: reconstruct and classify, tell, deceive.
+After Wang, Zhang et al. 2023:
 
-A small version, written to complete a comparison: neither code nor results on tables were available, so that widths,
-weights and the kind of adversarial loss (cross-entropy) are ours, and its numbers say little of the paper's method.
-Expect what `llp-gan` shows: unstable, and behind DLLP on many tables.
+- An encoder gives class probabilities y and a style s of eight numbers. A decoder reconstructs the row from (y, s).
+- One critic distinguishes y from one-hot draws of the bag's proportions, another s from a normal distribution.
+- y also has the proportion loss.
+- A step has three turns: reconstruct and classify, train the critics, deceive the critics.
+
+This is a small version, written to complete a comparison. Neither code nor results on tables were available. Widths,
+weights and the adversarial loss (cross-entropy) are choices of this benchmark, so results say little about the paper's
+method. Expect the behaviour of `llp-gan`: unstable, and behind DLLP on many tables.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from llpbench.core.ranges import AtLeast, Choice, LogUniform
 from llpbench.core.registry import register_method
 
 STYLE = 8
-"""numbers in a style"""
+"""length of a style"""
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,15 @@ class LLPAAEParams(MethodParams):
     """Hyperparameters of the autoencoder and its critics."""
 
     reconstruction: Annotated[float, LogUniform(0.01, 10.0), AtLeast(0.0)] = 0.1
-    """weight of reconstructed rows beside the proportion loss"""
+    """weight of the reconstruction beside the proportion loss"""
     adversarial: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0)] = 0.1
-    """factor of the learning rate with which critics are deceived"""
+    """factor of the learning rate in the turn that deceives the critics"""
     number_weight: Annotated[float, Choice(1.0, 10.0)] = 1.0
-    """of the squared error of reconstructed numbers"""
+    """weight of the squared error of reconstructed numbers"""
 
 
 class Code(Encoder):
-    """What the decoder takes for an encoder: a class and a style."""
+    """The decoder's input, a class and a style, in the form of an encoder."""
 
     contextual = False
 
@@ -54,7 +57,7 @@ class Code(Encoder):
 
 @register_method("llp-aae", reference="after Wang et al. 2023", extra=True)
 class LLPAAE(Method):
-    """An adversarial autoencoder with codes of class and style, and the proportion loss."""
+    """Adversarial autoencoder with codes of class and style, and the proportion loss."""
 
     Params = LLPAAEParams
     params: LLPAAEParams
@@ -68,7 +71,7 @@ class LLPAAE(Method):
         )
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network, a head of styles, a decoder of codes, and two critics."""
+        """Return the default network with a style head, a decoder and two critics."""
         return (
             super()
             .build(encoder, schema)
@@ -81,7 +84,7 @@ class LLPAAE(Method):
         )
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The loss of the player whose turn it is."""
+        """Return the loss of the current player."""
         assert model.random is not None
         network, z = model.network, model.encode(bags).z
         log_proba, style = model.classify(z), network.style(z).float()

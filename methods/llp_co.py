@@ -1,15 +1,18 @@
-"""LLP-Co: prototypes of classes, and codes that are transported to each bag's proportions.
+"""LLP-Co: prototypes of classes, and codes that match each bag's proportions by transport.
 
-La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020): with one prototype a class, row vectors z and prototypes of
-length 1, s = z V', the codes of a view are the entropic transport of s / 0.05 to the counts of the bag, three rounds,
-without gradient; each view predicts the other's codes, L = -1/2 mean_i sum_c [Q1 log softmax(s2 / 0.1) + Q2 log
-softmax(s1 / 0.1)]. Prediction is softmax(s / 0.1).
-No code of the paper was found. Differences from it, and why:
+La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020). There is one prototype per class. Row vectors z and prototypes
+have length 1, with s = z V'. The codes Q of a view are the entropic transport of s / 0.05 to the counts of the bag, in
+three rounds and without gradient. Each view predicts the codes of the other:
 
-- A stage of DLLP comes first, and prototypes start as the mean vectors that its predictions give, less the mean of
-  these: which prototype is which class would otherwise be left to counts that hardly differ.
+    L = -1/2 mean_i sum_c [Q1 log softmax(s2 / 0.1) + Q2 log softmax(s1 / 0.1)]
+
+The prediction is softmax(s / 0.1). No code of the paper was found. Differences from the paper:
+
+- DLLP trains first. Prototypes start as the mean vectors of its predicted classes, minus their common mean. Otherwise
+  only counts would match prototypes to classes, and counts hardly differ.
 - Views are two passes, the second with mixed features (`blocks/views.py`): tables have no crops.
-- `bag_weight` adds the proportion loss of the predictions; as published there is none, and codes alone bind classes.
+- `bag_weight` adds the proportion loss of the predictions. The published method has none, so only codes link prototypes
+  to classes.
 """
 
 from __future__ import annotations
@@ -31,10 +34,10 @@ from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import register_method
 
 CODES, TEMPERATURE, ROUNDS = 0.05, 0.1, 3
-"""entropy of the codes, temperature of predictions, and rounds of transport: SwAV's"""
+"""entropy of the codes, temperature of predictions and rounds of transport, as in SwAV"""
 
 NEARLY_NONE = 1e-6
-"""share of random vectors in prototypes at the start: means that are all alike have no direction of their own"""
+"""share of random vectors in the first prototypes, for means that are all equal and have no direction"""
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,15 @@ class LLPCoParams(MethodParams):
     """Hyperparameters of views and losses."""
 
     view: Annotated[str, Choice("mixed", "dropout")] = "mixed"
-    """the second view: with mixed features, or only with another dropout"""
+    """second view: with mixed features, or only with different dropout"""
     mixup: Annotated[float, Uniform(0.3, 1.0)] = 0.8
-    """share of a row's own embeddings in a mixed view"""
+    """share of the row itself in the embeddings of a mixed view"""
     bag_weight: Annotated[float, Choice(0.0, 0.1, 1.0)] = 0.0
-    """of the proportion loss beside the codes"""
+    """weight of the proportion loss beside the codes"""
 
 
 class Prototypes(nn.Module):
-    """One vector a class, and whether they predict yet: a parameter, since buffers of what was learned are not kept."""
+    """One vector per class, and whether it predicts yet: a parameter, since buffers are not saved with weights."""
 
     def __init__(self, classes: int, dim: int) -> None:
         super().__init__()
@@ -72,11 +75,11 @@ class LLPCo(Method):
     phases = (Phase(modules=("encoder.", "head.", "prototypes.vectors")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network, whose head serves the first stage alone, and prototypes."""
+        """Return the default network with prototypes. Its head serves the first stage only."""
         return super().build(encoder, schema).add(prototypes=Prototypes(schema.classes, encoder.dim))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """At the start of the second stage, the mean vectors that predictions give."""
+        """Set prototypes to the mean vectors of predicted classes, at the start of the second stage."""
         if now.stage == "proportions":
             return
         prototypes: Prototypes = member.network.prototypes
@@ -89,7 +92,7 @@ class LLPCo(Method):
             prototypes.active.fill_(1.0)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The proportion loss; in the second stage each view's codes predicted from the other."""
+        """Return the proportion loss; in the second stage, the loss of codes predicted from the other view."""
         if now.stage == "proportions":
             return proportion_loss(model.log_proba(bags), bags)
         prototypes = model.network.prototypes
@@ -102,7 +105,7 @@ class LLPCo(Method):
         return loss
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        """log softmax(s / 0.1), in the first stage the head's."""
+        """Return log softmax(s / 0.1), or the head's prediction in the first stage."""
         z = model.encode(bags).z
         prototypes: Prototypes = model.network.prototypes
         return torch.where(prototypes.active > 0, predicted(prototypes(z)), model.classify(z))

@@ -1,28 +1,27 @@
-"""LLP-GAN: tell real rows from a generator's fakes, and the classes of the real ones by their bags' proportions.
+"""LLP-GAN: a discriminator of real and generated rows that also learns classes from proportions.
 
-Liu et al. 2019. The discriminator has K logits l(x), the fake class an implicit logit of 0, so with
-s(x) = logsumexp_c l_c(x) a row is real with probability sigmoid(s). It predicts softmax(l). The players' losses, with
-h(x) the discriminator's features:
+Liu et al. 2019. The discriminator has K logits l(x). The fake class has an implicit logit of 0. With
+s(x) = logsumexp_c l_c(x), a row is real with probability sigmoid(s). The prediction is softmax(l). The losses of the
+two players, with h(x) the features of the discriminator, are
 
     L_D = -E_real log sigmoid(s) - E_fake log sigmoid(-s) + weight * L_bag
     L_G = || E_real h - E_fake h ||^2, averaged over the features (`objective="fm"`)
 
-They take turns on the same bags. Different from the published code, and why:
+The players take turns on the same bags. Differences from the published code:
 
-- Tables have no convolutions: both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021):
-  see `blocks/gan.py`. It is the LLP-GAN of the comparisons on tables. Numbers are ranks among the training rows, in
-  [-1, 1].
-- Its class-conditional generator and auxiliary classifier learn from labels of rows, which are not given here: this
-  generator is unconditional.
-- Losses are averaged over the rows of several bags, a fake for each real row; L_bag is the KL of `dllp`, the published
-  cross-entropy minus a constant. Its sign is the paper's: one re-implementation rewards wrong proportions, and matches
-  features row by row instead of their means.
-- `objective="wgan"` has two heads instead: a critic under WGAN-GP (Gulrajani et al. 2017), three turns for one of the
-  generator, and the classifier. Its Adam has a decay of 0 as in cWGAN; learning rates are those of "fm".
+- Tables have no convolutions. Both players are those of cWGAN, a GAN for mixed columns (Engelmann & Lessmann 2021), see
+  `blocks/gan.py`. Comparisons on tables use this LLP-GAN. Numbers are ranks among the training rows, in [-1, 1].
+- cWGAN has a class-conditional generator and an auxiliary classifier. Both learn from labels of rows, which are not
+  available here, so this generator is unconditional.
+- Losses are averaged over the rows of several bags, with one fake per real row.
+- L_bag is the KL divergence of `dllp`, the published cross-entropy minus a constant. Its sign is the paper's. One
+  re-implementation rewards wrong proportions, and matches features row by row instead of their means.
+- `objective="wgan"` has two heads: the classifier, and a critic under WGAN-GP (Gulrajani et al. 2017) with three turns
+  per turn of the generator. Its Adam has beta1 = 0 as in cWGAN. Learning rates are those of "fm".
 
-A step costs five to six times one of `dllp` (Adult, MLP): where that passes one network once, here rows pass the
-discriminator four times, three of them with a gradient, and the generator twice, once with one. No part of it stands
-out: there are five times as many products of matrices, and they take five times as long.
+A step costs five to six times one of `dllp` (adult, MLP). In `dllp`, rows pass one network once. Here they pass the
+discriminator four times, three of them with a gradient, and the generator twice, once with a gradient. No part
+dominates: there are five times as many matrix products, and they take five times as long.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from llpbench.core.ranges import Choice, LogUniform
 from llpbench.core.registry import register_method
 
 CRITIC_TURNS = 3
-"""of the discriminator for one of the generator, in "wgan" """
+"""turns of the discriminator per turn of the generator, in "wgan" """
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,23 @@ class GANParams(MethodParams):
     """Hyperparameters of both players."""
 
     learning_rate: Annotated[float, LogUniform(1e-5, 1e-3)] = 3e-4
-    """of the discriminator's AdamW"""
+    """learning rate of the discriminator's AdamW"""
     generator_learning_rate: Annotated[float, LogUniform(1e-5, 1e-3)] = 3e-4
-    """of the generator's AdamW"""
+    """learning rate of the generator's AdamW"""
     dropout: Annotated[float, Choice(0.0, 0.1, 0.2, 0.3)] = 0.1
-    """after the discriminator's hidden layers, for real and fake rows"""
+    """dropout after the discriminator's hidden layers, for real and fake rows"""
     hidden: Annotated[int, Choice(64, 128, 256, 512)] = 128
     """width of the discriminator's first layer; its second and third are a half and a quarter as wide"""
     objective: Annotated[GANObjective, Choice("fm", "wgan")] = "fm"
-    """feature matching, or a critic of its own"""
+    """feature matching, or a separate critic"""
     proportion_weight: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
-    """of the proportion loss"""
+    """weight of the proportion loss"""
     noise: Annotated[int, Choice(30, 64, 100)] = 30
-    """random numbers that a fake row is made of"""
+    """number of random inputs of a fake row"""
     temperature: Annotated[float, Choice(0.3, 0.66, 1.0)] = 0.66
-    """of the fake categories; the lower, the closer to one-hot, and the smaller the gradient"""
+    """temperature of fake categories; a lower one is closer to one-hot and has a smaller gradient"""
     gradient_penalty: Annotated[float | None, Choice(0.0, 1.0, 10.0)] = None
-    """weight of the squared distance of the score's gradient norm from 1; None: 0 in "fm", 10 in "wgan" """
+    """weight of the squared difference of the score's gradient norm from 1; None: 0 in "fm", 10 in "wgan" """
 
     def __post_init__(self) -> None:
         if self.gradient_penalty is None:
@@ -78,7 +77,7 @@ class GANParams(MethodParams):
 
 @register_method("llp-gan", reference="Liu et al. 2019")
 class LLPGAN(Method, Reports):
-    """A discriminator that knows proportions, against a generator of rows."""
+    """A discriminator that learns from proportions, against a generator of rows."""
 
     Params = GANParams
     params: GANParams
@@ -94,18 +93,18 @@ class LLPGAN(Method, Reports):
         self.phases = (*[discriminator] * (CRITIC_TURNS if wgan else 1), generator)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """Both players; there is no encoder."""
+        """Return both players; there is no encoder."""
         columns, p = Columns(schema), self.params
         discriminator = Discriminator(columns, schema.classes, p.hidden, p.dropout, p.objective)
         return Players(encoder, columns, discriminator, Generator(columns, p.noise, p.temperature))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """Quantiles of the training rows' numbers."""
+        """Compute quantiles of the training rows' numbers."""
         del now
         member.network.ranks.fit(member.train.rows)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """L_D or L_G."""
+        """Return L_D or L_G."""
         assert model.random is not None
         assert isinstance(model.network, Players)
         real = model.network.vectors(bags.rows)
@@ -113,7 +112,7 @@ class LLPGAN(Method, Reports):
         return loss(model.network, real, bags, model.random)
 
     def discriminator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
-        """Real against fake + weight * proportion loss + weight * gradient penalty."""
+        """Return real against fake + weight * proportion loss + weight * gradient penalty."""
         with torch.no_grad():
             fake = players.generator(bags.mask.shape, random)
         of_real: Judgement = players.discriminator(real, random)
@@ -128,7 +127,7 @@ class LLPGAN(Method, Reports):
         return loss + self.params.gradient_penalty * penalty
 
     def generator_loss(self, players: Players, real: Tensor, bags: Bags, random: Random) -> Tensor:
-        """Means of features ("fm"), or the critic's score of the fakes."""
+        """Return the difference of mean features ("fm"), or minus the critic's score of the fakes ("wgan")."""
         of_fake: Judgement = players.discriminator(players.generator(bags.mask.shape, random), random)
         if self.params.objective == "wgan":
             return -masked_mean(of_fake.score, bags.mask)
@@ -137,11 +136,11 @@ class LLPGAN(Method, Reports):
         return feature_matching(of_real.features, of_fake.features, bags.mask)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        """Log-softmax of the K logits: the class of a row, given that it is real."""
+        """Return the log-softmax of the K logits: the class of a row, given that it is real."""
         return _verdict(model, bags).logits.log_softmax(dim=-1)
 
     def represent(self, model: Model, bags: Bags) -> Tensor:
-        """The discriminator's features."""
+        """Return the discriminator's features."""
         return _verdict(model, bags).features
 
 

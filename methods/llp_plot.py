@@ -1,19 +1,21 @@
-"""PLOT: a stage of DLLP, then pseudo-labels of exact counts with mixup and a loss that bears label noise.
+"""PLOT: a stage of DLLP, then pseudo-labels that match the counts, with mixup and a noise-tolerant loss.
 
-Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP each bag's rows get the labels of the least total -log P that
-match its counts, again in every epoch; rows are trained on mixtures of two of them, x = l x' + (1 - l) x'', l from
-Beta(1/2, 1/2) folded above 1/2, with symmetric cross-entropy L = CE(y, P) + noise * RCE, RCE = -sum_c P_c log y_c,
-log 0 = -4 (Wang et al. 2019).
+Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP, the rows of each bag get the labels with the smallest total
+-log P that match its counts. Labels are updated every epoch. Training uses mixtures of two rows,
+x = l x' + (1 - l) x'', with l from Beta(1/2, 1/2) folded above 1/2. The loss is the symmetric cross-entropy
+L = CE(y, P) + noise * RCE, RCE = -sum_c P_c log y_c, log 0 = -4 (Wang et al. 2019).
 
-`variant=distil` (PT-LLP, 2025) trains on the first stage's probabilities for twenty epochs in between; `variant=online`
-(LLP-DC, 2026) is one stage, L = L_bag + weight * mean over rows of [P_y >= threshold] CE(y, P), y the labels of exact
-counts in each step. Different from the papers, and why:
+- `variant=distil` (PT-LLP, 2025) inserts twenty epochs of training on the first stage's probabilities.
+- `variant=online` (LLP-DC, 2026) has one stage, L = L_bag + weight * mean over rows of [P_y >= threshold] CE(y, P).
+  The labels y match the counts in each step.
 
-- A table's cells cannot be mixed; the embeddings of a row and of another of the step are.
-- Labels come from an assignment rather than from transport with many rounds: it is what that ends in.
-- Distilling takes a fixed number of epochs, where PT-LLP takes a third of all.
+Differences from the papers:
 
-`tabllp-pse` differs by its cost, distances from centroids, and by plain cross-entropy.
+- Cells of a table cannot be mixed. The embeddings of two rows of the step are mixed instead.
+- Labels come from an assignment, which is the limit of the papers' transport with many rounds.
+- Distilling takes a fixed number of epochs, while PT-LLP uses a third of all.
+
+`tabllp-pse` differs from PLOT by its cost (distances from centroids) and by plain cross-entropy.
 """
 
 from __future__ import annotations
@@ -36,29 +38,29 @@ from llpbench.core.ranges import AtLeast, Choice, LogUniform, Uniform, When
 from llpbench.core.registry import register_method
 
 LOG_OF_NONE = -4.0
-"""what the reverse cross-entropy takes for the logarithm of 0"""
+"""value of log 0 in the reverse cross-entropy"""
 DISTILLED_EPOCHS = 20
 
 
 @dataclass(frozen=True)
 class PLOTParams(MethodParams):
-    """Hyperparameters of what follows or accompanies the proportion loss."""
+    """Hyperparameters of the stages and terms beside the proportion loss."""
 
     variant: Annotated[str, Choice("plot", "distil", "online")] = "plot"
-    """a stage of labels; one of distilled predictions before it; or labels within each step"""
+    """a stage of labels; a stage of distilled predictions before it; or labels within each step"""
     noise: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0), When("variant", "plot", "distil")] = 0.1
     """weight of the reverse cross-entropy"""
     mixup: Annotated[bool, Choice(True, False), When("variant", "plot", "distil")] = True
-    """whether rows are mixed"""
+    """whether to mix rows"""
     weight: Annotated[float, LogUniform(0.05, 5.0), AtLeast(0.0), When("variant", "online")] = 0.5
-    """of the labels within each step"""
+    """weight of the labels within each step"""
     threshold: Annotated[float, Uniform(0.6, 0.97), When("variant", "online")] = 0.95
-    """least probability of its label at which a row is trained on it"""
+    """smallest probability of its label at which a row is used"""
 
 
 @register_method("plot", reference="Liu et al. 2021", family="pseudo-label", extra=True)
 class PLOT(Method):
-    """DLLP, then labels of exact counts, mixed, with symmetric cross-entropy."""
+    """DLLP, then mixed rows with labels that match the counts, and symmetric cross-entropy."""
 
     Params = PLOTParams
     params: PLOTParams
@@ -71,14 +73,14 @@ class PLOT(Method):
         self.stages = (Stage("proportions"), *variants[self.params.variant])
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:
-        """[rows, classes] targets of the stages of rows."""
+        """Return the targets [rows, classes] of stages on rows."""
         if now.stage == "proportions":
             return None
         proba = member.proba()
         return in_known_bags(proba, member.train) if now.stage == "distil" else matching_labels(proba, member.train)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The loss of the stage."""
+        """Return the loss of the current stage."""
         told = bags.mask & bags.known.unsqueeze(-1)
         targets = torch.where(told.unsqueeze(-1), bags.proportions.unsqueeze(-2), 0.0)
         if now.stage == "labels":
@@ -95,7 +97,7 @@ class PLOT(Method):
         return loss
 
     def _mixed(self, model: Model, bags: Bags, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Log predictions and targets [bags, size, classes] of mixtures of two rows each."""
+        """Return log predictions and targets [bags, size, classes] of mixtures of two rows."""
         assert model.random is not None
         partner = random_partner(bags.mask.flatten(), model.random)
         share = folded_arcsine(model.random.uniform(*bags.mask.shape))[..., None]
@@ -107,13 +109,13 @@ class PLOT(Method):
 
 
 def folded_arcsine(uniform: Tensor) -> Tensor:
-    """Beta(1/2, 1/2) numbers from uniform ones, the larger of each and what it lacks to 1."""
+    """Map uniform numbers to Beta(1/2, 1/2) numbers, folded above 1/2."""
     share = (uniform * (math.pi / 2)).sin().square()
     return torch.maximum(share, 1 - share)
 
 
 def symmetric_loss(log_proba: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor:
-    """[...] CE(y, P) + noise * RCE(y, P); `log_proba`, `targets` [..., classes]. Targets of 0 alone teach nothing."""
+    """[...] CE(y, P) + noise * RCE(y, P); `log_proba`, `targets` [..., classes]. All targets 0: no loss."""
     reverse = -(log_proba.exp() * targets.log().clamp(min=LOG_OF_NONE)).sum(dim=-1)
     return -(targets * log_proba).sum(dim=-1) + noise * reverse
 

@@ -1,12 +1,13 @@
-"""LLP-VAT: proportions, and predictions that do not change under the worst small perturbation of a row.
+"""LLP-VAT: proportions, and predictions that are stable under the worst small perturbation of a row.
 
-Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)), where r is the direction, of a fixed length, that changes the
-prediction most, found by power iteration. Different from the published code, and why:
+Tsai & Lin 2020: L = L_bag + w(t) KL(P(x) || P(x + r)). r is the direction of a fixed length that changes the prediction
+most. Power iteration finds it. Differences from the published code:
 
-- The embeddings of the feature tokens are perturbed: a category has no neighbourhood in the input.
-- The three passes of the consistency term run without dropout, else a tiny finite difference would measure the dropout
-  masks; and the finite difference is larger (0.1 instead of 1e-6, which is at the noise of float32).
-- The weight is ramped up over a part of the training's steps as published; some re-implementations lost the ramp.
+- Perturbations act on the embeddings of the feature tokens: the categories of the input have no neighbourhood.
+- The three passes of the consistency term run without dropout. Otherwise a tiny finite difference would measure the
+  dropout masks.
+- The finite difference is 0.1 instead of 1e-6, which is lost in the noise of float32.
+- As published, the weight is ramped up over a part of the training steps. Some re-implementations omit the ramp.
 """
 
 from __future__ import annotations
@@ -32,37 +33,38 @@ class VATParams(MethodParams):
     """Hyperparameters of the consistency term."""
 
     weight: Annotated[float, LogUniform(0.01, 5.0), AtLeast(0.0)] = 0.05
-    """of the consistency term, once it is ramped up"""
+    """weight of the consistency term after the ramp"""
     epsilon: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """length of the perturbation of a row's embeddings"""
     xi: Annotated[float, LogUniform(1e-3, 10.0)] = 0.1
-    """length of the step that finds the worst direction"""
+    """length of the step that searches for the worst direction"""
     power_iterations: Annotated[int, Choice(1, 2)] = 1
+    """steps of the power iteration"""
     ramp: Annotated[float, Choice(0.0, 0.2, 0.4)] = 0.4
-    """part of all steps over which the weight is ramped up"""
+    """fraction of all steps in which the weight is ramped up"""
 
 
 @register_method("llp-vat", reference="Tsai & Lin 2020")
 class LLPVAT(Method, Reports):
-    """DLLP, with predictions smooth around every row (virtual adversarial training)."""
+    """DLLP with predictions that are smooth around every row (virtual adversarial training)."""
 
     Params = VATParams
     params: VATParams
     compiles = False  # compiling its second derivatives takes minutes
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Proportion loss + w(t) * consistency."""
+        """Return the proportion loss + w(t) * consistency."""
         consistency = self.consistency(model, bags)
         return proportion_loss(model.log_proba(bags), bags) + self.schedules(now)["w"] * consistency
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
-        """w(t) = weight * exp(-5 (1 - step / (ramp * steps))^2)."""
+        """Return w(t) = weight * exp(-5 (1 - step / (ramp * steps))^2)."""
         part = self.params.ramp
         ramp = ramp_up(now.step, part * now.steps) if part else torch.ones_like(now.step)
         return {"w": self.params.weight * ramp}
 
     def consistency(self, model: Model, bags: Bags) -> Tensor:
-        """Mean over rows of KL(P(x) || P(x + r)), r the worst direction of length epsilon."""
+        """Return the mean over rows of KL(P(x) || P(x + r)), r the worst direction of length epsilon."""
         assert model.random is not None
         still = model.frozen()
         embeddings = still.network.encoder.embed(bags.rows)
@@ -77,14 +79,14 @@ class LLPVAT(Method, Reports):
             return masked_mean(_kl(target, log_proba(embeddings + perturbation)), bags.mask)
 
         direction = _unit(model.random.normal(*embeddings.shape))
-        with torch.no_grad():  # of the parameters; the inner gradient is not affected
+        with torch.no_grad():  # no gradient of the parameters; the inner gradient is not affected
             for _ in range(self.params.power_iterations):
                 direction = _unit(_gradient_at(divergence, self.params.xi * direction))
         return divergence(self.params.epsilon * direction)
 
 
 def _gradient_at(function: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
-    """Gradient of `function`, up to a factor: `_unit` removes it."""
+    """Return the gradient of `function` up to a factor, which `_unit` removes."""
     gradient: Tensor = grad(function)(point)
     return gradient
 
@@ -95,7 +97,7 @@ def _kl(target: Tensor, predicted: Tensor) -> Tensor:
 
 
 def _unit(direction: Tensor) -> Tensor:
-    """Each row's [features, dim] block scaled to length 1; 0 stays 0, whatever the scale."""
+    """Scale each row's [features, dim] block to length 1; 0 stays 0 at any scale."""
     largest = direction.abs().amax(dim=(-2, -1), keepdim=True)
     scaled = direction / largest.clamp(min=torch.finfo(direction.dtype).tiny)  # squares of tiny numbers would vanish
     length = scaled.square().sum(dim=(-2, -1), keepdim=True).sqrt()

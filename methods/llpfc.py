@@ -1,19 +1,19 @@
-"""LLPFC: bags as noisy labels, with the forward correction of label noise.
+"""LLPFC: bags as noisy labels, with forward correction of the label noise.
 
-Zhang, Wang & Scott 2022: as many bags as there are classes, drawn at random, make a group, and the rows of its bag j
-get the noisy label j. With the proportions Gamma of the group's bags and a prior alpha of noisy labels,
+Zhang, Wang & Scott 2022. Groups consist of randomly drawn bags, as many as there are classes. Rows of bag j in a group
+get the noisy label j. Gamma are the proportions of the group's bags, and alpha is a prior of noisy labels. Then
 T_jc = Gamma_jc alpha_j / (Gamma' alpha)_c is P(noisy j | c), and a row of bag j has the loss -log sum_c T_jc P_c(x).
-Groups are redrawn every few epochs. Differences from the published code, and why:
+Groups are redrawn every few epochs. Differences from the published code:
 
-- `prior=fit` solves Gamma' alpha = pi on the simplex. The published `approx` solves Gamma alpha = pi: its matrix is
-  transposed twice.
-- Where bags of a group are unequal, or alpha is not uniform, rows weigh alpha_j / (share of bag j's rows). A factor of
-  T would change the loss by a constant alone, so rows of the heavier bags are left out at random instead, in
-  proportion; published code normalises weights in each minibatch.
-- A step has as many rows as one of bags has, instead of 128. Bags left over by the last group wait for the next draw.
-- Groups are redrawn every 5 epochs instead of 20: trainings that stop early would hardly see a second draw.
+- `prior=fit` solves Gamma' alpha = pi on the simplex. The published `approx` solves Gamma alpha = pi, since its
+  matrix is transposed twice.
+- If bags of a group are unequal or alpha is not uniform, rows need the weights alpha_j / (share of bag j's rows). A
+  factor of T would change the loss only by a constant. Instead, rows are dropped at random: the
+  probability to keep a row is proportional to its weight. The published code normalises weights in each minibatch.
+- A step has as many rows as a step of bags, instead of 128. Bags left over by the last group wait for the next draw.
+- Groups are redrawn every 5 epochs instead of 20, because trainings that stop early would hardly see a second draw.
 
-Two bags of random bagging have nearly equal rows of T, and give tiny gradients.
+Two bags of random bagging have nearly equal rows of T and give tiny gradients.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class LLPFCParams(MethodParams):
     """Hyperparameters of the groups."""
 
     prior: Annotated[str, Choice("uniform", "fit")] = "uniform"
-    """of noisy labels: uniform, or such that classes have their prior"""
+    """prior of noisy labels: uniform, or such that classes have their prior"""
     refresh: Annotated[int, Choice(5, 20)] = 5
-    """epochs after which groups are drawn again"""
+    """epochs between two draws of groups"""
 
 
 @register_method("llpfc", reference="Zhang, Wang & Scott 2022", extra=True)
 class LLPFC(Method):
-    """Learn which bag of a group a row is of, corrected for what each bag holds."""
+    """Predict the bag of a row in its group, corrected for the classes of each bag."""
 
     Params = LLPFCParams
     params: LLPFCParams
@@ -58,19 +58,19 @@ class LLPFC(Method):
         self.stages = (Stage(unit="rows", refresh=self.params.refresh),)
 
     def prepare(self, member: Member, now: Now) -> FloatArray:
-        """[rows, classes] P(noisy label | class) of each row; 1 in all classes of a row that takes no part."""
+        """Return P(noisy label | class) [rows, classes] of each row; 1 in all classes of rows without a group."""
         del now
         return forward_targets(member.train, self.params.prior, member.rng)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """-mean log sum_c t_c P_c of rows with targets t."""
+        """Return -mean log sum_c t_c P_c of rows with targets t."""
         del now
         noisy = (model.log_proba(bags).squeeze(-2) + bags.proportions.log()).logsumexp(dim=-1)
         return masked_mean(-noisy, bags.known)
 
 
 def forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> FloatArray:
-    """[rows, classes] rows of the groups' matrices T, 1 for rows that are in none or are left out."""
+    """[rows, classes] rows of the groups' matrices T; 1 for rows without a group and rows left out."""
     classes = train.counts.shape[1]
     targets = np.ones((len(train.bag_of_row), classes))
     order = rng.permutation(np.flatnonzero(train.known))
@@ -86,14 +86,14 @@ def forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) -> 
 
 
 def transition(gamma: FloatArray, alpha: FloatArray) -> FloatArray:
-    """T_jc = P(noisy j | c) from the proportions `gamma` [bags, classes] of a group; alpha_j for a class in no bag."""
+    """T_jc = P(noisy j | c) from the proportions `gamma` [bags, classes] of a group; alpha_j for absent classes."""
     total = alpha @ gamma
     joint = gamma * alpha[:, None]
     return np.asarray(np.where(total > 0, joint / np.where(total > 0, total, 1.0), alpha[:, None]))
 
 
 def noisy_prior(gamma: FloatArray, prior: FloatArray) -> FloatArray:
-    """The alpha on the simplex with the least squared distance of gamma' alpha from `prior` [classes]."""
+    """Return the alpha on the simplex with the least squared distance of gamma' alpha from `prior` [classes]."""
     equations = np.vstack([gamma.T, np.full(len(gamma), ON_SIMPLEX)])
     alpha, _ = nnls(equations, np.append(prior, ON_SIMPLEX))
     return np.asarray(alpha / alpha.sum())

@@ -1,13 +1,15 @@
-"""mean-map: class means from bag means, then the logistic regression that they determine.
+"""mean-map: class means from bag means, then logistic regression from these class means.
 
-Quadrianto, Smola, Caetano & Le 2009. Labels enter the likelihood of an exponential family only through class means, and
-a bag's mean is their mixture by its proportions: M = (P'DP + kappa C)^-1 P'D (bag means), then the least of sum_i
-log sum_c exp f_ic - N sum_c pi_c (w_c . M_c + b_c) + strength/2 |w|^2. It assumes that rows of one class are alike in
-all bags, which ordered bags are not.
+Quadrianto, Smola, Caetano & Le 2009. The likelihood of an exponential family depends on labels only through class
+means. A bag's mean is their mixture by its proportions, so M = (P'DP + kappa C)^-1 P'D (bag means). The fit minimises
 
-Where it differs: D has the sizes of bags (published: equal weights), since the variance of a bag's mean falls with its
-size; a pseudo-inverse and `shrinkage` kappa hold class means together where bags are nearly equal; the penalty is part
-of the objective (LLP-Bench's code declares it and leaves it out), and the intercept has none.
+    sum_i log sum_c exp f_ic - N sum_c pi_c (w_c . M_c + b_c) + strength/2 |w|^2
+
+It assumes that rows of one class are alike in all bags. This does not hold in ordered bags. Differences from the paper:
+
+- D contains the sizes of bags instead of equal weights, since the variance of a bag's mean falls with its size.
+- A pseudo-inverse and `shrinkage` kappa stabilise class means if bags are nearly equal.
+- The penalty is part of the objective and excludes the intercept. LLP-Bench's code declares it but omits it.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ class MeanMapParams(DirectParams):
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     strength: Annotated[float, LogUniform(0.1, 1e4)] = 10.0
-    """of the L2 penalty, beside a sum over rows"""
+    """strength of the L2 penalty, relative to a loss summed over rows"""
     shrinkage: Annotated[float, Choice(0.0, 0.01, 0.1, 1.0)] = 0.0
-    """of class means towards the common mean"""
+    """strength of shrinking class means to the common mean"""
 
 
 @register_method("mean-map", reference="Quadrianto et al. 2009", family="classical", extra=True)
@@ -45,7 +47,7 @@ class MeanMap(DirectMethod):
     params: MeanMapParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
-        """A small linear system, then a convex problem."""
+        """Solve a small linear system, then a convex problem."""
         del rng
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)

@@ -1,15 +1,15 @@
-"""MixBag: new bags mixed from two, with an interval for what their proportions may be.
+"""MixBag: new bags mixed from two, with an interval for their unknown proportions.
 
-Asanomi, Matsuo, Suehiro & Bise 2023: with probability 1/2 a bag is replaced by g of its rows and g' of another's,
-with target p = a p_i + (1 - a) p_j, a = g / (g + g'). Which rows are drawn is chance, so that the proportions of the
-drawn rows lie within +- 2.576 standard errors of their bags' in 99 of 100 cases: classes whose mean prediction is
-inside that interval have no loss, the others -p_c log(mean prediction). Bags left as they are have DLLP's loss.
-Different from the published code:
+Asanomi, Matsuo, Suehiro & Bise 2023. With probability 1/2, a bag is replaced by g of its rows and g' rows of another.
+The target is p = a p_i + (1 - a) p_j, a = g / (g + g'). Rows are drawn at random, so the proportions of the drawn rows
+lie within +- 2.576 standard errors of the bags' proportions in 99 of 100 cases. A class whose mean prediction is inside
+this interval has no loss. The others have -p_c log(mean prediction). Bags that are not mixed have DLLP's loss.
+Differences from the published code:
 
-- Rows are drawn without replacement, so standard errors shrink by sqrt((m - g) / (m - 1)) (`finite`): a bag taken
-  whole has no error.
-- The partner is the next bag of the step; with a suppressed one, nothing is mixed.
-- Each class is left out alone, as published, so what remains is no cross-entropy.
+- Rows are drawn without replacement. Standard errors shrink by sqrt((m - g) / (m - 1)) (`finite`), and a whole bag has
+  no error.
+- The partner is the next bag of the step. Bags are not mixed with suppressed bags.
+- As published, each class is left out by itself, so the remaining loss is not a cross-entropy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from llpbench.core.ranges import Choice, Uniform
 from llpbench.core.registry import register_method
 
 QUANTILE = 2.575829
-"""of the normal distribution, two-sided 99 %"""
+"""quantile of the normal distribution, two-sided 99 %"""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class MixBagParams(MethodParams):
     """Hyperparameters of the mixtures."""
 
     probability: Annotated[float, Uniform(0.0, 1.0)] = 0.5
-    """of a bag to be mixed"""
+    """probability that a bag is mixed"""
     share: Annotated[str, Choice("uniform", "half", "normal")] = "uniform"
-    """rows that a mixed bag keeps of its own: any part, half of them, or about half"""
+    """own rows kept in a mixed bag: any share, half, or about half"""
     finite: Annotated[bool, Choice(True, False)] = True
-    """whether intervals allow for rows being drawn without replacement"""
+    """whether intervals allow for drawing without replacement"""
 
 
 @register_method("mixbag", reference="Asanomi et al. 2023", extra=True)
@@ -51,7 +51,7 @@ class MixBag(Method):
     params: MixBagParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Mean over known bags, mixed or not, of -sum_c p_c log(mean prediction) outside of intervals."""
+        """Return the mean over known bags, mixed or not, of -sum_c p_c log(mean prediction) outside intervals."""
         del now
         assert model.random is not None
         log_proba, sizes = model.log_proba(bags), bags.mask.sum(dim=-1).float()
@@ -75,7 +75,7 @@ class MixBag(Method):
         return masked_mean(torch.where(inside, 0.0, loss).sum(dim=-1), bags.known)
 
     def _kept(self, random: Random, bags: int) -> Tensor:
-        """[bags] share of its own rows that a mixed bag keeps."""
+        """[bags] share of its own rows kept in a mixed bag."""
         if self.params.share == "half":
             return torch.full_like(random.uniform(bags), 0.5)
         return random.uniform(bags) if self.params.share == "uniform" else 0.5 + 0.1 * random.normal(bags)
@@ -89,7 +89,7 @@ def some_of(log_proba: Tensor, mask: Tensor, number: Tensor, random: Random) -> 
 
 
 def standard_error(proportions: Tensor, drawn: Tensor, sizes: Tensor, finite: bool) -> Tensor:
-    """[bags, classes] of the proportions of `drawn` [bags] rows out of `sizes` [bags]; 0 of none."""
+    """[bags, classes] standard error of the proportions of `drawn` [bags] of `sizes` [bags] rows; 0 without rows."""
     variance = proportions * (1 - proportions) / drawn.clamp(min=1).unsqueeze(-1)
     left = (sizes - drawn) / (sizes - 1).clamp(min=1) if finite else torch.ones_like(sizes)
     return (variance * left.clamp(min=0).unsqueeze(-1)).sqrt()

@@ -1,14 +1,17 @@
-"""Moment matching: what classes several rows of a bag have, predicted against counted.
+"""Moment matching: the classes of several rows of a bag, predicted and counted.
 
-LLP-MM 2026: for r = 1 .. order, the law of the classes of r different rows drawn from a bag. Predicted, with rows
-independent: M_r(c_1 .. c_r) = (1 / (m)_r) sum over different i_1 .. i_r of the product of P_(i_j c_j); counted:
-the product of (n_(c_j) - how often c_j came before) / (m)_r. L = mean over r of the cross-entropy of the two. Order 1
-is DLLP but for the entropy of proportions; order m, all rows of the bag, is the likelihood of its counts. Different
-from the published code, and why:
+LLP-MM 2026. For r = 1 .. order, compare two laws of the classes of r different rows drawn from a bag:
 
-- Orders up to 3 are written with sums of powers instead of a dynamic programme over rows: no loop, in float32.
-- Orders that a bag has too few rows for are left out of its mean; more than ten classes stop at order 2.
-- Noisy counts, which may be fractional, have no negative chances: those are 0, and the rest adds up to 1.
+- predicted, with independent rows: M_r(c_1 .. c_r) = (1 / (m)_r) sum over different i_1 .. i_r of the product of
+  P_(i_j c_j)
+- counted: the product of (n_(c_j) - the number of earlier c_j) / (m)_r
+
+L = mean over r of the cross-entropy of the two. Order 1 is DLLP up to the entropy of proportions. Order m, with all
+rows of the bag, is the likelihood of its counts. Differences from the published code:
+
+- Orders up to 3 use sums of powers instead of a dynamic programme over rows. This needs no loop and works in float32.
+- The mean of a bag skips orders above its number of rows. With more than ten classes, orders stop at 2.
+- Noisy counts may be fractional and give negative probabilities. These become 0, and the rest is scaled to sum to 1.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 UNIFORM = 1e-4
-"""share of the uniform law in predictions of pairs and triples, whose chances may round to 0"""
+"""share of the uniform law in predictions of pairs and triples, whose probabilities may round to 0"""
 MANY = 10
-"""classes beyond which triples are left out"""
+"""largest number of classes with triples"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class MomentParams(MethodParams):
     """Hyperparameters."""
 
     order: Annotated[int, Choice(1, 2, 3)] = 3
-    """most rows that are drawn together"""
+    """largest number of rows drawn together"""
 
 
 @register_method("moment-matching", reference="LLP-MM 2026", extra=True)
@@ -48,13 +51,13 @@ class MomentMatching(Method):
     params: MomentParams
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Mean over known bags of the mean over orders."""
+        """Return the mean over known bags of the mean over orders."""
         del now
         return moment_loss(model.log_proba(bags), bags, self.params.order)
 
 
 def moment_loss(log_proba: Tensor, bags: Bags, order: int, uniform: float = UNIFORM) -> Tensor:
-    """Mean over known bags of the mean cross-entropy of orders 1 to `order`, those that the bag has rows for."""
+    """Mean over known bags of the mean cross-entropy of orders 1 to `order`, at most the rows of the bag."""
     sizes = bags.mask.sum(dim=-1).float()
     classes = log_proba.shape[-1]
     total = -(bags.proportions * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
@@ -83,7 +86,7 @@ def drawn_classes(proba: Tensor, sizes: Tensor, order: int) -> Tensor:
 
 
 def counted_classes(counts: Tensor, order: int) -> Tensor:
-    """The same law of rows whose classes were counted, without replacement: from `counts` [bags, classes]."""
+    """Law of the classes of rows drawn without replacement, from `counts` [bags, classes]."""
     same = torch.eye(counts.shape[-1], device=counts.device, dtype=counts.dtype)
     law = (counts[:, :, None] * (counts[:, None, :] - same)).clamp(min=0)
     if order == 3:

@@ -1,14 +1,20 @@
-"""prop-svm: support vectors and labels of nearly the right counts, in turn (alternating proportion-SVM).
+"""prop-svm: a support vector machine and labels of nearly the right counts, in turn (alternating proportion-SVM).
 
-Yu, Liu, Kumar, Jebara & Chang 2013: the least over w, b and labels y of |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k
-m_k |share of y in bag k - p_k|. A linear SVM of the labels, then the best labels of each bag (exact, by sorting), C
-raised from a ten-thousandth by half a round. It has many local optima: from random labels it ends anywhere, from the
-ranks of ridge regression on bag means near these.
+Yu, Liu, Kumar, Jebara & Chang 2013 minimise over w, b and labels y
 
-Where it differs from the authors' code: linear with L-BFGS (there kernels and an external solver), C_p = 10 C, labels
-of the right counts by `bag-mean-linear`'s ranks as the start (there the best of ten random ones: `start=random`). One
-class against the rest where there are more than two. Scores become probabilities by a logistic curve that is fitted to
-the proportions of bags.
+    |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|
+
+A linear SVM is fitted to the labels. Then each bag gets its best labels (exact, by sorting). C starts at a
+ten-thousandth and rises by 50 % each round. The problem has many local optima. Fits from random labels end in
+very different optima. Fits from the ranks of ridge regression on bag means stay near these.
+
+Differences from the authors' code:
+
+- The SVM is linear and fitted by L-BFGS, instead of kernels and an external solver. C_p = 10 C.
+- The first labels match the counts by the ranks of `bag-mean-linear`. The authors take the best of ten random
+  labellings (`start=random`).
+- With more than two classes, each is fitted against the rest.
+- A logistic curve, fitted to the proportions of bags, converts scores to probabilities.
 """
 
 from __future__ import annotations
@@ -39,22 +45,22 @@ class PropSVMParams(DirectParams):
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     cost: Annotated[float, LogUniform(1e-3, 10.0)] = 1.0
-    """of a row inside the margin, C in the paper"""
+    """cost of a row inside the margin, C in the paper"""
     proportions: Annotated[float, LogUniform(0.1, 100.0)] = 10.0
-    """cost of a row more or less than the bag's count, relative to `cost`"""
+    """cost per row of deviation from the bag's count, relative to `cost`"""
     start: Annotated[str, Choice("ridge", "random")] = "ridge"
     """first labels: by the ranks of ridge regression on bag means, or the best of ten random ones"""
 
 
 @dataclass(frozen=True, eq=False)
 class CalibratedScores:
-    """Probabilities of rows by scores whose logistic curves fit the proportions of bags."""
+    """Probabilities from scores, by logistic curves fitted to the proportions of bags."""
 
     columns: LinearColumns
     scores: tuple[LogitWeights, ...]
-    """of two classes one, else one a class"""
+    """one score with two classes, otherwise one per class"""
     curves: tuple[LogitWeights, ...]
-    """logit of a class by its score"""
+    """logit of a class as a function of its score"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """[rows, classes]"""
@@ -69,13 +75,13 @@ class CalibratedScores:
 
 @register_method("prop-svm", reference="Yu et al. 2013", family="classical", extra=True)
 class PropSVM(DirectMethod):
-    """Linear support vectors whose labels match the proportions of bags."""
+    """Linear support vector machine with labels that match the proportions of bags."""
 
     Params = PropSVMParams
     params: PropSVMParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> CalibratedScores:
-        """One class against the rest, of two classes once."""
+        """Fit each class against the rest, or once with two classes."""
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
@@ -92,7 +98,7 @@ class PropSVM(DirectMethod):
         return CalibratedScores(design, tuple(scores), tuple(curves))
 
     def _starts(self, columns: sparse.csr_array, train: BaggedRows, rng: np.random.Generator) -> list[BoolArray]:
-        """[rows] labels of the right counts, one or several times."""
+        """Return one or several sets of labels [rows] with the right counts."""
         if self.params.start == "random":
             noise = rng.normal(size=(_RANDOM_STARTS, columns.shape[0], 2))
             return [assigned(each, train) == 1 for each in noise]

@@ -1,17 +1,17 @@
-"""ROT: train rows on targets that transport carries from predictions to the counts of their bag.
+"""ROT: train rows on targets from the transport of predictions to the counts of their bag.
 
-Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019: the targets of a bag are the plan
-Q = argmin <Q, -log P> - entropy * H(Q), rows adding up to 1 and columns to the counts, without gradient, and
+Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the plan
+Q = argmin <Q, -log P> - entropy * H(Q), without gradient. Rows of Q add up to 1 and columns to the counts. The loss is
 L = alpha KL(p || mean P) + (1 - alpha) mean_i CE(Q_i, P_i).
 
-`stages=warm` is a stage of DLLP and then the second term alone, as in LLP-Bench (Soft-EROT; with `labels=hard` its
-OT-LLP); `joint` has both from the start, and then trains on its own noise. Different from published code, and why:
+`stages=warm` is a stage of DLLP, then the second term alone. This is Soft-EROT of LLP-Bench, and its OT-LLP with
+`labels=hard`. `joint` has both terms from the start and trains on its own noise. Differences from the published code:
 
-- Sinkhorn has twenty rounds. The last scales rows, so that targets are distributions. LLP-Bench always has a
+- Sinkhorn has twenty rounds. The last round scales rows, so that targets are distributions. LLP-Bench always uses a
   thousand (its test sums the whole plan), another code three.
-- Hard labels match counts exactly also where predictions are tied; OT-LLP labels every row that ties with the last.
-- Targets are made of predictions without dropout: sharpened, its noise would be what rows are trained on.
-- A class that a bag lacks has the logarithm of no count, not a clamped one.
+- Hard labels match the counts exactly, also if predictions are tied. OT-LLP labels every row that ties with the last.
+- Targets come from predictions without dropout. Otherwise rows would be trained on sharpened dropout noise.
+- The log count of a class that is absent from a bag is not clamped.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ROTParams(MethodParams):
     stages: Annotated[str, Choice("warm", "joint")] = "warm"
     """a stage of DLLP before targets, or both losses at once"""
     labels: Annotated[str, Choice("soft", "hard")] = "soft"
-    """targets: the plan, or labels that match counts"""
+    """targets: the plan, or labels that match the counts"""
     entropy: Annotated[float, LogUniform(0.05, 1.0), When("labels", "soft")] = 0.2
-    """of the plan; the less, the harder the targets"""
+    """entropy of the plan; smaller values give harder targets"""
     alpha: Annotated[float, Uniform(0.3, 0.9), When("stages", "joint")] = 0.6
     """weight of the proportion loss"""
 
@@ -58,7 +58,7 @@ class ROT(Method):
         self.stages = (Stage("proportions"), transport) if self.params.stages == "warm" else (transport,)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The proportion loss, cross-entropy to targets, or both."""
+        """Return the proportion loss, the cross-entropy to targets, or both."""
         log_proba = model.log_proba(bags)
         if now.stage == "proportions":
             return proportion_loss(log_proba, bags)
@@ -71,9 +71,9 @@ class ROT(Method):
 
 
 def row_targets_loss(log_proba: Tensor, calm: Tensor, bags: Bags, labels: str, entropy: float | Tensor) -> Tensor:
-    """Mean over known bags of mean_i CE(target of row i, P_i); targets are made of `calm`, predictions as they are.
+    """Mean over known bags of mean_i CE(target of row i, P_i).
 
-    `log_proba`, `calm` [bags, size, classes].
+    `log_proba` [bags, size, classes]; `calm` the same without dropout, the source of the targets.
     """
     targets = counted_labels(calm, bags) if labels == "hard" else transported(calm, bags, entropy)
     each = -(targets * log_proba).masked_fill(~bags.mask.unsqueeze(-1), 0.0).sum(dim=(-2, -1))

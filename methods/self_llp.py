@@ -1,11 +1,14 @@
 """SELF-LLP: proportions, a self-supervised task, and a teacher of earlier weights.
 
-Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weight * w(t) mean |P - P_teacher|^2. The
-task of images is their rotation; of tables it is, in the authors' own words, an orthogonal transformation: each row's
-embeddings, concatenated, go through one of four fixed orthogonal matrices (one of them the identity), and a head on
-the row vector says which. The teacher is a moving average of encoder and head, w(t) = exp(-5 (1 - t)^2) over the first
-two fifths of the steps. Not in the abstract, which is all of the paper that was available: the weights of the terms,
-the number of transformations, and that they act on embeddings rather than cells (a category has no neighbourhood).
+Liu, Qi, Wang, Tian & Shi 2022: L = L_bag + task_weight * L_task + teacher_weight * w(t) mean |P - P_teacher|^2.
+
+- The task for images is to predict their rotation. For tables the authors use an orthogonal transformation. The
+  concatenated embeddings of a row pass one of four fixed orthogonal matrices, one of them the identity. A head on the
+  row vector predicts which.
+- The teacher is a moving average of encoder and head. w(t) = exp(-5 (1 - t)^2) over the first two fifths of the steps.
+
+Only the abstract of the paper was available. It does not state the weights of the terms or the number of
+transformations. Here they act on embeddings instead of cells, since a category has no neighbourhood.
 """
 
 from __future__ import annotations
@@ -27,25 +30,25 @@ from llpbench.core.registry import register_method
 
 TRANSFORMATIONS = 4
 RAMP = 0.4
-"""part of all steps until the teacher has its full weight"""
+"""fraction of all steps until the teacher has its full weight"""
 PARTS = ("encoder", "head")
-"""what the teacher follows"""
+"""parts of the network that the teacher follows"""
 
 
 @dataclass(frozen=True)
 class SelfLLPParams(MethodParams):
-    """Hyperparameters of the two further terms."""
+    """Hyperparameters of the task and the teacher."""
 
     task_weight: Annotated[float, LogUniform(0.01, 1.0), AtLeast(0.0)] = 0.1
-    """of telling transformations"""
+    """weight of the task"""
     teacher_weight: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
-    """of the distance from the teacher, beside its ramp"""
+    """weight of the distance from the teacher, multiplied by its ramp"""
     decay: Annotated[float, Choice(0.9, 0.99, 0.999)] = 0.99
-    """of the teacher's moving average"""
+    """decay of the teacher's moving average"""
 
 
 class Rotations(nn.Module):
-    """Fixed orthogonal matrices, and the head that says which was used."""
+    """Fixed orthogonal matrices, and the head that predicts which one was used."""
 
     matrices: Tensor
 
@@ -56,7 +59,7 @@ class Rotations(nn.Module):
         self.register_buffer("matrices", torch.stack(drawn))
 
     def turned(self, flat: Tensor, which: Tensor) -> Tensor:
-        """`flat` [..., width], each row by the matrix `which` [...]; 0 is the identity."""
+        """Multiply each row of `flat` [..., width] by the matrix `which` [...]; 0 is the identity."""
         for number, matrix in enumerate(self.matrices.unbind(), start=1):
             flat = torch.where((which == number).unsqueeze(-1), flat @ matrix, flat)
         return flat
@@ -71,20 +74,20 @@ class SelfLLP(Method, Reports):
     phases = (Phase(modules=("encoder.", "head.", "rotations.head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The network, the task, and a teacher, a copy."""
+        """Return the network with the task and with a copy of itself as teacher."""
         network = super().build(encoder, schema)
         width = schema.features * encoder.token_dim
         network.add(rotations=Rotations(width, encoder.dim, self.hidden))
         return network.add(teacher=Network(deepcopy(network.encoder), deepcopy(network.head)))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """The teacher starts from the student, whose weights may be pretrained."""
+        """Start the teacher from the student, whose weights may be pretrained."""
         del now
         for part in PARTS:
             member.network.teacher.get_submodule(part).load_state_dict(member.network.get_submodule(part).state_dict())
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """L_bag + task_weight * L_task + teacher_weight * w(t) * distance."""
+        """Return L_bag + task_weight * L_task + teacher_weight * w(t) * distance."""
         log_proba = model.log_proba(bags)
         with torch.no_grad():
             teacher = Model(model.network.teacher).log_proba(bags)
@@ -96,7 +99,7 @@ class SelfLLP(Method, Reports):
         )
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
-        """w(t) = exp(-5 (1 - t)^2) over the first part of the steps."""
+        """Return w(t) = exp(-5 (1 - t)^2) over the first part of the steps."""
         return {"w": ramp_up(now.step, RAMP * now.steps)}
 
     def task(self, model: Model, bags: Bags) -> Tensor:
@@ -110,7 +113,7 @@ class SelfLLP(Method, Reports):
         return masked_mean(-said.gather(-1, which.unsqueeze(-1)).squeeze(-1), bags.mask)
 
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
-        """The teacher takes a small step towards the student."""
+        """Move the teacher a small step towards the student."""
         del now
         pairs = {name: name.removeprefix("teacher.") for name in weights if name.startswith("teacher.")}
         return {name: torch.lerp(weights[own], weights[name], self.params.decay) for name, own in pairs.items()}

@@ -1,13 +1,15 @@
 """SelfCLR-LLP: proportions, and a contrastive term that spreads the rows of a step.
 
-Nandy et al. 2022. Their code contrasts raw dot products of the last layer, in which a row is its own positive and
-every other row of the step a negative: no augmentation, no cosine, no temperature. The paper that compares with it
-describes a term "inspired by NT-Xent". Both are here:
+Nandy et al. 2022. Their code contrasts raw dot products of the last layer. A row is its own positive, and all other
+rows of the step are negatives: no augmentation, no cosine, no temperature. The paper that compares with it describes a
+term "inspired by NT-Xent". Both are available:
 
-- `mode=cos` (default): cosine of the encoder's row vectors over a temperature, the ordinary prediction head.
-- `mode=dot`: the published head of G vectors a class with ReLU, the largest is the class's logit, dot products
-  of all of them, and a penalty on the largest activation. Different from the code: G = 64 instead of 500 (on an encoder
-  of width 32 rather than 1,000), weight decay by AdamW instead of an L2 term.
+- `mode=cos` (default): cosines of the encoder's row vectors over a temperature, with the default prediction head.
+- `mode=dot`: the published head of G vectors per class with ReLU. The largest is the logit of the class. The term uses
+  dot products of all of them, with a penalty on the largest activation.
+
+Differences of `dot` from the published code: G = 64 instead of 500, since the encoder has width 32 instead of 1,000.
+Weight decay is that of AdamW instead of an L2 term.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ class SelfCLRParams(MethodParams):
     """Hyperparameters of the contrastive term."""
 
     mode: Annotated[str, Choice("cos", "dot")] = "cos"
-    """what is compared: cosines of row vectors, or dot products of the published head"""
+    """vectors compared: cosines of row vectors, or dot products of the published head"""
     scope: Annotated[str, Choice("step", "bag")] = "step"
-    """where negatives come from: all rows of a step, as published, or those of the same bag"""
+    """source of negatives: all rows of a step, as published, or rows of the same bag"""
     weight: Annotated[float | None, LogUniform(1e-3, 1.0), AtLeast(0.0)] = None
-    """of the contrastive term; None: 0.1 for `cos`, the published 0.5 for `dot`"""
+    """weight of the contrastive term; None: 0.1 for `cos`, the published 0.5 for `dot`"""
     temperature: Annotated[float, LogUniform(0.05, 1.0), When("mode", "cos")] = 0.5
-    """of the cosines"""
+    """temperature of the cosines"""
     groups: Annotated[int, Choice(1, 8, 64, 500), When("mode", "dot")] = 64
-    """vectors a class in the head of `dot`"""
+    """vectors per class in the head of `dot`"""
     sparsity: Annotated[float, LogUniform(1e-4, 0.1), When("mode", "dot"), AtLeast(0.0)] = 0.01
-    """of the penalty on the largest activation in `dot`"""
+    """weight of the penalty on the largest activation in `dot`"""
 
     def __post_init__(self) -> None:
         if self.weight is None:
@@ -50,7 +52,7 @@ class SelfCLRParams(MethodParams):
 
 
 class GroupedHead(nn.Module):
-    """The published head: groups x classes activations with ReLU; a class's logit is the largest of its group."""
+    """Published head: groups x classes activations with ReLU; a class's logit is the largest of its group."""
 
     def __init__(self, dim: int, hidden: int, groups: int, classes: int) -> None:
         super().__init__()
@@ -73,20 +75,20 @@ class GroupedHead(nn.Module):
 
 @register_method("selfclr-llp", reference="Nandy et al. 2022")
 class SelfCLR(Method):
-    """DLLP, with a contrastive term in which every other row is a negative."""
+    """DLLP with a contrastive term in which all other rows are negatives."""
 
     Params = SelfCLRParams
     params: SelfCLRParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network; in `dot` with the published head."""
+        """Return the default network; in `dot` with the published head."""
         network = super().build(encoder, schema)
         if self.params.mode == "dot":
             network.head = GroupedHead(encoder.dim, self.hidden, self.params.groups, schema.classes)
         return network
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Proportion loss + weight * contrast (+ sparsity of the published head)."""
+        """Return the proportion loss + weight * contrast (+ sparsity of the published head)."""
         del now
         z = model.encode(bags).z
         assert self.params.weight is not None, "filled in when the parameters are made"
@@ -102,7 +104,7 @@ class SelfCLR(Method):
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
     def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
-        """`vectors` [bags, size, dim]; of long bags some (`sampling.py`)"""
+        """Contrast `vectors` [bags, size, dim]; long bags are sampled (`sampling.py`)."""
         scale = self.params.temperature if self.params.mode == "cos" else 1.0
         chosen = some_rows(mask, random)
         vectors, mask = at(vectors, chosen), at(mask, chosen)

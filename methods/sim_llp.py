@@ -1,12 +1,13 @@
-"""SIM-LLP: similar rows, similar predictions.
+"""SIM-LLP: similar predictions for similar rows.
 
-Kotzias, Denil, de Freitas & Smyth 2015, as in LLP-Bench: after a stage of DLLP with the square loss,
-L = mean_ij exp(-|phi_i - phi_j|^2) |P_i - P_j|^2 + bag_weight * mean_k |r_k|^2 over 400 random rows of a step, r_k the
-residual of a bag and phi the row vectors of the first stage, frozen. Different from the code of LLP-Bench, and why:
+Kotzias, Denil, de Freitas & Smyth 2015, as in LLP-Bench. A stage of DLLP with the square loss comes first. Then
+L = mean_ij exp(-|phi_i - phi_j|^2) |P_i - P_j|^2 + bag_weight * mean_k |r_k|^2 over 400 random rows of a step. r_k is
+the residual of a bag, phi are the frozen row vectors of the first stage. Differences from the code of LLP-Bench:
 
-- phi is divided by the root of its width, its standard deviation and `bandwidth`: unscaled, nearly all weights are 0.
-- Predictions are compared as they are (there they go through a sigmoid once more).
-- The second stage goes on from the first's weights instead of from new ones.
+- phi is divided by the root of its width, by its standard deviation and by `bandwidth`. Otherwise nearly all weights
+  are 0.
+- Predictions are compared directly. In LLP-Bench they pass a sigmoid once more.
+- The second stage continues from the first stage's weights instead of new ones.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from llpbench.core.ranges import AtLeast, Choice, LogUniform
 from llpbench.core.registry import register_method
 
 MOST_ROWS = 400
-"""of a step that are compared with each other"""
+"""largest number of rows of a step that are compared with each other"""
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class SimLLPParams(MethodParams):
     """Hyperparameters of the second stage."""
 
     similarity: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
-    """weight of the distances of similar rows' predictions"""
+    """weight of prediction differences between similar rows"""
     bag_weight: Annotated[float, LogUniform(0.5, 5.0)] = 2.0
-    """of the square loss of bags beside it"""
+    """weight of the square loss of bags"""
     bandwidth: Annotated[float, Choice(0.3, 1.0, 3.0)] = 1.0
-    """distance at which rows are hardly similar any more, in standard deviations"""
+    """distance beyond which rows count as hardly similar, in standard deviations"""
 
 
 class Earlier(nn.Module):
-    """The encoder as it was after the first stage, and the scale of its row vectors."""
+    """The encoder after the first stage, and the scale of its row vectors."""
 
     scale: Tensor
 
@@ -55,7 +56,7 @@ class Earlier(nn.Module):
 
 @register_method("sim-llp", reference="Kotzias et al. 2015", extra=True)
 class SimLLP(Method):
-    """Square loss of bags, and predictions that are alike where rows are."""
+    """Square loss of bags, and similar predictions for similar rows."""
 
     Params = SimLLPParams
     params: SimLLPParams
@@ -63,12 +64,12 @@ class SimLLP(Method):
     phases = (Phase(modules=("encoder.", "head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network, and room for its encoder after the first stage."""
+        """Return the default network with a copy of its encoder for the first stage's weights."""
         network = super().build(encoder, schema)
         return network.add(earlier=Earlier(network.encoder))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """At the start of the second stage, keep the encoder and measure its row vectors."""
+        """Keep the encoder and measure its row vectors, at the start of the second stage."""
         if now.stage == "proportions":
             return
         earlier: Earlier = member.network.earlier
@@ -77,7 +78,7 @@ class SimLLP(Method):
         earlier.scale.fill_(max(float(z.std(axis=0).mean()) * z.shape[1] ** 0.5, 1e-6))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The square loss of bags; in the second stage with similarity."""
+        """Return the square loss of bags; in the second stage with similarity."""
         log_proba = model.log_proba(bags)
         of_bags = masked_mean(bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
         if now.stage == "proportions":
@@ -93,7 +94,7 @@ class SimLLP(Method):
 
 
 def drawn_rows(mask: Tensor, random: Random) -> Tensor:
-    """Positions of at most `MOST_ROWS` random rows of a step, padding last."""
+    """Draw positions of at most `MOST_ROWS` random rows of a step, padding last."""
     return (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()[:MOST_ROWS]
 
 

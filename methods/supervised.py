@@ -1,7 +1,7 @@
 """Supervised: the ceiling, trained on the label of every row.
 
-Not a method for label proportions: it is given what they are not, to show what is left to gain. The same code on bags
-of one row, where the proportion loss is cross-entropy: there is no second path for labels.
+This is not a method for label proportions. It has all labels and shows the possible gain. Bags have one row each, so
+the proportion loss is cross-entropy and labels need no separate code.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ class Supervised(Method):
     stages = (Stage(unit="rows"),)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Cross-entropy: the proportion loss of bags of one row."""
+        """Return the cross-entropy: the proportion loss of bags of one row."""
         del now
         return proportion_loss(model.log_proba(bags), bags)

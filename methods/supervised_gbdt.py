@@ -1,6 +1,6 @@
-"""Supervised gradient-boosted trees: a second ceiling, from the label of every row.
+"""Supervised gradient-boosted trees: a second ceiling, trained on the label of every row.
 
-On tables, boosted trees are what a practitioner with labels would use.
+With labels, boosted trees are the usual choice for tables.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from llpbench.core.registry import register_method
 
 @dataclass(frozen=True)
 class SupervisedGBDTParams(DirectParams):
-    """Hyperparameters; the defaults are scikit-learn's."""
+    """Hyperparameters. Defaults are those of scikit-learn."""
 
     trees: Annotated[int, Choice(50, 100, 200, 400)] = 100
+    """number of trees"""
     leaves: Annotated[int, Choice(8, 16, 31, 63)] = 31
+    """largest number of leaves of a tree"""
     learning_rate: Annotated[float, LogUniform(0.01, 0.3)] = 0.1
+    """learning rate"""
 
 
 @register_method("supervised-gbdt", role="ceiling")
@@ -35,7 +38,7 @@ class SupervisedGBDT(DirectMethod):
     supervision = "instances"
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        """Bags of one row: their proportions are the labels."""
+        """Fit to the proportions of bags of one row, which are the labels."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         rows_of = BoostingRows(train.rows)

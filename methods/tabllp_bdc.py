@@ -1,20 +1,24 @@
-"""TabLLP-BDC: pairs of bags; rows of different bags that resemble one another are drawn together.
+"""TabLLP-BDC: contrastive learning that attracts similar rows of two bags.
 
-The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags. The pair generator assigns the
-rows of the two bags to one another by the cosine of their row vectors; however the labels lie, sum_c min(n_1c, n_2c)
-pairs of equal class can be formed, and as many of the most similar assigned pairs are taken for positive. L_Diff is
-supervised InfoNCE on them, lambda(t) = exp(-5 (1 - t/T)^2) ramps it up while L_LLP fades out.
+The paper of this benchmark: L(t) = lambda(t) L_Diff + gamma(t) L_LLP on a pair of bags.
 
-Its canonical form starts from pretraining: run it with `--pretraining self+bag`. Where the paper is silent or
+- The pair generator assigns the rows of two bags to each other by the cosine of their row vectors.
+- For any labels, sum_c min(n_1c, n_2c) pairs of equal class are possible. As many of the most similar assigned pairs
+  are positives.
+- L_Diff is supervised InfoNCE on these pairs.
+- lambda(t) = exp(-5 (1 - t/T)^2) ramps up L_Diff while L_LLP fades out.
+
+The canonical form starts from pretraining: run it with `--pretraining self+bag`. Choices where the paper is silent or
 contradicts itself:
 
-- T is the largest number of epochs and t counts from zero, so that gamma never becomes exactly 0. L_Diff does not reach
-  the prediction head; `gamma_floor` keeps it in touch with the encoder.
-- Pairs are formed on the row vector (the output at [CLS]) that the head sees; `representation=tokens` averages the
-  feature tokens instead.
-- L_Diff is a mean over positive pairs, of both directions: which bag comes first is arbitrary.
-- Negatives are all rows of the other bag for InfoNCE, the remaining assigned pairs for the cosine embedding loss.
-- The third objective of the paper's table of components, `self-contrastive`, replaces L_Diff by TabLLP-SELF's term.
+- T is the largest number of epochs and t counts from zero, so gamma never becomes exactly 0. L_Diff does not reach the
+  prediction head. `gamma_floor` keeps the head consistent with the encoder.
+- Pairs use the row vector (the output at [CLS]) that the head sees. `representation=tokens` averages the feature tokens
+  instead.
+- L_Diff is a mean over positive pairs and both directions, since the order of the two bags is arbitrary.
+- Negatives are all rows of the other bag for InfoNCE, and the remaining assigned pairs for the cosine embedding loss.
+- The third objective in the paper's table of components is `self-contrastive`. It replaces L_Diff by the term of
+  TabLLP-SELF.
 """
 
 from __future__ import annotations
@@ -41,32 +45,32 @@ _OF_PAIRS = When("objective", "sup-info-nce", "cosine-embedding")
 
 @dataclass(frozen=True)
 class BDCParams(MethodParams):
-    """The components of the paper's table, and their hyperparameters."""
+    """Components in the paper's table, and their hyperparameters."""
 
     generator: Annotated[str, Choice("linear", "greedy"), _OF_PAIRS] = "linear"
-    """of pseudo-pairs: linear sum assignment, or the most similar pair first"""
+    """generator of pseudo-pairs: linear sum assignment, or the most similar pair first"""
     objective: Annotated[str, Choice("sup-info-nce", "cosine-embedding", "self-contrastive")] = "sup-info-nce"
-    """the difference-contrastive loss"""
+    """difference-contrastive loss"""
     representation: Annotated[str, Choice("cls", "tokens"), _OF_PAIRS] = "cls"
-    """what is compared: the row vector, or the mean of the feature tokens"""
+    """vectors compared: the row vector, or the mean of the feature tokens"""
     direction: Annotated[str, Choice("both", "forward"), When("objective", "sup-info-nce")] = "both"
-    """of InfoNCE"""
+    """direction of InfoNCE: both, or only from the first bag to the second"""
     temperature: Annotated[float, LogUniform(0.05, 1.0), When("objective", "sup-info-nce")] = 0.1
-    """of InfoNCE between bags"""
+    """temperature of InfoNCE between bags"""
     margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5), When("objective", "cosine-embedding")] = 0.0
-    """of the cosine embedding loss"""
+    """margin of the cosine embedding loss"""
     weight: Annotated[float, LogUniform(0.1, 10.0), AtLeast(0.0)] = 1.0
-    """of the difference-contrastive loss, beside its ramp"""
+    """weight of the difference-contrastive loss, multiplied by its ramp"""
     ramp: Annotated[int | None, Choice(None, 100, 200, 300)] = None
-    """epochs until lambda is 1; None: the most epochs there can be"""
+    """epochs until lambda is 1; None: the largest number of epochs"""
     gamma_floor: Annotated[float, Choice(0.0, 0.05, 0.1)] = 0.0
-    """least weight of the proportion loss"""
+    """smallest weight of the proportion loss"""
     self_temperature: Annotated[float, Choice(0.1, 0.3, 0.7), When("objective", "self-contrastive")] = 0.7
-    """of the self-contrastive objective"""
+    """temperature of the self-contrastive objective"""
     cutmix: Annotated[float, Choice(0.1, 0.2, 0.3), When("objective", "self-contrastive")] = 0.1
-    """of the self-contrastive objective: probability of a cell to be another row's"""
+    """probability that the self-contrastive objective replaces a cell by another row's"""
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9), When("objective", "self-contrastive")] = 0.3
-    """of the self-contrastive objective: share of the row's own embeddings"""
+    """share of the row itself in the self-contrastive objective's mixed embeddings"""
 
 
 @register_method("tabllp-bdc", reference="TabLLP-BDC paper")
@@ -77,26 +81,26 @@ class TabLLPBDC(Method, Reports):
     params: BDCParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network; projectors where the objective is self-contrastive."""
+        """Return the default network, with projectors for the self-contrastive objective."""
         network = super().build(encoder, schema)
         if self.params.objective == "self-contrastive":
             network.add(projectors=Projectors(encoder, schema, self.hidden))
         return network
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """lambda(t) * weight * L_Diff + gamma(t) * L_LLP."""
+        """Return lambda(t) * weight * L_Diff + gamma(t) * L_LLP."""
         encoding = model.encode(bags)
         ramp = self.schedules(now)
         difference = ramp["lambda"] * self.params.weight * self._difference(model, encoding, bags)
         return difference + ramp["gamma"] * proportion_loss(model.classify(encoding.z), bags)
 
     def schedules(self, now: Now) -> dict[str, Tensor]:
-        """lambda(t) = exp(-5 (1 - t/T)^2) and gamma(t) = max(1 - lambda(t), gamma_floor), t the epoch."""
+        """Return lambda(t) = exp(-5 (1 - t/T)^2) and gamma(t) = max(1 - lambda(t), gamma_floor), t the epoch."""
         rising = ramp_up(now.epoch, self.params.ramp or now.epochs)
         return {"lambda": rising, "gamma": (1.0 - rising).clamp(min=self.params.gamma_floor)}
 
     def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
-        """The pairs between the first two bags; of long bags those of a sample."""
+        """Return the pairs between the first two bags, or between samples of long bags."""
         vectors, mask, counts, chosen = self._compared(model.encode(bags), bags, model.random)
         pairs = pseudo_pairs(_cosine(vectors[:2]), mask[0], mask[1], counts[:2], self.params.generator)
         if chosen is None:
@@ -109,9 +113,9 @@ class TabLLPBDC(Method, Reports):
     def _compared(
         self, encoding: Encoding, bags: Bags, random: Random | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Vectors [bags, size, dim], mask and counts of the rows that are compared, and which they are (None: all).
+        """Return vectors [bags, size, dim], mask and counts of the rows compared, and their positions (None: all).
 
-        Of bags of more than `sampling.MOST_COMPARED` rows a sample, in which each class is as frequent as in the bag.
+        Bags of more than `sampling.MOST_COMPARED` rows are sampled. Class frequencies in a sample are those of the bag.
         """
         chosen = some_rows(bags.mask, random)
         vectors, mask = at(self._vectors(encoding), chosen), at(bags.mask, chosen)

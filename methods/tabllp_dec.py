@@ -1,17 +1,17 @@
-"""TabLLP-DEC: deep embedded clustering with one cluster a class, whose proportions match those of the bags.
+"""TabLLP-DEC: deep embedded clustering with one cluster per class, fitted to the proportions of bags.
 
-The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016: q_ic, how much row i belongs to centroid c
-(Student's t), is drawn to a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster; with the proportion loss
-on q. Prediction is q itself. Clusters become classes by proportions: at the start, k-means clusters are assigned to
-classes such that their shares in bags are as near to the bags' proportions as can be.
+The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016. q_ic is the degree to which row i belongs to
+centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The
+proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that
+their shares in bags are closest to the bags' proportions.
 
-As published, the target divides by f_c and so prefers clusters of equal size, which harms where classes are not:
-`prior_corrected` multiplies by the class's share. Where the paper is silent:
+As published, the target divides by f_c and so prefers clusters of equal size. This harms if classes are unequal.
+`prior_corrected` multiplies by the class's share. Choices where the paper is silent:
 
-- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first; `denoise` does, by ten
-  epochs of reconstructing mixed views. The default is ten epochs of DLLP: else, where proportions are much the same in
-  all bags and near one half, clusters find other structure than classes, and a seed may end below chance.
-- f_c is taken over the whole training set every epoch.
+- `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first. `denoise` does so with
+  ten epochs of reconstructing mixed views. The default is ten epochs of DLLP. Without it, if proportions are similar
+  in all bags and near one half, clusters find other structure than classes. A seed may end below chance.
+- f_c is computed over the whole training set every epoch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from llpbench.core.registry import register_method
 
 WARM_UP_EPOCHS = 10
 STARTS = 20
-"""of k-means"""
+"""random starts of k-means"""
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,15 @@ class DECParams(MethodParams):
     gamma: Annotated[float, LogUniform(0.1, 10.0)] = 1.0
     """weight of the proportion loss"""
     warm_up: Annotated[str, Choice("dllp", "denoise", "none")] = "dllp"
-    """what the encoder learns for ten epochs before the clusters are found"""
+    """task of the encoder in ten epochs before the first clusters"""
     frequencies: Annotated[str, Choice("epoch", "step")] = "epoch"
-    """what cluster sizes are taken over: the training set at the start of an epoch, or the rows of a step"""
+    """rows for the cluster sizes: the training set at the start of an epoch, or the rows of a step"""
     prior_corrected: Annotated[bool, Choice(False, True)] = False
     """whether the target expects clusters as large as the classes, instead of equally large ones"""
 
 
 class Clusters(nn.Module):
-    """Centroids, and how much rows belong to them."""
+    """Centroids, and the degrees to which rows belong to them."""
 
     size: Tensor
     prior: Tensor
@@ -73,7 +73,7 @@ class Clusters(nn.Module):
 
 @register_method("tabllp-dec", reference="TabLLP-BDC paper, after Xie et al. 2016")
 class TabLLPDEC(Method):
-    """Deep embedded clustering, one cluster a class, with the proportion loss."""
+    """Deep embedded clustering with one cluster per class and the proportion loss."""
 
     Params = DECParams
     params: DECParams
@@ -86,19 +86,19 @@ class TabLLPDEC(Method):
         self.stages = (clustering,) if self.params.warm_up == "none" else (warm_up, clustering)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network (its head serves the warm-up alone), clusters, and a decoder for denoising."""
+        """Return the default network (its head serves the warm-up), clusters, and a decoder for denoising."""
         network = super().build(encoder, schema).add(clusters=Clusters(encoder.dim, schema))
         if self.params.warm_up == "denoise":
             network.add(decoder=Decoder(encoder, schema))
         return network
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        """log q"""
+        """Return log q."""
         log_q: Tensor = model.network.clusters(model.encode(bags).z)
         return log_q
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """KL(T || Q) + gamma * proportion loss of q; during the warm-up its own loss."""
+        """Return KL(T || Q) + gamma * proportion loss of q; in the warm-up its own loss."""
         if now.stage == "warm-up":
             return self._warm_up(model, bags)
         clusters = model.network.clusters
@@ -117,7 +117,7 @@ class TabLLPDEC(Method):
         return reconstruction
 
     def prepare(self, member: Member, now: Now) -> None:
-        """At the start of the clustering, centroids from k-means; every epoch, the clusters' sizes."""
+        """Set centroids by k-means at the start of the clustering, and update cluster sizes every epoch."""
         if now.stage == "warm-up":
             return
         clusters: Clusters = member.network.clusters
@@ -142,7 +142,7 @@ def masked_share(q: Tensor, mask: Tensor) -> Tensor:
 
 
 def class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
-    """[classes, dim] k-means centroids of `z` [rows, dim], in the order of the classes that they stand for."""
+    """[classes, dim] k-means centroids of `z` [rows, dim], in the order of their classes."""
     classes = train.counts.shape[1]
     kmeans = KMeans(classes, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(z)
     order = clusters_of_classes(kmeans.labels_.astype(np.int64), train)

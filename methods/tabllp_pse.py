@@ -1,14 +1,15 @@
-"""TabLLP-PSE: learn from proportions, then from pseudo-labels that match every bag's counts exactly.
+"""TabLLP-PSE: DLLP, then pseudo-labels that match the counts of every bag exactly.
 
 The pseudo-labelling baseline of the TabLLP-BDC paper, after Liu et al. 2021 and Caron et al. 2018. The first stage is
-DLLP. The second trains on rows with the labels of a constrained k-means: each bag's rows are assigned to centroids of
-classes at the least total squared distance such that as many get each label as the bag holds. Not said in the paper:
+DLLP. The second trains on rows with the labels of a constrained k-means. It assigns the rows of each bag to centroids
+of classes at the smallest total squared distance, with as many rows per label as the bag counts. Choices where the
+paper is silent:
 
-- Centroids start as the means that the first stage's predictions give, so that each keeps its class.
-- Labels are made again every 10 epochs, from the encoder and the predictions as they are then.
+- Centroids start as the mean vectors of the first stage's predicted classes, so each keeps its class.
+- Labels are updated every 10 epochs, from the current encoder and predictions.
 
-Where proportions are much the same in all bags, their counts hardly tell one class from the other: k-means then drifts
-to whatever else structures z, and a seed may end below chance. `space=proba` clusters predictions instead.
+If proportions are similar in all bags, their counts hardly separate the classes. Then k-means drifts to any other
+structure of z, and a seed may end below chance. `space=proba` clusters predictions instead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from llpbench.core.ranges import Choice
 from llpbench.core.registry import register_method
 
 ITERATIONS = 50
-"""of the constrained k-means, at most"""
+"""largest number of iterations of the constrained k-means"""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class PSEParams(MethodParams):
     """Hyperparameters of the second stage."""
 
     refresh: Annotated[int | None, Choice(1, 5, 10, None)] = 10
-    """epochs after which labels are made again; None: never"""
+    """epochs between two updates of the labels; None: never"""
     space: Annotated[str, Choice("z", "proba")] = "z"
-    """where rows are clustered: row vectors, or predictions"""
+    """space of the clustering: row vectors, or predictions"""
     second_rate: Annotated[float, Choice(0.1, 1.0)] = 1.0
     """factor of the second stage's learning rate"""
 
@@ -56,12 +57,12 @@ class TabLLPPSE(Method):
         self.stages = (Stage("proportions"), second)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """The proportion loss: of bags, then of rows with a label each, where it is cross-entropy."""
+        """Return the proportion loss of bags, then of labelled rows, where it is cross-entropy."""
         del now
         return proportion_loss(model.log_proba(bags), bags)
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:
-        """The second stage's pseudo-labels, one-hot [rows, classes]."""
+        """Return the second stage's pseudo-labels, one-hot [rows, classes]."""
         if now.stage == "proportions":
             return None
         proba = member.proba().astype(np.float64)
@@ -71,17 +72,17 @@ class TabLLPPSE(Method):
 
 
 def centroids_of(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """[classes, dim] means of `points` [rows, dim] with `weights` [rows, classes]; of all where a class has none."""
+    """[classes, dim] means of `points` [rows, dim], weighted by `weights` [rows, classes]; of all for empty classes."""
     total = weights.sum(axis=0)[:, None]
     means = weights.T @ points / np.maximum(total, np.finfo(np.float64).tiny)
     return np.asarray(np.where(total > 0, means, points.mean(axis=0)))
 
 
 def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedRows) -> tuple[IntArray, list[float]]:
-    """k-means whose labels match the counts of each bag.
+    """Run k-means with labels that match the counts of each bag.
 
-    `points` [rows, dim], `centroids` [classes, dim] to start from -> labels [rows] and the objective (the sum of
-    squared distances) after each iteration, which never rises.
+    `points` [rows, dim], `centroids` [classes, dim] of the start -> labels [rows] and the objective (the sum of squared
+    distances) after each iteration, which never rises.
     """
     labels, objective = np.full(len(points), -1), []
     for _ in range(ITERATIONS):
@@ -100,11 +101,11 @@ def constrained_kmeans(points: FloatArray, centroids: FloatArray, train: BaggedR
 
 
 def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
-    """[rows] the labels of least total `cost` [rows, classes] that match the counts of every bag.
+    """[rows] labels of least total `cost` [rows, classes] that match the counts of every bag.
 
-    With two classes the rows of a bag sorted by cost difference, with more an assignment problem for each bag: both are
-    exact. Noisy or fractional counts are matched as `BaggedRows.whole_counts` has them; rows of bags whose counts are
-    suppressed get their own cheapest label.
+    With two classes, the rows of a bag are sorted by cost difference. With more, each bag is an assignment problem.
+    Both are exact. Noisy or fractional counts are matched as in `BaggedRows.whole_counts`. In bags with suppressed
+    counts, each row gets its own cheapest label.
     """
     labels = np.asarray(cost.argmin(axis=1), dtype=np.int64)
     for bag, counts, known in zip(train.index, train.whole_counts, train.known, strict=True):
@@ -116,7 +117,7 @@ def match_counts(cost: FloatArray, train: BaggedRows) -> IntArray:
             labels[rows] = 0
             labels[rows[order[: counts[1]]]] = 1
         else:
-            places = np.repeat(np.arange(len(counts)), counts)  # one for each label that the bag holds
+            places = np.repeat(np.arange(len(counts)), counts)  # one for each label in the bag's counts
             row, place = linear_sum_assignment(cost[rows][:, places])
             labels[rows[row]] = places[place]
     return labels

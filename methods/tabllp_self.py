@@ -1,10 +1,10 @@
-"""TabLLP-SELF: proportions, and two augmented views of each row that must recognise each other.
+"""TabLLP-SELF: proportions, and a contrastive term between two augmented views of each row.
 
-The baseline of the TabLLP-BDC paper "inspired by SelfCLR-LLP", with traditional self-contrastive learning on SAINT's
-feature mixup instead: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is the one that
-classifies, so a step costs two forward passes. Weights are not given in the paper; temperature, CutMix and MixUp are
-SAINT's. In ordered bags the rows that are mixed in come from the same two bags and resemble one another, so that the
-augmentation is weaker there: that lies in the method.
+This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". It has traditional self-contrastive
+learning on SAINT's feature mixup: L = L_bag + weight * InfoNCE(g1(clean view), g2(mixed view)). The clean view is also
+used for classification, so a step costs two forward passes. The paper does not give weights. Temperature, CutMix and
+MixUp are SAINT's. In ordered bags the augmentation is weaker, since mixed-in rows come from the same two bags and are
+similar.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ class SelfParams(MethodParams):
     """Hyperparameters of the self-contrastive term."""
 
     weight: Annotated[float, LogUniform(1e-3, 1.0)] = 0.5
-    """of the self-contrastive term"""
+    """weight of the self-contrastive term"""
     temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
+    """temperature of InfoNCE"""
     cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
-    """probability of a cell to be another row's"""
+    """probability that a cell is replaced by another row's"""
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
-    """share of the row's own embeddings"""
+    """share of the row itself in mixed embeddings"""
 
 
 @register_method("tabllp-self", reference="TabLLP-BDC paper, after Somepalli et al. 2021")
 class TabLLPSelf(Method):
-    """DLLP, with a self-contrastive term on feature mixup."""
+    """DLLP with a self-contrastive term on feature mixup."""
 
     Params = SelfParams
     params: SelfParams
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The usual network and two projectors."""
+        """Return the default network with two projectors."""
         return super().build(encoder, schema).add(projectors=Projectors(encoder, schema, self.hidden))
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """Proportion loss + weight * InfoNCE."""
+        """Return the proportion loss + weight * InfoNCE."""
         del now
         clean = model.encode(bags)
         mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)

@@ -1,1 +1,1 @@
-"""The encoders: one file each, found by the registry. `llpbench list encoders` names them."""
+"""Encoders, one per file, found by the registry. `llpbench list encoders` names them."""

@@ -1,8 +1,11 @@
 """FT-Transformer: linear feature tokens and a [CLS] token under a pre-norm transformer (Gorishniy et al. 2021).
 
-As in the authors' code there is no normalisation before the first attention, which they call crucial. Where it differs:
-the rate of dropout in the feed-forward part is the method's, weight decay also covers tokens, norms and biases, and the
-head is the method's instead of a linear layer.
+As in the authors' code, there is no normalisation before the first attention, which they call crucial. Differences from
+the authors' code:
+
+- The dropout rate of the feed-forward part is that of the method.
+- Weight decay also applies to tokens, norms and biases.
+- The head is that of the method instead of a linear layer.
 """
 
 from __future__ import annotations
@@ -20,20 +23,21 @@ from llpbench.core.registry import register_encoder
 
 @dataclass(frozen=True)
 class FTTransformerParams:
-    """The published sizes of three blocks."""
+    """Published sizes with three blocks."""
 
     dim: int = 192
     """width of a token"""
     depth: int = 3
-    """blocks"""
+    """number of blocks"""
     heads: int = 8
+    """attention heads"""
     attention_dropout: float = 0.2
-    """of attention weights"""
+    """dropout of attention weights"""
 
 
 @dataclass(frozen=True)
 class FTTransformerSmallParams(FTTransformerParams):
-    """The published sizes of one block."""
+    """Published sizes with one block."""
 
     dim: int = 96
     depth: int = 1
@@ -41,9 +45,9 @@ class FTTransformerSmallParams(FTTransformerParams):
 
 
 class LinearTokens(nn.Module):
-    """A linear token for each feature: x w + b of a number, its embedding + b of a category.
+    """A linear token for each feature: x w + b for a number, its embedding + b for a category.
 
-    Categorical columns come first, and a number that is missing has a learned vector, as in `blocks.tokens`.
+    Categorical columns come first. A missing number has a learned vector, as in `blocks.tokens`.
     """
 
     offsets: Tensor
@@ -98,7 +102,7 @@ class FTBlock(nn.Module):
         return out
 
     def _attention(self, x: Tensor, random: Random | None) -> Tensor:
-        """Attend, with the softmax written out: a fused kernel's backward cannot be differentiated again."""
+        """Attend with an explicit softmax: the backward pass of a fused kernel cannot be differentiated again."""
         q, k, v = (
             layer(x).unflatten(-1, (self.heads, -1)).transpose(-3, -2) for layer in (self.query, self.key, self.value)
         )
@@ -129,7 +133,7 @@ class FTTransformer(Encoder):
         return embedded
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row never looks at another
+        del mask  # a row does not see other rows
         x = torch.cat([self.cls.expand(*embeddings.shape[:-2], 1, self.dim), embeddings], dim=-2)
         for block in self.blocks:
             x = block(x, random)
@@ -141,7 +145,7 @@ class FTTransformer(Encoder):
     "ft-transformer-small", learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
 )
 class FTTransformerSmall(FTTransformer):
-    """FT-Transformer with one narrow block, for CPUs; normal scores of numbers."""
+    """FT-Transformer with one narrow block, for CPUs, on normal scores of numbers."""
 
     Params = FTTransformerSmallParams
     compiles = False

@@ -1,6 +1,6 @@
-"""MLP: feature embeddings, concatenated, under two layers with LayerNorm. Fast on a CPU.
+"""MLP: concatenated feature embeddings under two layers with LayerNorm. Fast on a CPU.
 
-LayerNorm rather than BatchNorm: in ordered bags the statistics of a batch are those of a bag, so BatchNorm would shift
+LayerNorm instead of BatchNorm: in ordered bags, the statistics of a batch are those of a bag, so BatchNorm would shift
 between training and test.
 """
 
@@ -32,7 +32,7 @@ class MLPParams:
 
 @register_encoder("mlp", learning_rate=1e-3, hidden=64)
 class MLPEncoder(Encoder):
-    """Feature embeddings under an MLP with LayerNorm: the quick preset's encoder."""
+    """Feature embeddings under an MLP with LayerNorm: the encoder of the preset `quick`."""
 
     Params = MLPParams
     contextual = False
@@ -52,7 +52,7 @@ class MLPEncoder(Encoder):
         return embedded
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row never looks at another
+        del mask  # a row does not see other rows
         x = self.norm_first(self.first(embeddings.flatten(-2))).relu()
         if random is not None:
             x = random.dropout(x, self.dropout)

@@ -1,8 +1,8 @@
-"""RealMLP: an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024), its architecture.
+"""RealMLP: the architecture of an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024).
 
-Its schedules, label smoothing and initial biases are left out: the engine has one constant rate of AdamW, and bag
-losses have no labels. A parameter that the authors train at a multiple of the rate is held as that factor times a
-stored value, which amounts to the same under Adam.
+Schedules, label smoothing and initial biases of the authors are left out: the engine has one constant rate of AdamW,
+and bag losses have no labels. Some parameters have a multiple of the learning rate. These are the product of this
+multiple and a stored value, which is equivalent under Adam.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import register_encoder
 
 SCALE_RATE, SLOW_RATE = 6.0, 0.1
-"""Multiples of the learning rate: of the factor of each input, and of biases, embeddings of numbers and activations."""
+"""Multiples of the learning rate: for the factors of inputs; for biases, embeddings of numbers and activations."""
 
 
 @dataclass(frozen=True)
 class RealMLPParams:
-    """The published sizes."""
+    """Published sizes."""
 
     dim: int = 256
     """width of each layer and of the row vector"""
     depth: int = 3
-    """layers"""
+    """number of layers"""
     frequencies: int = 16
-    """cosines that embed a number"""
+    """number of cosines in the embedding of a number"""
     number_dim: int = 4
-    """width of a number's embedding, the number itself included"""
+    """width of a number's embedding, including the number itself"""
     category_dim: int = 8
     """width of a category's embedding"""
     most_one_hot: int = 9
-    """levels up to which a category is given one-hot"""
+    """largest number of levels of a one-hot category"""
 
 
 class PeriodicEmbedding(nn.Module):
-    """PBLD: a number x as [x, W cos(2 pi w x + b) + c], with parameters of its own for each column."""
+    """PBLD: a number x as [x, W cos(2 pi w x + b) + c], with separate parameters for each column."""
 
     def __init__(self, columns: int, params: RealMLPParams) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class RealMLP(Encoder):
         self.token_dim = max(params.category_dim, params.number_dim, params.most_one_hot)
         self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
         self.numbers = PeriodicEmbedding(schema.numeric, params) if schema.numeric else None
-        # code 0, which is missing or unseen, is no level of its own: it is all zeros where a category is one-hot
+        # code 0 (missing or unseen) is not a level: it is all zeros in a one-hot category
         levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities])
         self.register_buffer("one_hot", levels <= params.most_one_hot)
         widths = torch.where(levels <= params.most_one_hot, levels, params.category_dim).tolist()
@@ -117,7 +117,7 @@ class RealMLP(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row never looks at another
+        del mask  # a row does not see other rows
         x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)
         for layer in self.layers:
             x = layer(x)

@@ -1,7 +1,7 @@
 """ResNet for tables: residual blocks of two linear layers (Gorishniy et al. 2021).
 
-Published with BatchNorm. Here it is LayerNorm, since in ordered bags the statistics of a batch are those of a bag. The
-first dropout of a block has the method's rate, the second none.
+LayerNorm replaces the published BatchNorm, since in ordered bags the statistics of a batch are those of a bag. The
+first dropout of a block has the method's rate. There is no second dropout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ResNetParams:
     hidden: int = 384
     """width inside a block"""
     depth: int = 2
-    """blocks"""
+    """number of blocks"""
 
 
 class ResidualBlock(nn.Module):
@@ -79,7 +79,7 @@ class ResNet(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row never looks at another
+        del mask  # a row does not see other rows
         x = self.first(embeddings.flatten(-2)[..., self.inputs])
         for block in self.blocks:
             x = block(x, random)

@@ -1,10 +1,12 @@
 """SAINT: feature tokens and a [CLS] token under a transformer (Somepalli et al. 2021).
 
-`saint` is the block as published in the authors' code, which the paper used: attention and feed-forward each add their
-output to the *normalised* input. `saint-prenorm` is the textbook pre-norm block with a final LayerNorm. `saint-row`
-adds attention between the rows of a step (SAINT's "colrow", depth 1): there a row's prediction depends on the others.
+- `saint` has the block of the authors' code, which the paper used: attention and feed-forward each add their output to
+  the *normalised* input.
+- `saint-prenorm` has the textbook pre-norm block and a final LayerNorm.
+- `saint-row` adds attention between the rows of a step (SAINT's "colrow", depth 1). There the prediction of a row
+  depends on the others.
 
-Left out of the published code: its attention dropout, which is created but never applied, and its dead parameters.
+The published attention dropout is left out, since it is created but never applied. So are unused parameters.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from llpbench.core.registry import register_encoder
 
 @dataclass(frozen=True)
 class SaintParams:
-    """The published sizes."""
+    """Published sizes."""
 
     dim: int = 32
     """width of a token"""
     depth: int = 6
-    """blocks"""
+    """number of blocks"""
     heads: int = 8
     head_dim: int = 16
     numeric_hidden: int = 100
@@ -38,7 +40,7 @@ class SaintParams:
 
 @register_encoder("saint", learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
 class Saint(Encoder):
-    """SAINT with attention between columns, the block as published."""
+    """SAINT with attention between columns, with the published block."""
 
     Params = SaintParams
     compiles = True
@@ -64,8 +66,8 @@ class Saint(Encoder):
         return Encoding(self.norm(z), self.norm(tokens))
 
     def transform(self, x: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        """[bags, size, tokens, dim] through every block; [CLS] comes first."""
-        del mask  # a row never looks at another
+        """Pass [bags, size, tokens, dim] through every block; [CLS] comes first."""
+        del mask  # a row does not see other rows
         if torch.compiler.is_compiling() and x.device.type == "cpu":
             return self._by_lanes(x, random)
         for block in self.blocks:
@@ -73,10 +75,10 @@ class Saint(Encoder):
         return Encoding(x[..., 0, :], x[..., 1:, :])
 
     def _by_lanes(self, x: Tensor, random: Random | None) -> Encoding:
-        """`transform` in the layout that a compiler makes fast on a CPU.
+        """Run `transform` in the layout that a compiler makes fast on a CPU.
 
-        The last block makes [CLS] and the feature tokens one after the other: where nobody asks for the tokens, in most
-        losses and in predictions, the compiler leaves their half out.
+        The last block computes [CLS] and the feature tokens one after the other. Most losses and predictions do not use
+        the tokens, and then the compiler skips their half.
         """
         rows = x.flatten(0, -3)
         lanes = to_lanes(rows)
@@ -99,7 +101,7 @@ class SaintPrenorm(Saint):
 
 @dataclass(frozen=True)
 class SaintRowParams(SaintParams):
-    """The published sizes where rows attend to rows."""
+    """Published sizes with attention between rows."""
 
     depth: int = 1
     heads: int = 4
@@ -109,7 +111,7 @@ class SaintRowParams(SaintParams):
 
 @register_encoder("saint-row", learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
 class SaintRow(Saint):
-    """SAINT with attention between columns and between the rows of a step; depth 1."""
+    """SAINT with attention between columns and between the rows of a step, with depth 1."""
 
     Params = SaintRowParams
     compiles = False  # a single block

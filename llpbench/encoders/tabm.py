@@ -1,11 +1,14 @@
 """TabM: MLPs that share their weights (Gorishniy, Kotelnikov & Babenko 2025).
 
-Each layer is shared; a copy multiplies its inputs and outputs by factors of its own, and has its own biases and head.
-The copies start alike but for the factors of the first layer's inputs, one for each feature. They are trained by the
-mean of their losses, which the authors call crucial, so that a bag's loss sees the predictions of one copy at a time.
+All copies share each layer. A copy has its own factors of inputs and outputs, biases and head. Copies differ at the
+start only by the factors of the first layer's inputs, one per feature. Training minimises the mean of their losses,
+which the authors call crucial. The loss of a bag therefore sees the predictions of one copy at a time.
 
-Where it differs from the authors' code: weight decay is the method's, as is the head; a category of more levels than
-`most_one_hot` has an embedding; a missing number has a learned value.
+Differences from the authors' code:
+
+- Weight decay and head are those of the method.
+- A category with more levels than `most_one_hot` has an embedding.
+- A missing number has a learned value.
 """
 
 from __future__ import annotations
@@ -27,20 +30,20 @@ from llpbench.encoders.realmlp import PeriodicEmbedding, RealMLPParams
 
 @dataclass(frozen=True)
 class TabMParams:
-    """The published sizes."""
+    """Published sizes."""
 
     copies: int = 32
-    """networks that share their weights"""
+    """number of networks with shared weights"""
     dim: int = 512
     """width of each layer and of the row vector"""
     depth: int = 3
-    """layers"""
+    """number of layers"""
     periodic: bool = False
     """whether numbers have the periodic embeddings of RealMLP"""
     category_dim: int = 8
     """width of a category's embedding"""
     most_one_hot: int = 16
-    """levels up to which a category is given one-hot"""
+    """largest number of levels of a one-hot category"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class TabMSmallParams(TabMParams):
 
 
 class PlainNumbers(nn.Module):
-    """Numbers as they are, a learned value where they are missing."""
+    """Unchanged numbers, with a learned value for missing ones."""
 
     def __init__(self, columns: int) -> None:
         super().__init__()
@@ -66,7 +69,7 @@ class PlainNumbers(nn.Module):
 
 
 class AdaptedLayer(nn.Module):
-    """A linear layer as one copy has it: factors of inputs and outputs around shared weights, and a bias."""
+    """A linear layer of one copy: shared weights with factors of inputs and outputs, and a bias."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
         super().__init__()
@@ -86,7 +89,7 @@ class AdaptedLayer(nn.Module):
     "tabm", learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
 )
 class TabM(Encoder):
-    """32 MLPs with shared weights, trained by the mean of their losses; normal scores of numbers."""
+    """32 MLPs with shared weights, trained by the mean of their losses, on normal scores of numbers."""
 
     Params: type[TabMParams] = TabMParams
     contextual = False
@@ -104,12 +107,12 @@ class TabM(Encoder):
         self.numbers: nn.Module | None = None
         if schema.numeric:
             self.numbers = PeriodicEmbedding(schema.numeric, sizes) if params.periodic else PlainNumbers(schema.numeric)
-        # code 0, which is missing or unseen, is no level of its own: it is all zeros where a category is one-hot
+        # code 0 (missing or unseen) is not a level: it is all zeros in a one-hot category
         levels = torch.tensor([cardinality - 1 for cardinality in schema.cardinalities], dtype=torch.long)
         self.register_buffer("one_hot", levels <= params.most_one_hot)
         widths = torch.where(self.one_hot, levels, params.category_dim).tolist() + [number_dim] * schema.numeric
         self.widths = torch.tensor(widths)
-        """columns of each feature among the inputs"""
+        """number of input columns of each feature"""
         places = [place * self.token_dim + torch.arange(width) for place, width in enumerate(widths)]
         self.register_buffer("inputs", torch.cat(places))
         shapes = pairwise([len(self.inputs), *[params.dim] * params.depth])
@@ -134,7 +137,7 @@ class TabM(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row never looks at another
+        del mask  # a row does not see other rows
         x = embeddings.flatten(-2)[..., self.inputs]
         for layer in self.layers:
             x = layer(x).relu()
@@ -143,7 +146,7 @@ class TabM(Encoder):
         return Encoding(x, embeddings)
 
     def _vary(self) -> None:
-        """Draw the factors of the first inputs: normal with embeddings of numbers, else signs; one for each feature."""
+        """Draw the factors of the first inputs, one per feature: normal for embedded numbers, otherwise signs."""
         factors = torch.randn(len(self.widths))
         factors = factors if self.periodic else factors.sign()
         with torch.no_grad():
@@ -157,6 +160,6 @@ class TabM(Encoder):
     "tabm-small", learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
 )
 class TabMSmall(TabM):
-    """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs; normal scores of numbers."""
+    """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs, on normal scores of numbers."""
 
     Params = TabMSmallParams

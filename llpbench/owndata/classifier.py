@@ -23,6 +23,15 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line, plural, verb
 from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.owndata.bag_effects import (
+    FEWEST_BAGS,
+    KnownBags,
+    added_up,
+    assigned_labels,
+    held_out_predictions,
+    learn_known_bags,
+    of_all_bags,
+)
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, Union, collapse_warning, doubts_of
 from llpbench.owndata.fitting import (
@@ -32,15 +41,6 @@ from llpbench.owndata.fitting import (
     fit_members,
     numbers_for,
     own_code,
-)
-from llpbench.owndata.known_bags import (
-    FEWEST_BAGS,
-    KnownBags,
-    added_up,
-    assigned_labels,
-    held_out_predictions,
-    learn_known_bags,
-    of_all_bags,
 )
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, is_rare
 from llpbench.owndata.scoring import coarse_criteria

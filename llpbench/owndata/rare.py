@@ -19,7 +19,7 @@ from llpbench.blocks.assigning import log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.text import plural
-from llpbench.owndata.known_bags import counts_evidence, level
+from llpbench.owndata.bag_effects import counts_evidence, level
 
 RARE = 0.05
 """share of all classes but the largest, below which predictions are calibrated"""
@@ -40,7 +40,7 @@ class FewPositives(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class BagCalibration:
     """Predictions that agree with held-out bags as far as these can tell."""
 
     spread: float
@@ -66,10 +66,10 @@ def is_rare(known: BaggedRows) -> bool:
     return 1 - known.prior.max() < RARE and information(known) < _ENOUGH
 
 
-def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> Calibration:
+def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
     """From predictions of the rows of `known` by the model, and held-out ones; None of the latter: a alone is found."""
     if held_out is None:
-        return Calibration(1.0, level(log_of(fitted), known), 0.0)
+        return BagCalibration(1.0, level(log_of(fitted), known), 0.0)
     counts, logits = BagCounts(known), log_of(held_out)
     found = []
     for spread in _SPREADS:
@@ -79,10 +79,10 @@ def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | No
     weights = softmax(found)
     spread = float(weights @ np.array(_SPREADS))
     gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
-    return Calibration(spread, level(spread * log_of(fitted), known), gain)
+    return BagCalibration(spread, level(spread * log_of(fitted), known), gain)
 
 
-def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: Calibration | None) -> str:
+def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: BagCalibration | None) -> str:
     """One line where positives are few, or where held-out bags do not show that features tell anything; else "".
 
     None: nothing was calibrated, and counts alone are told of.

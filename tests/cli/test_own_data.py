@@ -74,7 +74,7 @@ def test_a_category_that_is_a_number_is_known_whatever_a_gap_made_of_it(folder: 
     for name, warned in (("plain", 0), ("gap", 0), ("foreign", 1)):
         result = llpbench("predict", "model", f"{name}.csv", "--out", "predicted.csv")
         assert result.code == 0
-        told = "llpbench: warning: X: no value of column 'zone', such as '9', was in fit"
+        told = "llpbench: warning: X: 100% of the values of column 'zone', such as '9', were not in fit"
         assert (
             result.err.count("warning") == result.err.count(told.replace("'9'", f"'{7 + rows['zone'][0]}'")) == warned
         )

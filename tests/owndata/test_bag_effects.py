@@ -13,8 +13,8 @@ from scipy.special import expit
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.data.bag_tables import rows_of_bags
 from llpbench.owndata import classifier, fitting
+from llpbench.owndata.bag_effects import held_out_predictions, learn_known_bags
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.known_bags import held_out_predictions, learn_known_bags
 
 SIZE = 40
 
