@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -108,6 +108,18 @@ def against_the_layers(module: str, imported: str) -> bool:
     return room(imported) not in LAYERS[room(module)]
 
 
+WITHOUT_CIRCLES = ("core", "report", "results", "tuning")
+"""rooms whose files import one another in one direction"""
+
+
+def circles(graph: Mapping[str, Collection[str]]) -> set[str]:
+    """The modules that import themselves in the end, and those that need one that does."""
+    left = {module: {*others} & graph.keys() - {module} for module, others in graph.items()}
+    while ends := {module for module, others in left.items() if not others}:
+        left = {module: others - ends for module, others in left.items() if module not in ends}
+    return {*left}
+
+
 def reached(start: str) -> set[str]:
     """All that a room's modules import, and what those import in turn, packages around them included."""
     seen: set[str] = set()
@@ -137,6 +149,15 @@ class TestArrows:
     def test_no_arrow_points_against_the_layers(self) -> None:
         found = {(module, to) for module, others in arrows().items() for to in others if against_the_layers(module, to)}
         assert found == set()
+
+    @pytest.mark.parametrize("name", WITHOUT_CIRCLES)
+    def test_no_circle_of_files(self, name: str) -> None:
+        own = {module: others for module, others in arrows().items() if room(module) == name and module.count(".") > 1}
+        assert len(own) > 3
+        assert circles(own) == set()
+
+    def test_a_circle_is_found(self) -> None:
+        assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "x"}, "d": set()}) == {"a", "b", "c"}
 
     def test_packages_known_by_name_are_still_needed(self) -> None:
         assert {(module, to) for module, to in NAMED if to not in arrows()[module]} == set()

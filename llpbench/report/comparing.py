@@ -13,7 +13,7 @@ from llpbench.core.text import clean, plural
 from llpbench.report.boards import HEADLINE, Leaderboards
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import protocol_text
-from llpbench.results.frame import NO_STALE_RUNS, test_value
+from llpbench.results.frame import NO_STALE_RUNS, value_of
 from llpbench.results.journal import agree, contains, settle
 from llpbench.results.merging import disputes
 
@@ -105,5 +105,5 @@ def _protocol(record: Record) -> str:
 
 def _auc(record: Record) -> float:
     criterion = next((name for name in BOARD_CRITERIA if name in record["results"]), "")
-    value = test_value(record, criterion, HEADLINE)
+    value = value_of(record, criterion, HEADLINE)
     return float("nan") if value is None else value

@@ -16,7 +16,7 @@ from llpbench.report import leaderboard, statistics
 from llpbench.report import wording as words
 from llpbench.report.board_tables import OWN_SIZES, caption_of, names, places_of, ranks
 from llpbench.report.boards import FEW_BAGS, Board, Row, Summary, summarise
-from llpbench.report.leaderboard import GAP, gap_text, interval_of, labelled, mean, plain, spans, standings
+from llpbench.report.leaderboard import GAP, gap_text, interval_of, mean, plain, spans, standings
 from llpbench.report.report_table import (
     SCORE,
     Field,
@@ -28,7 +28,7 @@ from llpbench.report.report_table import (
     score,
     text,
 )
-from llpbench.results.frame import test_value
+from llpbench.results.frame import value_of
 
 
 def _summaries(found: DataFrame, rows: int, digits: int = 2, times: float = 1.0) -> list[Field]:
@@ -91,7 +91,7 @@ def selection_gap(fine: Board, coarse: Board, name: str) -> ReportTable:
 def _gaps(fine: Board, coarse: Board) -> DataFrame:
     """Runs (column, seed) by rows. Rows of labels have the same epochs on every board, but their runs know both."""
     theirs = {
-        (row.contender, column.key, seed): test_value(run, coarse.criterion.name, coarse.metric.name)
+        (row.contender, column.key, seed): value_of(run, coarse.criterion.name, coarse.metric.name)
         for row in coarse.rows
         for column, of in zip(coarse.columns, row.scores, strict=True)
         for seed, run in of.runs.items()
@@ -308,7 +308,6 @@ def statistics_tables(board: Board, name: str) -> list[ReportTable]:
     if not board.ranked:
         return []
     rows = leaderboard.compared(board)
-    labels = [board.rows[place].contender.label for place in rows]
     datasets = leaderboard.ranked_dataset_means(board)
     note = words.caption("friedman", friedman=statistics.friedman(datasets))
     if len(rows) < len(board.ranked):
@@ -316,27 +315,27 @@ def statistics_tables(board: Board, name: str) -> list[ReportTable]:
     few = words.datasets_text(len(board.datasets))
     tables = []
     if len(board.ranked) > 1:
-        rates = 100 * statistics.win_rates(labelled(board, board.sign * board.complete[rows]))
+        rates = 100 * statistics.win_rates(board.sign * board.complete[rows])
         title = f"Win rates in percent, {words.lowered(words.title(board))}"
         caption = caption_of(board, words.caption("win_rates"), few, note)
-        tables.append(_matrix(rates, 0, f"wins-{name}", title, caption))
-    pairs = labelled(board, leaderboard.blocks(board, board.ranked))
+        tables.append(_matrix(board, rates, 0, f"wins-{name}", title, caption))
+    pairs = leaderboard.blocks(board, board.ranked)
     if len(board.ranked) <= statistics.MOST_METHODS and (p := statistics.comparisons(pairs)) is not None:
         title = f"Paired comparisons, p values, {words.lowered(words.title(board))}"
         caption = caption_of(board, few, words.caption("comparisons"))
-        tables.append(_matrix(p.loc[labels, labels], 3, f"comparisons-{name}", title, caption))
-    if (p := statistics.wilcoxon_holm(datasets[labels])) is not None:
+        tables.append(_matrix(board, p.loc[rows, rows], 3, f"comparisons-{name}", title, caption))
+    if (p := statistics.wilcoxon_holm(datasets[rows])) is not None:
         title = f"Wilcoxon-Holm p values, {words.lowered(words.title(board))}"
-        tables.append(_matrix(p, 3, f"wilcoxon-{name}", title, caption_of(board, words.caption("wilcoxon"))))
+        tables.append(_matrix(board, p, 3, f"wilcoxon-{name}", title, caption_of(board, words.caption("wilcoxon"))))
     return tables
 
 
-def _matrix(frame: DataFrame, digits: int, name: str, title: str, caption: str) -> ReportTable:
-    labels = [str(label) for label in frame.index]
+def _matrix(board: Board, frame: DataFrame, digits: int, name: str, title: str, caption: str) -> ReportTable:
+    labels = [board.rows[place].contender.label for place in frame.index]
     columns = [
         (
             Heading(label),
-            [number(None if n == column else float(value), digits) for n, value in enumerate(frame[label])],
+            [number(None if n == column else float(value), digits) for n, value in enumerate(frame.iloc[:, column])],
         )
         for column, label in enumerate(labels)
     ]

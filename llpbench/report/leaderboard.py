@@ -6,6 +6,7 @@ All is computed on the runs that count (`tabulate`), by the board's metric. A pl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.report import statistics
@@ -116,12 +117,12 @@ def mean(board: Board, metric: str | None = None) -> DataFrame:
     counted = board.counted(metric).dropna(axis="columns")
     if counted.empty or not len(counted):
         return DataFrame({"mean": [], "std": [], "n": []})
-    paired = [_paired(board, counted, dataset) for dataset in board.datasets]
-    stds = [seeds.std().round(_DIGITS + 3) for seeds in paired]
-    spread = np.sqrt(sum(std**2 for std in stds)) / len(stds)
-    datasets = [column.dataset for column in board.columns]
+    paired = _paired(board, counted).groupby(level=0)
+    stds = paired.std().round(_DIGITS + 3).reindex(board.datasets)
+    spread = np.sqrt((stds**2).sum(skipna=False)) / len(stds)
+    n = int(paired.size().reindex(board.datasets, fill_value=0).min())
     return DataFrame(
-        {"mean": means_over_datasets(counted, datasets), "std": spread, "n": min(len(seeds) for seeds in paired)}
+        {"mean": means_over_datasets(counted, [each.dataset for each in board.columns]), "std": spread, "n": n}
     )
 
 
@@ -134,13 +135,13 @@ def mean_of(board: Board, row: int, metric: str | None = None) -> Summary | None
     return Summary(float(value), float(std) if isfinite(std) else None, int(n))
 
 
-def _paired(board: Board, counted: DataFrame, dataset: str) -> DataFrame:
-    """Means over the columns of a dataset, by seed: those that all of its columns have."""
-    columns = counted.index.get_level_values("column")
-    own = counted[[board.columns[column].dataset == dataset for column in columns]]
-    seeds = own.groupby(level="seed")
-    number = own.index.get_level_values("column").nunique()
-    return seeds.mean()[seeds.size() == number]
+def _paired(board: Board, counted: DataFrame) -> DataFrame:
+    """Means over the columns of each dataset, by (dataset, seed): of seeds that all of its columns have."""
+    columns, seeds = (counted.index.get_level_values(level) for level in (0, 1))
+    groups = counted.groupby([[board.columns[column].dataset for column in columns], seeds])
+    columns_of = Counter(board.columns[column].dataset for column in columns.unique())
+    whole = [number == columns_of[dataset] for (dataset, _), number in groups.size().items()]
+    return groups.mean()[whole]
 
 
 def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
@@ -151,14 +152,9 @@ def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
     values = board.sign * (board.complete if rows is None else board.complete[rows])
     means = board.by_dataset(values.groupby(level=0).mean()) if len(values) else values
     if len(means) == 1:
-        seeds = _paired(board, values, board.datasets[0])
+        seeds = _paired(board, values).droplevel(0)
         means = seeds if len(seeds) else means
     return means.round(_DIGITS)
-
-
-def labelled(board: Board, values: DataFrame) -> DataFrame:
-    """Values with the labels of rows for columns."""
-    return values.set_axis([board.rows[place].contender.label for place in values.columns], axis="columns")
 
 
 def is_even(board: Board) -> bool:
@@ -261,14 +257,13 @@ def spans(board: Board, row: int) -> dict[int, Span]:
     floor, ceiling = reference(board, row, "floor"), reference(board, row, "ceiling")
     if floor is None or ceiling is None:
         return {}
-    means = board.column_means[[*dict.fromkeys((floor, ceiling, row))]].dropna()
-    found = {}
-    for column, known in means.iterrows():
-        assert isinstance(column, int)
+    found, means = {}, board.column_means
+    for column, *known in zip(means.index, *(means[place] for place in (floor, ceiling, row)), strict=True):
+        span = Span(*known)
         summaries = [board.spread(place, column) for place in (floor, ceiling)]
-        spread = max(summary.std or 0.0 for summary in summaries if summary)
-        if board.sign * (known[ceiling] - known[floor]) > spread:
-            found[column] = Span(known[floor], known[ceiling], known[row])
+        spread = max((summary.std or 0.0 for summary in summaries if summary), default=0.0)
+        if board.sign * (span.high - span.low) > spread and span.score == span.score:
+            found[int(column)] = span
     return found
 
 
@@ -393,7 +388,7 @@ def spreads(board: Board) -> DataFrame | None:
     return None if len(stds) < 2 or bool(stds.isna().any(axis=None)) else stds
 
 
-def ranked_dataset_means(board: Board) -> Series | DataFrame:
-    """Dataset means of the ranked rows, datasets by labels; more is better."""
+def ranked_dataset_means(board: Board) -> DataFrame:
+    """Dataset means of the ranked rows; more is better."""
     values = board.sign * board.complete[board.ranked]
-    return labelled(board, board.by_dataset(values.groupby(level=0).mean()).round(_DIGITS))
+    return board.by_dataset(values.groupby(level=0).mean()).round(_DIGITS)

@@ -21,7 +21,7 @@ from llpbench.core.criteria import CRITERIA as EVERY_CRITERION
 from llpbench.core.record import Record
 from llpbench.report.report_table import ReportTable
 from llpbench.report.statistics import t_quantile
-from llpbench.results.frame import test_value
+from llpbench.results.frame import value_of
 
 DIGITS = 3
 """of percentages; other metrics have `FINE_DIGITS`"""
@@ -178,7 +178,7 @@ def _metrics(records: Sequence[Record], headline: str) -> list[str]:
 
 def _measured(record: Record, criterion: str, metric: str) -> float | None:
     """A test metric as it is shown."""
-    return _rounded(test_value(record, criterion, metric), DIGITS if METRICS[metric].percent else FINE_DIGITS)
+    return _rounded(value_of(record, criterion, metric), DIGITS if METRICS[metric].percent else FINE_DIGITS)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -8,7 +8,7 @@ difference holds for that table alone. All formulas, and the simulations behind 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from math import isfinite, nan, sqrt
@@ -17,7 +17,7 @@ from string import ascii_letters
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas import DataFrame, Series
+from pandas import DataFrame, Index, Series
 from scipy import stats
 
 from llpbench.report.boards import FEWEST_DATASETS
@@ -280,8 +280,8 @@ def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:
         return np.where(difference == 0, 0.0, difference / error)
 
 
-def _matrix(values: NDArray[np.float64], methods: Sequence[str]) -> DataFrame:
-    return DataFrame(values, index=list(methods), columns=list(methods))
+def _matrix(values: NDArray[np.float64], methods: Index) -> DataFrame:
+    return DataFrame(values, index=methods, columns=methods)
 
 
 def _require_level(level: float) -> None:

@@ -20,7 +20,7 @@ from llpbench.core.record import Record
 from llpbench.core.studies import Line, Study
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE, Summary, summarise
-from llpbench.results.frame import NO_PROTOCOL, test_value
+from llpbench.results.frame import NO_PROTOCOL, value_of
 
 OPEN = ("bagging", "bag_size", "encoder")
 """what a study may leave open"""
@@ -45,7 +45,7 @@ def _diagnostic(name: str, times: float = 1.0) -> Callable[[Record, str], float 
 
 
 MEASURES: Mapping[str, Callable[[Record, str], float | None]] = {
-    **{name: partial(test_value, metric=name) for name in METRICS},
+    **{name: partial(value_of, metric=name) for name in METRICS},
     "cas": _diagnostic("cas"),
     "pair-accuracy": _diagnostic("pair-accuracy", 100),
     "minutes": lambda record, _: _minutes(record, "warm-up", "train", "evaluate"),

@@ -240,7 +240,7 @@ def _runs_of(frame: DataFrame) -> DataFrame:
     last = runs.sort_values("seed").drop_duplicates("cell", keep="last").set_index("cell")[_DECLARED]
     first = runs.drop_duplicates("cell").set_index("cell")[_CELL]
     for facts in (last, first):
-        runs[[*facts]] = facts.loc[runs["cell"]].to_numpy()
+        runs[[*facts]] = facts.loc[runs["cell"]].set_index(runs.index)
     return runs.assign(tuned=False, search=None, source=runs["cell"], joined=runs["protocol"])
 
 
@@ -310,7 +310,7 @@ def _tuned(
             configuration=_texts([", ".join(filter(None, parts))] * len(own), own),
             kind=declared["kind"],
             role=declared["role"],
-            reference=declared["reference"] or "",
+            reference=_texts([declared["reference"] or ""] * len(own), own),
             tuned=True,
             search=tuning["tuning"],
             source=own["cell"] + tuning["tuning"],

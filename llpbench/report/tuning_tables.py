@@ -17,7 +17,7 @@ from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, num
 from llpbench.report.statistics import interval
 from llpbench.report.wording import NOTHING
 from llpbench.results.choices import start_of
-from llpbench.results.frame import test_value
+from llpbench.results.frame import value_of
 
 
 def tuning_gains(board: Board, tunings: Sequence[TuningRecord], name: str) -> ReportTable | None:
@@ -94,9 +94,7 @@ def _minutes(tuning: TuningRecord) -> float | None:
 
 def _paired(tuned: Score, usual: Score, criterion: str, metric: str) -> list[float]:
     """Differences of the seeds that both have."""
-    first, second = (
-        {seed: test_value(run, criterion, metric) for seed, run in of.runs.items()} for of in (tuned, usual)
-    )
+    first, second = ({seed: value_of(run, criterion, metric) for seed, run in of.runs.items()} for of in (tuned, usual))
     pairs = ((first[seed], second[seed]) for seed in sorted(first.keys() & second.keys()))
     return [one - other for one, other in pairs if one is not None and other is not None]
 

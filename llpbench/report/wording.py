@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from llpbench.core.criteria import METRICS, Metric
+from llpbench.core.criteria import METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
 from llpbench.report.boards import (
@@ -58,15 +58,13 @@ def caption(name: str, board: Board | None = None, **facts: Any) -> str:
     """A block of `templates/captions.j2` on one line; its metric is that of the board, or AUC."""
     template = _captions()
     metric = METRICS[HEADLINE] if board is None else board.metric
-    context = template.new_context({"metric": metric.title, "unit": unit_text(metric), **facts})
+    shown = {
+        "metric": metric.title,
+        "unit": " times 100" if metric.percent else "",
+        "chance": " (50: chance)" if metric.name == HEADLINE else "",
+    }
+    context = template.new_context({**shown, **facts})
     return " ".join("".join(template.blocks[name](context)).split())
-
-
-def unit_text(metric: Metric) -> str:
-    """` times 100` of percentages, with what chance gives of AUC."""
-    if metric.name == HEADLINE:
-        return " times 100 (50: chance)"
-    return " times 100" if metric.percent else ""
 
 
 def summary_caption(board: Board) -> str:

@@ -39,7 +39,7 @@ class Variable(NamedTuple):
     meaning: str
     read: Callable[[Record], Any]
     kind: str = "object"
-    """dtype; `object` of texts, which may hold any character"""
+    """dtype; `object` of texts"""
 
 
 class Measure(NamedTuple):
@@ -170,7 +170,7 @@ VARIABLES: dict[str, Variable] = {
 """Columns of a run by name."""
 
 
-def test_column(metric: str) -> str:
+def metric_column(metric: str) -> str:
     """Return the column of a test metric: `test_average_precision` of `average-precision`."""
     return f"test_{metric.replace('-', '_')}"
 
@@ -187,7 +187,7 @@ MEASURES: dict[str, Measure] = {
         "zero-based epoch that the criterion chose; missing without epochs", lambda result: result["epoch"]
     ),
     "validation": Measure("the criterion's value there, on the validation rows", lambda result: result["validation"]),
-    **{test_column(name): _metric(name) for name in METRICS},
+    **{metric_column(name): _metric(name) for name in METRICS},
 }
 """Columns of a run and criterion by name; missing where the run failed."""
 
@@ -217,7 +217,13 @@ def tidy(
 
     runs = [*{record["run"]: record for record in records}.values()]
     chosen = chosen_by_searches(tunings)
-    of_runs = DataFrame({name: Series(map(each.read, runs), dtype=each.kind) for name, each in VARIABLES.items()})
+    columns = ((name, each, map(each.read, runs)) for name, each in VARIABLES.items())
+    of_runs = DataFrame(
+        {
+            name: Series(map(_whole, values) if each.kind == "object" else values, dtype=each.kind)
+            for name, each, values in columns
+        }
+    )
     of_runs["chosen"] = [bool(run["cell"] in chosen and run["method"]["changed"]) for run in runs]
     of_runs["stale"] = Series([stale.get(run["run"], "") for run in runs], dtype=object)
     pairs: list[tuple[int, str | None, CriterionResult | None]] = [
@@ -234,6 +240,11 @@ def tidy(
     return DataFrame({**frame, **measured})[[*COLUMNS]]
 
 
+def _whole(value: Any) -> Any:
+    """A text with `?` for half a character, which no file and no index of pandas can hold."""
+    return value if not isinstance(value, str) or value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
 def _results(run: Record, criteria: Container[str] | None) -> Sequence[tuple[str, CriterionResult] | tuple[None, None]]:
     results = run["results"].items() if run["status"] == "ok" else ()
     return [each for each in results if criteria is None or each[0] in criteria] or [(None, None)]
@@ -243,12 +254,12 @@ def shown(frame: DataFrame, metric: str) -> Series:
     """Return a test metric as reports show it: percentages times 100, missing where it is not finite."""
     from numpy import isfinite
 
-    values = frame[test_column(metric)]
+    values = frame[metric_column(metric)]
     values = values.where(isfinite(values))
     return 100.0 * values if METRICS[metric].percent else values
 
 
-def test_value(run: Record, criterion: str, metric: str) -> float | None:
+def value_of(run: Record, criterion: str, metric: str) -> float | None:
     """The same of a single run; None if it is unknown."""
     result = run["results"].get(criterion) if run["status"] == "ok" else None
     value = None if result is None else result["test"].get(metric)

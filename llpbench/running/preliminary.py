@@ -22,6 +22,7 @@ from llpbench.core.cell import bagging_text
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.results.choices import chosen_by_searches
+from llpbench.results.frame import value_of
 
 TITLE = "finished so far (preliminary): test AUC by fine-grained validation, mean over seeds"
 
@@ -36,9 +37,7 @@ _ColumnKey = tuple[str, str, int]
 
 def score(record: Record) -> float | None:
     """Test AUC x 100 of a run by fine-grained validation; None if it failed, or has no labels of validation rows."""
-    result = record["results"].get("auc")
-    value = None if result is None else result["test"].get("auc")
-    return None if value is None else 100 * value
+    return value_of(record, "auc", "auc")
 
 
 def figure(records: Iterable[Record]) -> str:

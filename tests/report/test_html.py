@@ -891,7 +891,7 @@ def test_seeds_are_dots_and_two_methods_stand_side_by_side(show: Show, large: La
     assert browser.execute_script(dots) == [10] * 8
     assert "dataset-3: AUC of test rows" in one(browser, "#dots caption").text
     place = next(n for n, each in enumerate(board.columns) if each.key == ("dataset-3", 64))
-    ours, theirs = (row.scores[place].values["auc"] for row in (first, second))
+    ours, theirs = (row.scores[place].values for row in (first, second))
     differences = [ours[seed] - theirs[seed] for seed in ours]
     low, high = interval(differences)
     line = next(row for row in table(browser, "#pair") if row[0] == "dataset-3")

@@ -418,3 +418,13 @@ def test_where_nobody_knows_labels_of_validation_rows_there_is_no_fine_grained_b
     assert [board.criterion.name for board in boards] == ["mpiou", "l1"]
     mixed = tabulate([record("dllp", aucs={"mpiou": 0.8, "l1": 0.7}), record("llp-vat", 0.9)]).boards
     assert [board.criterion.name for board in mixed] == ["auc", "mpiou", "l1"]
+
+
+def test_half_a_character_is_a_name_like_any_other() -> None:
+    """Everywhere that a journal may have one; no file can hold it."""
+    odd = "a\ud800b"
+    records = [
+        *runs(odd, 0.8, 0.9, dataset=odd, bagging=odd, encoder=odd, pretraining=odd, params={odd: odd}),
+        *runs("b", 0.7, 0.6, dataset=odd, bagging=odd),
+    ]
+    assert [row.contender.method for row in fine(tabulate(records)).rows] == ["a?b", "b"]

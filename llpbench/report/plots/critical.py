@@ -31,17 +31,17 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     friedman, p_values = statistics.friedman(means), statistics.nemenyi(means)
     if friedman is None or p_values is None:
         return
-    rows = {board.rows[place].contender.label: board.rows[place] for place in board.ranked}
-    order = sorted(rows, key=lambda label: (float(friedman.mean_ranks[label]), label))
+    rows = {place: board.rows[place] for place in board.ranked}
+    order = sorted(rows, key=lambda place: (float(friedman.mean_ranks[place]), rows[place].contender.label))
     styles, names = row_styles(rows.values()), layout.labels(board.rows)
     figure = Figure(figsize=(WIDTH, 1.15 + 0.2 * len(order)))
     ax = figure.subplots()
-    for place, label in enumerate(order):
-        style, rank = styles[rows[label].contender], float(friedman.mean_ranks[label])
+    for place, row in enumerate(order):
+        style, rank = styles[rows[row].contender], float(friedman.mean_ranks[row])
         ax.plot([1, rank], [place, place], color="0.88", linewidth=0.8, zorder=1)
         ax.plot([rank], [place], zorder=3, **{**style.points(), "markersize": 6})
         ax.annotate(f"{rank:.1f}", (rank, place), (7, 0), textcoords="offset points", va="center")
-    layout.name_lines(ax, [names[rows[label].contender].strip() for label in order])
+    layout.name_lines(ax, [names[rows[row].contender].strip() for row in order])
     _bars(ax, _joined(order, p_values), len(order), friedman.critical_difference)
     ax.set_xlabel(f"mean rank over datasets by test {board.metric.title} (1: best)")
     about = layout.about(
@@ -55,11 +55,11 @@ def critical_difference(board: Board, name: str) -> Iterator[Drawing]:
     yield Drawing(about, figure)
 
 
-def _joined(order: Sequence[str], p_values: DataFrame) -> list[tuple[int, int]]:
+def _joined(order: Sequence[int], p_values: DataFrame) -> list[tuple[int, int]]:
     """First and last place of each longest series of rows that do not differ, none inside another."""
     found: list[tuple[int, int]] = []
-    for first, label in enumerate(order):
-        last = max(place for place in range(first, len(order)) if p_values.loc[label, order[place]] >= ALPHA)
+    for first, row in enumerate(order):
+        last = max(place for place in range(first, len(order)) if p_values.loc[row, order[place]] >= ALPHA)
         if last > first and (not found or last > found[-1][1]):
             found.append((first, last))
     return found

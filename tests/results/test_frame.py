@@ -1,0 +1,101 @@
+"""The one tidy table: a row a run and criterion, each column as the record has it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from factory import failed, make_cell_of, make_record, record, searched
+
+from llpbench.core.criteria import METRICS
+from llpbench.results.frame import COLUMNS, NO_PROTOCOL, metric_column, shown, tidy, value_of
+
+
+def test_a_row_is_a_run_and_criterion_and_a_failed_run_has_one_without() -> None:
+    frame = tidy([record("a", aucs={"auc": 0.9, "kl": 0.7}), failed("b", "no luck")])
+    assert [*frame] == [*COLUMNS]
+    assert frame[["method", "criterion"]].values.tolist() == [["a", "auc"], ["a", "kl"], ["b", None]]
+    assert frame["regime"].tolist() == ["fine", "coarse", None]
+    assert frame["test_auc"].tolist()[:2] == [0.9, 0.7]
+    assert math.isnan(frame["test_auc"].iat[2])
+    assert (frame["status"].iat[2], frame["reason"].iat[2]) == ("failed", "no luck")
+
+
+def test_of_two_records_of_a_run_the_last_counts() -> None:
+    frame = tidy([record("a", 0.9), record("a", 0.8)])
+    assert frame.loc[frame["criterion"] == "auc", "test_auc"].tolist() == [0.8]
+
+
+def test_criteria_may_be_chosen_and_what_has_none_of_them_is_a_row() -> None:
+    frame = tidy([record("a", aucs={"auc": 0.9, "kl": 0.7}), record("b", aucs={"kl": 0.7})], criteria=["auc"])
+    assert frame[["method", "criterion", "status"]].values.tolist() == [["a", "auc", "ok"], ["b", None, "ok"]]
+
+
+def test_what_sets_a_cell_apart_is_a_text() -> None:
+    made = record("a", params={"weight": 0.5}, precision="bfloat16", ensemble=3)
+    made["method"]["changed"] = {"weight": 0.5, "pretraining": {"epochs": 7}}
+    (row,) = tidy([made], criteria=["auc"]).to_dict("records")
+    assert row["configuration"] == 'ensemble=3, precision="bfloat16", pretraining.epochs=7, weight=0.5'
+    assert (row["ensemble"], row["precision"], row["numbers"]) == (3, "bfloat16", "z")
+    assert '"params": {"weight": 0.5}' in row["settings"]
+
+
+def test_facts_of_bags_times_and_protocol() -> None:
+    times = {"train": 2.0, "warm-up": 0.5, "pretraining": 10.0, "total": 20.0}
+    bags = {"number": 30, "sizes": [1, 9, 64], "validation": 7, "test": 3, "histograms": []}
+    neural = record("a", times=times, bags=bags, pretraining="bag", max_bags=13)
+    direct = record("b", encoder=None, times={"train": 0.0}, bags={})
+    first, second = tidy([neural, direct], criteria=["auc"]).to_dict("records")
+    assert (first["seconds_training"], first["seconds"], first["max_bags"]) == (12.5, 20.0, 13)
+    assert [first[name] for name in ("bags", "validation_bags", "least_rows", "median_rows", "most_rows")] == [
+        *(30, 7, 1, 9, 64)
+    ]
+    assert first["max_epochs"] == 300
+    assert second["protocol"] == NO_PROTOCOL
+    assert all(math.isnan(second[name]) for name in ("seconds_training", "bags", "most_rows", "max_epochs"))
+
+
+def test_what_a_search_has_chosen_is_marked_unless_it_is_the_default() -> None:
+    start = make_cell_of("dllp")
+    better = replace(start, params={"weight": 0.5})
+    search = searched(start, "fine", {"auc": (better, 0.9, 0.8)})
+    frame = tidy([make_record(start), make_record(better)], tunings=[search], criteria=["auc"])
+    assert frame["chosen"].tolist() == [False, True]
+    assert not tidy([make_record(better)])["chosen"].any()
+
+
+def test_stale_runs_say_why() -> None:
+    run = record("a")
+    assert tidy([run], {run["run"]: "a.py has changed"})["stale"].unique().tolist() == ["a.py has changed"]
+    assert tidy([run])["stale"].unique().tolist() == [""]
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.25, 25.0), (None, None), (math.inf, None)])
+def test_percentages_are_shown_times_100_and_nothing_that_is_not_finite(
+    value: float | None, expected: float | None
+) -> None:
+    run = record("a", value)
+    (found,) = shown(tidy([run], criteria=["auc"]), "auc").tolist()
+    assert found == expected or (expected is None and math.isnan(found))
+    assert shown(tidy([run], criteria=["auc"]), "l1").tolist() == [0.25]
+
+
+def test_a_single_value_is_scaled_likewise() -> None:
+    assert value_of(record("a", 0.25), "auc", "auc") == 25.0
+    assert value_of(record("a"), "auc", "l1") == 0.25
+    assert value_of(record("a"), "kl", "auc") is None
+    assert value_of(failed("a"), "auc", "auc") is None
+
+
+def test_every_metric_has_a_column() -> None:
+    assert {metric_column(name) for name in METRICS} <= COLUMNS.keys()
+
+
+def test_an_empty_journal_is_an_empty_table() -> None:
+    frame = tidy([])
+    assert (len(frame), [*frame]) == (0, [*COLUMNS])
+
+
+def test_half_a_character_is_a_question_mark_and_a_whole_one_stays() -> None:
+    assert tidy([record("half \ud800 ü")])["method"].iat[0] == "half ? ü"
