@@ -41,7 +41,7 @@ KINDS = {
 """what the baggings that come along are, in words"""
 
 SIMPLEST = "bag-mean-linear"
-"""whoever takes more than ridge on the means of bags wants to know what that brings"""
+"""readers want to know the gain over ridge on bag means"""
 
 CHANCE = 50.0
 """AUC x 100 of an order that tells nothing"""

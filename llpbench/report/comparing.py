@@ -25,7 +25,7 @@ class Comparison:
     leaderboards: Leaderboards
     """of every dataset, bagging and bag size that one's own journal has: those boards that one's own runs are on"""
     own: frozenset[str]
-    """ids of one's own cells"""
+    """ids of your own cells"""
     remarks: tuple[str, ...]
     """what became of runs that both have, and what keeps boards apart; one line each"""
 
@@ -84,7 +84,7 @@ def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> lis
 
 
 def _apart(own: Iterable[Record], published: Iterable[Record]) -> list[str]:
-    """Protocols of one's own that nothing published has: those results stand in boards of their own."""
+    """Your protocols without published results: they have their own boards."""
     published = list(published)
     if not published:
         return ["Nothing is published for these datasets, baggings and bag sizes."]

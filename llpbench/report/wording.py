@@ -238,7 +238,7 @@ def datasets_text(number: int) -> str:
     if number == 0:
         return "No column counts, so nothing is ranked."
     if number == 1:
-        return "1 dataset: ranks and what is told apart hold for this table alone, over its seeds."
+        return "Only one dataset: ranks and tests are over its seeds and do not generalise."
     if number < FEWEST_DATASETS:
         return f"{number} datasets: exploratory, too few to say how methods rank on others."
     return f"{number} datasets."

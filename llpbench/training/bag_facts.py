@@ -32,7 +32,7 @@ def bag_facts(task: Task) -> dict[str, Any]:
 
 
 def spread(bags: BaggedRows) -> float | None:
-    """The variance of bags' proportions over that of random bags of these sizes: 1 where bags tell nothing apart.
+    """The variance of bags' proportions over that of random bags of these sizes: 1 where bags carry no information.
 
     A bag weighs as many rows as it has, else bags of a few rows, whose proportions chance alone makes 0 or 1, would
     outweigh all others: sum_b m_b sum_c (p_bc - pi_c)^2, of B bags of m_b of N rows and shares pi_c of all rows, over

@@ -93,7 +93,7 @@ def after_step_at(now: Now) -> OfMember:
 
     def of_copy(copy: Network, method: Method) -> dict[str, Tensor]:
         own = dict(copy.named_parameters()) | dict(copy.named_buffers())
-        # codes and offsets are no weights: whoever averages all that there is must not average them
+        # codes and offsets are no weights: a method that averages every value must not average these
         given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
         return _new_values(method, given, own)
 

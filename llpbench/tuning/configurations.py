@@ -52,7 +52,7 @@ def write_configurations(records: Iterable[TuningRecord], out: Path) -> list[Pat
 
 
 def _name(criterion: str, cell: Mapping[str, Any]) -> str:
-    """What tells most settings apart, as a file's name."""
+    """A short name of most settings, for a file."""
     bagging = cell["bagging"].partition(":")[0]
     parts = [criterion, cell["dataset"], bagging, cell["bag_size"], cell["encoder"], cell["pretraining"]]
     kind = "direct" if cell["protocol"] is None else None

@@ -100,13 +100,13 @@ def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench:
     first, second = journal(tmp_path / "a", record("dllp", 0.8)), journal(tmp_path / "b", record("dllp", 0.7))
     merged = llpbench("merge", str(first), str(second), "--out", str(tmp_path / "both"))
     assert merged.code == 0
-    assert merged.out.startswith("1 runs, of which 1 with different results")
+    assert merged.out.startswith("1 runs, 1 of them")
     done = llpbench("report", "--no-plots", "--out", str(tmp_path / "both"))
     flag = "dllp on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; more than 2 points apart"
     assert flag in done.err
     assert flag in (tmp_path / "both" / "index.html").read_text()
     chosen = llpbench("merge", str(tmp_path / "both"), "--out", str(tmp_path / "both"), "--prefer", "first")
-    assert chosen.out.startswith("1 runs, of which 0 with different results")
+    assert chosen.out.startswith("1 runs, 0 of them")
     assert "80.00" in llpbench("report", "--no-plots", "--out", str(tmp_path / "both")).out
 
 

@@ -171,8 +171,8 @@ def test_the_paper_s_sizes_of_credit() -> None:
     ("bagging", "message"),
     [
         (lambda rows, size: rows.reshape(-1, size).tolist(), r"must return integers \[bags, size\], got list"),
-        (lambda rows, size: rows.astype(float).reshape(-1, size), "however: float64"),
-        (lambda rows, _: rows, r"however: int64 \(48,\)"),
+        (lambda rows, size: rows.astype(float).reshape(-1, size), "float64"),
+        (lambda rows, _: rows, r"int64 \(48,\)"),
         (lambda rows, size: np.zeros_like(rows).reshape(-1, size) + rows[0], "rows into more than one bag"),
         (lambda rows, size: rows.reshape(-1, size) + 1000, "rows that it was not given"),
         (lambda rows, size: rows.reshape(-1, size)[:0], "an empty bag, or none"),

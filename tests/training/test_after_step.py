@@ -158,7 +158,7 @@ def test_after_step_that_returns_nothing_is_told_with_its_place() -> None:
         def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:  # type: ignore[return]
             del weights, now
 
-    with pytest.raises(HookError, match=r"after_step \(test_after_step\.py:\d+\) must return .*however: NoneType"):
+    with pytest.raises(HookError, match=r"after_step \(test_after_step\.py:\d+\) must return .*got NoneType"):
         trained(Silent(MethodParams(hidden=16, learning_rate=0.01)), [0])
 
 

@@ -37,8 +37,8 @@ def shown(name: str, longest: int = LONGEST) -> str:
 
 
 def labels(rows: Iterable[Row], longest: int = LONGEST) -> dict[Contender, str]:
-    """The label of each row, unlike all others, without the encoder where that tells no two rows apart, and of settings
-    that are texts the text alone where that tells them apart."""
+    """A distinct label for each row: without the encoder if rows differ without it, and with only the text of text settings
+    if that is enough."""
     contenders = [row.contender for row in rows]
     short = {contender: contender._replace(encoder=None).label for contender in contenders}
     encoders = {contender.encoder for contender in contenders if contender.encoder}

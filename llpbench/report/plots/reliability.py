@@ -21,7 +21,7 @@ FEWEST = 50
 """rows in a bin, over all seeds: the share of fewer is mostly chance"""
 
 _SHADES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6239")
-"""of datasets: Okabe & Ito's, told apart by the colour-blind"""
+"""of datasets: Okabe & Ito's, distinct for colour-blind readers"""
 
 
 def reliability(board: Board, name: str) -> Iterator[Drawing]:

@@ -1,6 +1,6 @@
 """How every plot looks: one colour, marker and line style for each method, wherever and beside whom it is drawn.
 
-The colours are those of Okabe & Ito and of seaborn's `colorblind`, and a few of Tol's `muted`: they are told apart by
+The colours are those of Okabe & Ito and of seaborn's `colorblind`, and a few of Tol's `muted`: they are distinct for
 the colour-blind, and in grey by marker and line style. Filled markers: not pretrained; hollow ones: pretrained.
 """
 
@@ -143,7 +143,7 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 
 
 def method_style(method: str, role: str = "") -> Style:
-    """Of a method by its name alone; methods of others get what their name's hash picks, whoever else is there."""
+    """Of a method by its name alone; methods of others get what their name's hash picks, independent of other methods."""
     if method in METHODS:
         return METHODS[method]
     first, second, third = hashlib.sha256(method.encode("utf-8", "replace")).digest()[:3]
