@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from factory import failed, record, runs

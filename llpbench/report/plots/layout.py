@@ -37,8 +37,7 @@ def shown(name: str, longest: int = LONGEST) -> str:
 
 
 def labels(rows: Iterable[Row], longest: int = LONGEST) -> dict[Contender, str]:
-    """A distinct label for each row: without the encoder if rows differ without it, and with only the text of text settings
-    if that is enough."""
+    """Distinct labels of rows, short where possible: no encoder, and only the text of text settings."""
     contenders = [row.contender for row in rows]
     short = {contender: contender._replace(encoder=None).label for contender in contenders}
     encoders = {contender.encoder for contender in contenders if contender.encoder}

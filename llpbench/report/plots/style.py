@@ -143,7 +143,7 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 
 
 def method_style(method: str, role: str = "") -> Style:
-    """Of a method by its name alone; methods of others get what their name's hash picks, independent of other methods."""
+    """The style of a method, by its name alone: contributed methods get what their name's hash picks."""
     if method in METHODS:
         return METHODS[method]
     first, second, third = hashlib.sha256(method.encode("utf-8", "replace")).digest()[:3]
