@@ -86,7 +86,7 @@ def _fail(message: str) -> int:
 def cli() -> None:
     """The benchmark suite for learning from label proportions (LLP) on tables.
 
-    A bare `llpbench run` trains every method on Adult in minutes and prints the leaderboards.
+    `llpbench run` without options compares 21 methods on Adult in minutes and prints the leaderboards.
     """
 
 
@@ -102,7 +102,7 @@ cli.add_command(restamp)
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
-    """Run what is missing, or was made by other code than today's, and write the leaderboards."""
+    """Run what is missing or stale (made by older code), and write the leaderboards."""
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)

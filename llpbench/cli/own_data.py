@@ -64,17 +64,17 @@ _BAG_OPTIONS = (
         help="Columns of BAGS with the counts of the classes, which they name; one column: of the positive class. "
         "Names with commas: repeat the option.",
     ),
-    click.option("--proportions", multiple=True, metavar="NAMES", help="The same with proportions."),
+    click.option("--proportions", multiple=True, metavar="NAMES", help="The same for proportions."),
     click.option(
         "--class-column",
         metavar="NAME",
-        help="BAGS has a line a bag and class: the column that says which class, beside one column of numbers.",
+        help="Column of BAGS with the class, if BAGS has one line for each bag and class.",
     ),
     click.option(
         "--suppressed",
         multiple=True,
         metavar="MARKS",
-        help="What stands for suppressed numbers in BAGS, beside empty cells: '*,<5'.",
+        help="Marks of suppressed numbers in BAGS, besides empty cells: '*,<5'.",
     ),
 )
 """what says of a table of bags which columns hold what"""
@@ -108,7 +108,7 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
             required=required,
             multiple=True,
             metavar="NAME[+NAME]",
-            help="The column, in both files, that says which bag a row is of; or several (natural keys).",
+            help="Column or columns of both files that name the bag of a row.",
         )(decorated)
 
     return decorate
@@ -118,16 +118,16 @@ _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
     click.option("--bags", required=True, type=_PATH, metavar="FILE", help="A table with a row for each bag."),
     _bag_options(required=True),
-    click.option("--seed", default=0, show_default=True, metavar="N", help="Of what is random."),
-    click.option("--size-column", metavar="NAME", help="The column of BAGS with the number of rows of a whole bag."),
+    click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
+    click.option("--size-column", metavar="NAME", help="Column of BAGS with the number of rows of a whole bag."),
     click.option(
         "--classes",
         multiple=True,
         metavar="NAMES",
-        help="The classes, in the order of columns; of one column the last counts.",
+        help="Names of the classes, in the order of columns. A single column counts the last one.",
     ),
     click.option(
-        "--sampled", is_flag=True, help="ROWS are but some of each bag, whose counts or sizes are of them all."
+        "--sampled", is_flag=True, help="ROWS are a sample of each bag; counts and sizes are of the whole bag."
     ),
     click.option(
         "--as-shares",
@@ -138,21 +138,21 @@ _LEARNING_OPTIONS = (
     click.option(
         "--repeat-column",
         metavar="NAME",
-        help="The column of ROWS that says how many people a row stands for; the row is repeated so often.",
+        help="Column of ROWS with the number of people that a row stands for; the row is repeated.",
     ),
-    click.option("--noise", default=0.0, metavar="SCALE", help="Of what was added to each count, for privacy."),
+    click.option("--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count."),
     click.option(
         "--noise-kind",
         type=click.Choice(["gaussian", "laplace"]),
         default="gaussian",
         show_default=True,
-        help="Whether SCALE is a standard deviation, or b of a Laplace distribution.",
+        help="Whether SCALE is a standard deviation (gaussian) or the b of a Laplace distribution.",
     ),
     click.option(
         "--leave-out",
         multiple=True,
         metavar="NAMES",
-        help="Columns of ROWS that are no features.",
+        help="Columns of ROWS to leave out of the features.",
     ),
     click.option(
         "--keep-key",
@@ -161,13 +161,13 @@ _LEARNING_OPTIONS = (
         "explains its counts without any other feature. Keep keys that several bags share, such as the county of a "
         "precinct.",
     ),
-    click.option("--types", multiple=True, metavar="NAME=TYPE", help="What a column of ROWS holds: income=number."),
+    click.option("--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number."),
     click.option(
         "--drop-unmatched",
         is_flag=True,
         help="Leave out rows without a known bag, bags without rows, and classes that --classes does not name.",
     ),
-    click.option("--suppress-impossible", is_flag=True, help="Take counts that cannot be of their rows as suppressed."),
+    click.option("--suppress-impossible", is_flag=True, help="Treat inconsistent counts as missing."),
     format_options,
     plugin_option,
 )
@@ -297,19 +297,26 @@ def _warn_of(doubts: Doubts | None) -> None:
 
 @click.command(cls=OwnDataCommand)
 @_learning
-@click.option("--out", required=True, type=_PATH, metavar="DIR", help="Where the model is written.")
-@click.option("--method", default="auto", show_default=True, metavar="NAME", help="One that learns from bags.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A hyperparameter; may be repeated.")
-@click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Of a network.")
+@click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
+@click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a hyperparameter; may be repeated.")
+@click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Encoder of a network.")
 @click.option(
     "--numbers",
     metavar="NAME",
     help="How numbers are scaled: z (z-scores), scores (normal scores), robust.  [default: the encoder's, else z]",
 )
 @click.option(
-    "--pretraining", default="none", show_default=True, metavar="NAME", help="What a network's encoder learns first."
+    "--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of a network's encoder."
 )
-@click.option("--ensemble", default=1, show_default=True, type=click.IntRange(min=1), metavar="N", help="Members.")
+@click.option(
+    "--ensemble",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of networks or models that are averaged.",
+)
 def fit(
     rows: Path,
     given: dict[str, Any],
@@ -365,10 +372,10 @@ def fit(
 
 @click.command(cls=OwnDataCommand)
 @_learning
-@click.option("--methods", metavar="NAMES", help="Those to compare, such as auto,bag-gp,dllp.  [default: six]")
+@click.option("--methods", metavar="NAMES", help="Methods to compare, such as auto,bag-gp,dllp.  [default: six]")
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option("--repeats", default=2, show_default=True, metavar="N", help="Number of random splits.")
-@click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Where the page goes.")
+@click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Folder of the page.")
 def choose(
     rows: Path,
     given: dict[str, Any],
@@ -410,18 +417,18 @@ def choose(
 @click.argument("model", type=_PATH)
 @click.argument("rows", type=_PATH)
 @_bag_options(required=False)
-@click.option("--bags", type=_PATH, metavar="FILE", help="With --whole-bags: a table of other bags than those of fit.")
+@click.option("--bags", type=_PATH, metavar="FILE", help="With --whole-bags: a table of bags that fit has not seen.")
 @click.option(
     "--whole-bags",
     is_flag=True,
-    help="ROWS are whole bags of known counts: probabilities add up to these, and as many rows get each class.",
+    help="ROWS are whole bags with known counts: predictions add up to them.",
 )
 @click.option(
     "--repeat-column",
     metavar="NAME",
-    help="With --whole-bags: the column of ROWS that says how many people a row stands for; each gets a line.",
+    help="With --whole-bags: column of ROWS with the number of people that a row stands for.",
 )
-@click.option("--out", required=True, type=_PATH, metavar="FILE", help="Where predictions go: .csv or .parquet.")
+@click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the predictions: .csv or .parquet.")
 @format_options
 @plugin_option
 def predict(
@@ -436,11 +443,11 @@ def predict(
     out: Path,
     plugin: tuple[str, ...],
 ) -> int:
-    """Predict ROWS (.csv or .parquet) by a MODEL that llpbench fit has saved.
+    """Predict ROWS with a MODEL that llpbench fit has saved.
 
-    With --bag-column, what is known of a row's bag counts, too. The file has the columns of ROWS that are no features
-    (of a .csv as they stand there), `prediction`, and the probability of each class. In a .csv, texts that a
-    spreadsheet would take for a formula begin with an apostrophe.
+    With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are no
+    features, `prediction`, and the probability of each class. In a .csv, text that a spreadsheet would take for a
+    formula begins with an apostrophe.
     """
     import pandas as pd
 

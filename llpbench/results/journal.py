@@ -48,8 +48,8 @@ SAVED = "journal.saved.jsonl"
 SAME = 1e-6
 """Largest relative difference between numbers that count as the same."""
 TOLERANCE = 0.02
-"""of test AUC: what other hardware and libraries have made of a run at most (README). Results of one run that differ by
-more are not of the same run, and none of them counts until somebody has decided (`llpbench merge --prefer`)"""
+"""Largest accepted difference in test AUC between results of one run, as from other hardware or libraries. Results that
+differ by more are disputed: none of them counts until somebody decides (`llpbench merge --prefer`)."""
 
 _LINE_START = b'{"schema":'
 """what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""

@@ -199,27 +199,33 @@ OPTIONS: dict[str, Option] = {
             "How numbers are scaled: z (z-scores), scores (normal scores), robust.",
             metavar="NAMES",
         ),
-        Option("pretraining", reading.some_of(*PRETRAININGS), "What encoders start from.", metavar="NAMES"),
+        Option("pretraining", reading.some_of(*PRETRAININGS), "Pretraining of encoders.", metavar="NAMES"),
         Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
-        Option("max-bags", reading.count, "Train on so many bags, drawn by the seed; default: on all.", metavar="N"),
-        Option("seeds", reading.seeds, "10 for seeds 0 to 9, 0,3,7 or 4-6.", metavar="SEEDS"),
-        Option("epochs", reading.count, "Most epochs of a training.", metavar="N"),
-        Option("patience", reading.count, "Epochs without improvement that settle a criterion.", metavar="N"),
-        Option("bags-per-step", reading.count, "Bags in one gradient step, of every network alike.", metavar="N"),
+        Option(
+            "max-bags", reading.count, "Maximum number of training bags (random subset); default: all.", metavar="N"
+        ),
+        Option("seeds", reading.seeds, "Seeds: a number (10 is 0 to 9) or a list (0,3,7 or 4-6).", metavar="SEEDS"),
+        Option("epochs", reading.count, "Maximum number of epochs.", metavar="N"),
+        Option("patience", reading.count, "Stop after this many epochs without improvement.", metavar="N"),
+        Option("bags-per-step", reading.count, "Bags in one gradient step of networks.", metavar="N"),
         Option(
             "set",
             reading.params,
-            "A hyperparameter: METHOD.PARAM=VALUE, or pretraining.PARAM=VALUE; several values as A,B,C.",
+            "Set a hyperparameter: METHOD.PARAM=VALUE or pretraining.PARAM=VALUE; several values: A,B,C.",
             form="many",
             metavar="M.P=V",
         ),
-        Option("tune", reading.count, "Search the hyperparameters of each cell, with so many trials.", metavar="N"),
-        Option("tune-regimes", reading.some_of("fine", "coarse"), "By what validation: fine, coarse.", metavar="NAMES"),
-        Option("tune-sampler", reading.one_of(*SAMPLERS), "What proposes trials: tpe or random.", metavar="NAME"),
-        Option("tune-seed", reading.number, "Seed of the split of trials, none of --seeds.", metavar="N"),
+        Option("tune", reading.count, "Search hyperparameters of each cell with this many trials.", metavar="N"),
+        Option(
+            "tune-regimes", reading.some_of("fine", "coarse"), "Validation of searches: fine, coarse.", metavar="NAMES"
+        ),
+        Option("tune-sampler", reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", metavar="NAME"),
+        Option(
+            "tune-seed", reading.number, "Seed of the split that searches use; must not be one of --seeds.", metavar="N"
+        ),
         Option("space", reading.space, "Search ranges by method and hyperparameter.", form="file"),
         Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
-        Option("device", reading.device, "auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
+        Option("device", reading.device, "Device: auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
         Option("threads", reading.count, "CPU threads of one cell.", metavar="N"),
         Option(
             "compile",
@@ -230,37 +236,50 @@ OPTIONS: dict[str, Option] = {
         Option(
             "precision",
             reading.one_of("float32", "bfloat16"),
-            "float32, or bfloat16 where it is quick.",
+            "Precision: float32, or bfloat16 where the hardware supports it.",
             metavar="TYPE",
         ),
-        Option("ensemble", reading.count, "Networks trained for each seed and averaged.", metavar="N"),
+        Option(
+            "ensemble", reading.count, "Number of networks that are trained for each seed and averaged.", metavar="N"
+        ),
         Option(
             "executor",
             reading.one_of("auto", "inline", "ray", "debug"),
-            "auto; inline, one cell at a time; ray, many; debug, in this very process.",
+            "auto; inline: one cell at a time; ray: several; debug: in this process.",
             metavar="NAME",
         ),
         Option("ray-address", reading.text, "Ray cluster to use: auto or HOST:PORT.", metavar="ADDRESS"),
         Option(
             "retry",
             reading.some_of("failed", "stale", "done"),
-            "Run again: failed, stale, done, or all.",
+            "Repeat runs: failed, stale, done, or all.",
             metavar="WHAT",
         ),
         Option("keep-stale", reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch"),
-        Option("time-budget", reading.duration, "End after this time: 540s, 9m, 1.5h. Resumable.", metavar="TIME"),
         Option(
-            "cell-timeout", reading.duration, "Give up a cell, as timed-out, after this time: 90m, 12h.", metavar="TIME"
+            "time-budget", reading.duration, "Stop after this time (540s, 9m, 1.5h); can be resumed.", metavar="TIME"
         ),
-        Option("shard", reading.shard, "Run the third of 16 parts of the plan: 3/16. Then merge.", metavar="K/N"),
+        Option("cell-timeout", reading.duration, "Stop a cell as timed-out after this time: 90m, 12h.", metavar="TIME"),
+        Option(
+            "shard",
+            reading.shard,
+            "Run part K of N of the plan, such as 3/16; combine with llpbench merge.",
+            metavar="K/N",
+        ),
         Option(
             "save-predictions",
             reading.switch,
-            "Keep what each run predicts, in predictions/RUN.parquet of --out.",
+            "Save the predictions of each run in OUT/predictions/RUN.parquet.",
             form="switch",
         ),
-        Option("data-dir", reading.folder, "Folder with NAME.parquet, looked at first.", metavar="DIR"),
-        Option("plugin", reading.files, "A Python file that registers more.", form="many", metavar="FILE"),
+        Option("data-dir", reading.folder, "Folder with NAME.parquet, searched first.", metavar="DIR"),
+        Option(
+            "plugin",
+            reading.files,
+            "Python file that defines methods, datasets, encoders or baggings.",
+            form="many",
+            metavar="FILE",
+        ),
     )
 }
 
