@@ -12,7 +12,6 @@ from districts import counted, people
 
 from llpbench import LLPClassifier
 from llpbench.core.errors import LLPBenchError
-from llpbench.owndata import classifier, storing
 
 FRAME, BAGS, VOTES = people(200, 10)
 TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
@@ -183,21 +182,6 @@ def test_a_single_column_is_of_the_same_class_later(saved: bool, tmp_path: Path)
         assert proba[:, 0].sum() == pytest.approx(TABLE["yes"].sum())
     turned = model.disaggregate(FRAME, BAGS, counts=TABLE[["no"]].set_axis(["on time"], axis=1))
     assert turned[:, 0].sum() == pytest.approx(TABLE["yes"].sum())
-
-
-def test_models_of_earlier_versions_are_of_the_last_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    added = ("positive", "order", "left_out", "doubts")
-
-    def without(folder: Path, method: str, content: dict[str, Any]) -> None:
-        storing.write_model(folder, method, {name: value for name, value in content.items() if name not in added})
-
-    monkeypatch.setattr(classifier, "write_model", without)
-    fitted(counts=TABLE).save(tmp_path)
-    loaded = LLPClassifier.load(tmp_path)
-    assert loaded.left_out_ == {}
-    assert loaded.doubts_ is None
-    proba = loaded.disaggregate(FRAME, BAGS, counts=TABLE["yes"])
-    assert proba[:, 1].sum() == pytest.approx(TABLE["yes"].sum())
 
 
 @pytest.mark.parametrize("classes", [2, 3])

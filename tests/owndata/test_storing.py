@@ -142,7 +142,7 @@ def flip(file: Path) -> None:
         (lambda f: (f / storing.ARRAYS).unlink(), "cannot be read"),
         (lambda f: retold(f, format=99), "is of format 99"),
         (lambda f: retold(f, source="0" * 16), "with other code of 'count-gbdt'"),
-        (lambda f: rewritten(f, "llpbench.blocks.trees", "os"), "no room of which anything is stored"),
+        (lambda f: rewritten(f, "llpbench.blocks.trees", "os"), "of os is stored"),
         (lambda f: rewritten(f, '"TreeInput"', '"xgboost"'), "cannot be read"),
         (lambda f: rewritten(f, '"offset"', '"other"'), "TreeLogits has other fields today"),
     ],
