@@ -1,4 +1,4 @@
-"""Rare positives: whether bags can tell what rows of a rare class have in common, and probabilities that own up to it.
+"""Rare positives: probabilities that are calibrated to held-out bags.
 
 Random bags tell a weight of a feature (per standard deviation, on logits) with a standard error of about
 1 / sqrt(B p (1 - p)), B bags and p the share of positives, whatever the size of bags: 48 bags at 1.3 % leave 1.3. A

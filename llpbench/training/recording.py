@@ -1,6 +1,6 @@
 """Steps that a GPU replays.
 
-A step of SAINT launches more than a thousand small kernels. Launching them from Python takes longer than running them.
+A step of SAINT launches about 900 small kernels. Launching them from Python takes longer than running them.
 So a GPU records a step as a CUDA graph and replays it with one launch. The kernels are the same, so the numbers are.
 """
 
