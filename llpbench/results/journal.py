@@ -283,6 +283,9 @@ class Journal:
                 line = line[os.write(self._file, line) :]
             os.fsync(self._file)
             self._size, self._appended = whole, True
+        except KeyboardInterrupt:  # between the write and what is known of it
+            self._size, self._appended = os.fstat(self._file).st_size, True
+            raise
         except OSError as error:
             with contextlib.suppress(OSError):  # else the next run mends it
                 os.ftruncate(self._file, size)

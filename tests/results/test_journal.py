@@ -250,3 +250,16 @@ def test_a_disk_that_fails_to_sync_is_one_line(tmp_path: Path, monkeypatch: pyte
             journal.append(RECORDS[1])
         one_line(error)
     assert list(read(journal.path).records.values()) == RECORDS[:1]
+
+
+def test_an_interrupt_between_writing_and_syncing_is_no_strangers_doing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(file: int) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Journal(tmp_path) as journal:
+        journal.append(RECORDS[0])
+        monkeypatch.setattr(os, "fsync", interrupt)
+        journal.append(RECORDS[1])
+    assert list(read(journal.path).records.values()) == RECORDS[:2]
