@@ -43,6 +43,8 @@ def subject(name: str) -> Subject:
 
 COSTLY = {(name, "search_label_free") for name in ("bag-gp-gbdt", "count-gbdt", "em-gbdt", "llp-gan")}
 """left to `llpbench check`: a search knows no method, and those of all others are looked at here"""
+COSTLY |= {("bag-gp-gbdt", "cost"), ("llp-gan", "learns")}
+"""likewise: the cost of its parts and what the network learns are tested elsewhere"""
 COSTLY |= {
     (entry.name, check)
     for entry in METHODS.entries()
