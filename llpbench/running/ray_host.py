@@ -27,7 +27,6 @@ import ray
 from filelock import FileLock, Timeout
 from ray import tune
 from ray.exceptions import RayActorError
-from ray.tune.execution.tune_controller import TuneController
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -96,7 +95,6 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    _let_actors_start()
     with _own_folder() as folder, _cluster(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
         luggage = _pack(setup)
@@ -206,42 +204,35 @@ class _AsTheyCome(FIFOScheduler):  # type: ignore[misc]
         """None in particular."""
 
 
-def _let_actors_start() -> None:
-    """Keep a process that is being started for a trial, even if another becomes free meanwhile.
-
-    Tune would give that one the trial and kill the new one, so that where jobs are shorter than a start (seconds in
-    which a process imports Ray) one process would do nearly all of them, and all the others start again and again.
-    """
-    reuse = TuneController._maybe_reuse_cached_actor
-
-    def unless_it_starts(self: Any, trial: Any) -> Any:
-        own = None if trial in self._resetting_trials else self._trial_to_actor.get(trial)
-        if own is not None and self._actor_manager.is_actor_started(own):  # it has its room; else it may wait for ever
-            return False
-        return reuse(self, trial)
-
-    TuneController._maybe_reuse_cached_actor = unless_it_starts  # type: ignore[method-assign]
-
-
 class _Events(tune.Callback):  # type: ignore[misc]
-    """Passes on what happens to trials."""
+    """Passes on what happens to trials.
+
+    A job is finished when Tune is done with its trial, not when its result comes: only then the trial's process is
+    free. If the next job came before that, Tune would request a process for it, and then kill one that starts.
+    """
 
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
+        self._outcomes: dict[str, Outcome] = {}
+        """by trial"""
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         self._parent.send(Started(trial.trial_id))
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
         if "outcome" in result:
-            self._parent.send(Finished(trial.trial_id, _outcome(json.loads(result["outcome"]))))
+            self._outcomes[trial.trial_id] = _outcome(json.loads(result["outcome"]))
         elif "warning" in result:
             self._parent.send(Warned(result["warning"]))
         else:
             self._parent.send(Progressed(trial.trial_id, Epoch(**json.loads(result["progress"]))))
 
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        self._parent.send(Finished(trial.trial_id, self._outcomes.pop(trial.trial_id)))
+
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
-        self._parent.send(Finished(trial.trial_id, _misfortune(trial)))
+        outcome = self._outcomes.pop(trial.trial_id, None)
+        self._parent.send(Finished(trial.trial_id, _misfortune(trial) if outcome is None else outcome))
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks, for a restart that we never make."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -287,6 +289,24 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
     assert [type(answer).__name__ for answer in host.answers[:2]] == ["Order", "str"]
     assert schedule.left == [jobs[1]]
     assert diary.lines == ["started 5", "stopped 5: "]
+
+
+def test_a_job_is_finished_when_its_process_is_free_again() -> None:
+    """Else the next job takes a process that starts for another, whose start was then in vain."""
+    from llpbench.running.ray_host import _Events
+
+    told: list[Any] = []
+    events = _Events(cast(Any, SimpleNamespace(send=told.append)))
+    one, other = (cast(Any, SimpleNamespace(trial_id=name, pickled_error_file=None)) for name in "ab")
+    for trial in (one, other):
+        events.on_trial_start(0, [], trial)
+        events.on_trial_result(0, [], trial, {"outcome": json.dumps({"made": []})})
+    assert told == [Started("a"), Started("b")]
+    events.on_trial_complete(0, [], one)
+    events.on_trial_error(0, [], other)  # its machine died just after it had told what it made
+    assert told[2:] == [Finished("a", []), Finished("b", [])]
+    events.on_trial_error(0, [], one)
+    assert cast(Ended, told[4].outcome).how == "lost"
 
 
 # What is frozen
