@@ -43,10 +43,10 @@ from llpbench.results.journal import Journal, record_in, to_line, tuning_in
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.schema import decode
 from llpbench.results.staleness import cell_spec, changed_parts, comparison
-from llpbench.running.display import Display
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import attempt
 from llpbench.running.interrupts import interruptible
+from llpbench.running.progress import Display
 from llpbench.running.runner import about
 from llpbench.running.samples import Group, Part, draw, trained_together
 from llpbench.running.samples import parts as parts_of
@@ -104,7 +104,7 @@ def restamp(
         jobs = [Job(group.cell, group.seeds) for group in groups]
         runs = sum(len(job.seeds) for job in jobs)
         environment = Environment(device="cpu", data_dir=data_dir, plugins=tuple(plugins))
-        estimator = make_estimator(journal.contents.records.values(), environment, display.say, gpu=False, kept=False)
+        estimator = make_estimator(journal.contents.records.values(), environment, gpu=False, kept=False)
         with display:
             display.say(
                 f"{len(chosen)} of {plural(len(found.groups), 'cell')} with stale runs, drawn with seed {seed}: "

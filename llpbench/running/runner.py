@@ -27,13 +27,13 @@ from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
-from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
 from llpbench.running.executors import Debug, Executor, failed, tell
 from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
+from llpbench.running.progress import Display, title
 from llpbench.running.resources import Resources, available, usable_cpus
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
@@ -87,8 +87,7 @@ class RunSummary:
 def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
     """The plan of a run, and how long its work takes, one job after the other; `say` is told what to expect besides.
 
-    Downloads, writes and computes nothing; only where nothing else tells how fast this machine is, that is measured and
-    kept in the user's cache.
+    Downloads, writes and computes nothing.
 
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
@@ -98,7 +97,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     if plan.jobs:
         _require_device(settings)
     resources = available(settings.device)
-    estimate = _estimator(settings, contents.records, resources, say).total(plan.expected)
+    estimate = _estimator(settings, contents.records, resources).total(plan.expected)
     if compiling := _compiling(settings, plan.jobs, resources):
         say(compiling)
     return plan, estimate
@@ -144,7 +143,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    estimator = _estimator(settings, _known(settings, journal.contents).records, resources, display.say)
+    estimator = _estimator(settings, _known(settings, journal.contents).records, resources)
     executor, note = choose(settings, jobs, resources, estimator)
     schedule = Schedule(
         jobs,
@@ -315,7 +314,7 @@ def about(estimate: Estimate) -> str:
         return "less than a second"
     least = _WORTH_NAMING * sum(estimate.bases.values())
     most = [basis for basis in Basis if estimate.bases.get(basis, 0.0) >= least]
-    origin = " and ".join(basis.value for basis in most)
+    origin = " and ".join(basis.text for basis in most)
     return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
 
@@ -374,11 +373,9 @@ def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[
     return make_plan(cells, settings.seeds, known.records, again=settings.again, why_stale=comparison()).jobs
 
 
-def _estimator(
-    settings: Settings, records: Mapping[str, Record], resources: Resources, say: Callable[[str], None]
-) -> Estimator:
+def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
     kept = (settings.out / PRETRAINED).is_dir()
-    return make_estimator(records.values(), settings.environment, say, gpu=resources.gpus > 0, kept=kept)
+    return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, kept=kept)
 
 
 def _kept(plan: Plan, contents: Contents) -> list[Record]:

@@ -186,7 +186,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     """The choice for jobs of so many seconds a seed."""
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
-    estimator = make_estimator(records, settings.environment, pytest.fail, gpu=False, kept=False)
+    estimator = make_estimator(records, settings.environment, gpu=False, kept=False)
     executor, note = choose(settings, jobs, resources, estimator)
     return executor.name, note
 

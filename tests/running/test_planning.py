@@ -290,7 +290,7 @@ def test_thousands_of_lines_are_planned_over(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines))
     records = read(path).records
     plan = make_plan(cells, tuple(range(11)), records)
-    estimate = make_estimator(records.values(), Environment(), pytest.fail, gpu=False, kept=True).total(plan.jobs)
+    estimate = make_estimator(records.values(), Environment(), gpu=False, kept=True).total(plan.jobs)
     assert len(plan.jobs) == 200
     assert estimate.seconds == pytest.approx(200.0)
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
 from llpbench.running.executors import Debug, Listener, Outcome, tell
+from llpbench.running.progress import Display
 from llpbench.running.resources import Resources
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
@@ -41,7 +41,7 @@ SLOW = ("quick-a.seconds=0.2", "quick-b.seconds=0.2")
 SLOWLY = ("--set", SLOW[0], "--set", SLOW[1])
 
 
-class Silent:
+class Silent(Display):
     """A display that remembers what was said."""
 
     def __init__(self) -> None:
@@ -49,13 +49,6 @@ class Silent:
         self.tracebacks: list[str] = []
         self.jobs: list[str] = []
         self.known: list[str] = []
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
     def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
         self.known = sorted(record["run"] for record in known)
