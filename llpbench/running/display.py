@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 
 from llpbench.core.text import duration
-from llpbench.running.progress import Display, Running, title
+from llpbench.running.run_progress import Display, Running, title
 from llpbench.running.schedule import Job
 
 

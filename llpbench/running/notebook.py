@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from llpbench.core.text import duration, plural
-from llpbench.running.progress import Display
+from llpbench.running.run_progress import Display
 
 Show = Callable[[str], None]
 """Shows HTML in the place of what it was given before."""

@@ -46,7 +46,7 @@ from llpbench.results.staleness import cell_spec, changed_parts, comparison
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import attempt
 from llpbench.running.interrupts import interruptible
-from llpbench.running.progress import Display
+from llpbench.running.run_progress import Display
 from llpbench.running.runner import about
 from llpbench.running.samples import Group, Part, draw, trained_together
 from llpbench.running.samples import parts as parts_of

@@ -33,8 +33,8 @@ from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
-from llpbench.running.progress import Display, title
 from llpbench.running.resources import Resources, available, usable_cpus
+from llpbench.running.run_progress import Display, title
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 

@@ -23,7 +23,7 @@ from llpbench.running import display as displays
 from llpbench.running import runner
 from llpbench.running.display import LiveDisplay, PlainDisplay, make_display
 from llpbench.running.notebook import NotebookDisplay, cell_output
-from llpbench.running.progress import figure, in_short, title
+from llpbench.running.run_progress import figure, in_short, title
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 

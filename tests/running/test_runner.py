@@ -25,8 +25,8 @@ from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
 from llpbench.running.estimates import Basis
 from llpbench.running.executors import Debug, Listener, Outcome, tell
-from llpbench.running.progress import Display
 from llpbench.running.resources import Resources
+from llpbench.running.run_progress import Display
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
