@@ -27,11 +27,12 @@ from llpbench.core.source import cell_sources
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor
 from llpbench.running.cluster import Alive, Asked, Finished, Nodes, Progressed, Room, Started
+from llpbench.running.debug import Debug
 from llpbench.running.estimates import make_estimator
-from llpbench.running.executors import Debug, attempt
+from llpbench.running.executors import attempt
 from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.resources import Resources
-from llpbench.running.runner import choose
+from llpbench.running.runner import pick_executor
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
 
@@ -187,7 +188,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
     estimator = make_estimator(records, settings.environment, gpu=False, kept=False)
-    executor, note = choose(settings, jobs, resources, estimator)
+    executor, note = pick_executor(settings, jobs, resources, estimator)
     return executor.name, note
 
 
