@@ -9,7 +9,8 @@ Names are looked up when they are asked for (`_PLACES`), so importing this packa
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,9 +92,19 @@ _PLACES: dict[str, tuple[str, ...]] = {
 
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
-_here = Path(__file__).resolve().parent
-if not (_here / "methods").is_dir():  # a checkout, first on the path: there contributions lie beside this package
-    __path__.append(str(_here.parent))
+
+class _Checkout:
+    """Finds contributions beside this package, where a checkout has them; an installation has them inside."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004
+        file = Path(__file__).resolve().parents[1] / name.removeprefix("llpbench.") / "__init__.py"
+        if name not in ("llpbench.methods", "llpbench.datasets") or not file.is_file():
+            return None
+        return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
+
+
+sys.meta_path.append(_Checkout)
 
 
 def __getattr__(name: str) -> Any:
