@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from llpbench.core.version import PACKAGE
+from llpbench.core.version import __version__ as __version__
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.blocks import losses as losses
@@ -63,8 +65,6 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.number_text import as_numbers as as_numbers
 
-__version__ = "0.1.0"
-
 _PLACES: dict[str, tuple[str, ...]] = {
     "blocks": ("losses",),
     "core.bags": ("BaggedRows", "Bags", "FloatArray", "IntArray", "Rows", "Schema"),
@@ -98,7 +98,7 @@ class _Checkout:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004
-        file = Path(__file__).resolve().parents[1] / name.removeprefix("llpbench.") / "__init__.py"
+        file = PACKAGE.parent / name.removeprefix("llpbench.") / "__init__.py"
         if name not in ("llpbench.methods", "llpbench.datasets") or not file.is_file():
             return None
         return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])

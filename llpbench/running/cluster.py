@@ -11,10 +11,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import content_hash, software_facts
+from llpbench.core.version import __version__
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job
@@ -198,7 +198,7 @@ class Luggage:
 def software() -> Mapping[str, Any]:
     """What results depend on that is installed here: libraries, and llpbench by the content of its files."""
     found = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
-    return {**found, "llpbench": f"{llpbench.__version__} ({content_hash()})"}
+    return {**found, "llpbench": f"{__version__} ({content_hash()})"}
 
 
 def _write_once(place: Path, content: Any) -> None:

@@ -31,10 +31,10 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import LOG
+from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
     Alive,
@@ -310,7 +310,7 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
         else:
             # Ray puts the folder in which it is started first on its workers' path: there they must find this very
             # package rather than, say, a checkout of another version in which somebody stands
-            with contextlib.chdir(Path(llpbench.__file__).resolve().parent.parent):
+            with contextlib.chdir(PACKAGE.parent):
                 try:
                     ray.init(
                         address="local",
