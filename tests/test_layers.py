@@ -173,7 +173,7 @@ class TestArrows:
             ("llpbench.methods.dllp", "from llpbench import run", "llpbench.interactive.sweep"),
             ("llpbench.methods.dllp", "from llpbench import Method, losses, register_method", None),
             ("llpbench.core", "from ..data import frames", "llpbench.data.frames"),
-            ("llpbench.core.bags", "import_module('llpbench.training.cells')", "llpbench.training.cells"),
+            ("llpbench.core.bags", "import_module('llpbench.training.cell_runs')", "llpbench.training.cell_runs"),
             ("llpbench.core.bags", "import_module(f'llpbench.report.{name}')", "llpbench.report"),
             ("llpbench.core.bags", "llpbench.cli()", "llpbench.cli"),
             ("llpbench.methods.dllp", "from llpbench.methods.llp_gan import LLPGAN", "llpbench.methods.llp_gan"),

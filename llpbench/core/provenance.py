@@ -19,7 +19,7 @@ NUMERICS = 1
 Raise it by one, in the commit that does it, when results change or may have changed: another split, order of random
 numbers, initial weights, optimiser, criterion, or arithmetic; also after a refactoring of any of these. Where nothing
 has changed after all, a sample of runs made again proves it, and the others are kept (`llpbench restamp`). What stands
-in a method, dataset, bagging or encoder is not the engine's: its own source says when it changes (`core/source.py`).
+in a method, dataset, bagging or encoder is not the engine's: its own source says when it changes (`source_hash.py`).
 """
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")

@@ -33,7 +33,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
-from llpbench.core.source import source_hash
+from llpbench.core.source_hash import source_hash
 from llpbench.core.text import one_line
 from llpbench.core.version import __version__
 from llpbench.owndata.boosters import keep_sound, require_sound

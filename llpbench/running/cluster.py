@@ -62,13 +62,13 @@ class Alive(NamedTuple):
     """A sign of life: Ray's process runs, and Ray knows of a machine that does."""
 
 
-class Asked(NamedTuple):
-    """There may be room for a trial of Tune's: which job is it to do? Answered by an `Order`, "wait" or "finished"."""
+class TrialRequest(NamedTuple):
+    """A request for the job of a trial of Tune's. The answer is an `Assignment`, "wait" or "finished"."""
 
     trial: str
 
 
-class Order(NamedTuple):
+class Assignment(NamedTuple):
     """A job, and what it is given."""
 
     job: Job
@@ -130,7 +130,7 @@ class Broken(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Luggage:
+class NodeFiles:
     """What a machine is given that shares no folders with the driver's."""
 
     name: str

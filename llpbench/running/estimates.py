@@ -21,8 +21,8 @@ from llpbench.core.cell import Cell, Environment
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
-from llpbench.core.source import entry_hash
-from llpbench.core.tunings import Tuning
+from llpbench.core.source_hash import entry_hash
+from llpbench.core.tuning_spec import Tuning
 from llpbench.results.merging import read_published
 from llpbench.running.schedule import Job
 from llpbench.running.timings import (

@@ -112,10 +112,10 @@ def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
 
 
 def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Made:
-    """What a job makes, whatever goes wrong with it. `run`: what computes cells; None for `training.cells.run_cell`."""
+    """What a job makes, whatever goes wrong with it. `run`: what computes cells; default `run_cell`."""
     if job.tuning is None:
         return attempt(job, environment, on_epoch, run)
-    from llpbench.tuning.study import run_tuning  # Optuna
+    from llpbench.tuning.tuning_runs import run_tuning  # Optuna
 
     try:
         return run_tuning(job.tuning, environment, on_epoch, job.instead)
@@ -128,7 +128,7 @@ def failed(job: Job, reason: str, status: Status = "failed") -> Made:
     if job.tuning is None:
         return failures(job, reason, status)
     from llpbench.training.stamp import cell_facts  # torch
-    from llpbench.tuning.study import tuning_record  # Optuna
+    from llpbench.tuning.tuning_runs import tuning_record  # Optuna
 
     return tuning_record(job.tuning, [], {**cell_facts(job.cell), "hardware": {}, "memory_mb": None}, reason, status)
 
@@ -138,7 +138,7 @@ def attempt(
 ) -> list[Record]:
     """The records of a cell's seeds, whatever goes wrong with them."""
     if run is None:
-        from llpbench.training.cells import run_cell  # torch: only where something is computed
+        from llpbench.training.cell_runs import run_cell  # torch: only where something is computed
 
         run = run_cell
     try:

@@ -20,7 +20,18 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Child, Died
-from llpbench.running.cluster import Alive, Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
+from llpbench.running.cluster import (
+    Alive,
+    Assignment,
+    Broken,
+    Finished,
+    Nodes,
+    Progressed,
+    Room,
+    Setup,
+    Started,
+    TrialRequest,
+)
 from llpbench.running.executors import Listener, Request, RunCell, Warned, tell
 from llpbench.running.resources import Resources, gpu_share
 from llpbench.running.schedule import Ended, Job, Limit, Schedule
@@ -185,7 +196,7 @@ class RayExecutor:
                     pass
                 case Nodes() as nodes:
                     self._nodes = nodes
-                case Asked(trial):
+                case TrialRequest(trial):
                     self._host.send(self._answer(trial, running, schedule))
                 case Started(trial) | Progressed(trial, _) | Finished(trial, _) if trial not in running:
                     pass  # its machine died just after it had told what it made
@@ -216,7 +227,7 @@ class RayExecutor:
                 raise
             raise Died(1, f"no sign of life for {duration(_SILENCE)}") from None
 
-    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Order | str:
+    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Assignment | str:
         """The next job for which there is room, if any."""
         free = self._nodes.total.without(Room.sum(each.room for each in running.values()))
         job = None
@@ -227,7 +238,7 @@ class RayExecutor:
             return "wait" if running or schedule.waiting else "finished"
         limit = schedule.limit(job)
         running[trial] = _Running(job, self._needs(job), limit)
-        return Order(job, running[trial].room, limit.timeout, time.time() + limit.budget)
+        return Assignment(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
     @property
     def _least_cpus(self) -> float:

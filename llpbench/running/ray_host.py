@@ -38,16 +38,16 @@ from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
     Alive,
-    Asked,
+    Assignment,
     Broken,
     Finished,
-    Luggage,
+    NodeFiles,
     Nodes,
-    Order,
     Progressed,
     Room,
     Setup,
     Started,
+    TrialRequest,
     software,
 )
 from llpbench.running.executors import Outcome, RunCell, Warned
@@ -97,19 +97,19 @@ def _serve(parent: Parent, setup: Setup) -> None:
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     with _own_folder() as folder, _cluster(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
-        luggage = _pack(setup)
-        census = _Census(parent)
-        census.take()
+        files = _pack(setup)
+        monitor = _NodeMonitor(parent)
+        monitor.take()
         ended = threading.Event()
         beating = threading.Thread(target=_beat, args=(parent, ended), daemon=True)
         beating.start()
         trial = tune.with_parameters(
-            _trial, environment=setup.environment, folder=setup.folder, run=setup.run, luggage=luggage
+            _trial, environment=setup.environment, folder=setup.folder, run=setup.run, files=files
         )
         tuner = tune.Tuner(
             tune.with_resources(trial, lambda config: tune.PlacementGroupFactory([config["bundle"]])),
             tune_config=tune.TuneConfig(
-                search_alg=_Jobs(parent, census),
+                search_alg=_Jobs(parent, monitor),
                 scheduler=_AsTheyCome(),  # type: ignore[no-untyped-call]
                 num_samples=-1,
                 reuse_actors=True,
@@ -123,8 +123,8 @@ def _serve(parent: Parent, setup: Setup) -> None:
         finally:
             ended.set()
             beating.join(_SECONDS_BETWEEN_BEATS)
-            if luggage is not None:
-                _remove_unpacked(luggage)
+            if files is not None:
+                _remove_unpacked(files)
 
 
 def _beat(parent: Parent, ended: threading.Event) -> None:
@@ -135,7 +135,7 @@ def _beat(parent: Parent, ended: threading.Event) -> None:
                 parent.send(Alive())
 
 
-class _Census:
+class _NodeMonitor:
     """Tells the driver which machines there are, as often as that changes."""
 
     def __init__(self, parent: Parent) -> None:
@@ -168,20 +168,20 @@ class _Census:
 class _Jobs(Searcher):  # type: ignore[misc]
     """What Tune takes its trials from: the driver, which knows the jobs and whether there is room."""
 
-    def __init__(self, parent: Parent, census: _Census) -> None:
+    def __init__(self, parent: Parent, monitor: _NodeMonitor) -> None:
         super().__init__()
         self._parent = parent
-        self._census = census
+        self._monitor = monitor
 
     def suggest(self, trial_id: str) -> Any:
-        self._census.take()
-        self._parent.send(Asked(trial_id))
+        self._monitor.take()
+        self._parent.send(TrialRequest(trial_id))
         answer = self._parent.receive()
-        if not isinstance(answer, Order):
+        if not isinstance(answer, Assignment):
             return Searcher.FINISHED if answer == "finished" else None
         room = answer.room
         bundle = {"CPU": room.cpus, "GPU": room.gpus, "memory": int(room.megabytes * 2**20)}
-        return {"order": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
+        return {"assignment": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
 
     def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
         """Nothing: `_Events` has told it."""
@@ -198,10 +198,10 @@ class _Jobs(Searcher):  # type: ignore[misc]
 
 
 class _AsTheyCome(FIFOScheduler):  # type: ignore[misc]
-    """Trials are started in the order in which they come, which takes no looking through all that ever were."""
+    """Trials start in the order in which they come; looking through all trials would take long."""
 
     def choose_trial_to_run(self, tune_controller: Any) -> None:
-        """None in particular."""
+        """Keep the order of arrival."""
 
 
 class _Events(tune.Callback):  # type: ignore[misc]
@@ -244,13 +244,13 @@ _workers: dict[str | None, Worker] = {}
 
 
 def _trial(
-    config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, luggage: Luggage | None
+    config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, files: NodeFiles | None
 ) -> dict[str, str]:
     """One job, in an actor; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
-    order: Order = config["order"]
+    assignment: Assignment = config["assignment"]
     try:
-        if luggage is not None:
-            environment = luggage.unpack(environment, order.job.cell.dataset, ray.get)
+        if files is not None:
+            environment = files.unpack(environment, assignment.job.cell.dataset, ray.get)
         worker = _worker(environment, folder if folder.is_dir() else None, run)
     except LLPBenchError as error:
         return {"outcome": json.dumps({"how": "unfit", "reason": str(error)})}
@@ -265,7 +265,7 @@ def _trial(
     def warn(text: str) -> None:
         tune.report({"warning": text})
 
-    made = worker.do(order.job, Limit(order.timeout, max(order.until - time.time(), 0.0)), report, warn)
+    made = worker.do(assignment.job, Limit(assignment.timeout, max(assignment.until - time.time(), 0.0)), report, warn)
     return {"outcome": json.dumps(asdict(made) if isinstance(made, Ended) else {"made": made})}
 
 
@@ -364,20 +364,20 @@ def _own_folder() -> Iterator[Path]:
         lock.release()
 
 
-def _pack(setup: Setup) -> Luggage | None:
+def _pack(setup: Setup) -> NodeFiles | None:
     """What machines are given that share no folder with this one; nothing to a Ray of our own."""
     if setup.address is None:
         return None
     plugins = {path: Path(path).read_bytes() for path in setup.environment.plugins}
     tables = {name: (str(path), path.stat().st_size, ray.put(path.read_bytes())) for name, path in setup.tables.items()}
-    return Luggage(f"llpbench-{uuid.uuid4().hex[:12]}", software(), plugins, tables)
+    return NodeFiles(f"llpbench-{uuid.uuid4().hex[:12]}", software(), plugins, tables)
 
 
-def _remove_unpacked(luggage: Luggage) -> None:
+def _remove_unpacked(files: NodeFiles) -> None:
     """Remove what was unpacked on the machines that are still there."""
     where = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _alive()]
     ray.wait(
-        [_remove.options(scheduling_strategy=one).remote(luggage.folder.name) for one in where],
+        [_remove.options(scheduling_strategy=one).remote(files.folder.name) for one in where],
         num_returns=len(where),
         timeout=10,
     )

@@ -27,7 +27,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS, code_facts, utc_now
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import METHODS, load_plugin
-from llpbench.core.source import cell_sources
+from llpbench.core.source_hash import cell_sources
 from llpbench.core.text import plural
 from llpbench.results.journal import Journal, record_in, to_line, tuning_in
 from llpbench.results.merging import journal_files, merge

@@ -91,7 +91,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     """
     cells = expand(settings)
     contents = _known(settings, read(settings.journal / FILE))
-    plan = _plan(settings, cells, contents).facing(obstacles(settings.data_dir, load=False))
+    plan = _plan(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
     resources = available(settings.device)
@@ -116,7 +116,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
                 display.say(warning, warning=True)
             for source in downloads({job.cell.dataset: None for job in plan.jobs}, settings.data_dir):
                 display.say(f"downloading {source}")
-            plan = plan.facing(obstacles(settings.data_dir, load=True))
+            plan = plan.with_obstacles(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
             for doubt in plan.doubts:

@@ -17,7 +17,7 @@ from llpbench.core.criteria import Regime
 from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
-from llpbench.core.tunings import SAMPLERS, TUNING_SEED
+from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
 from llpbench.running import flags as reading
 from llpbench.running.executor_names import EXECUTORS
 from llpbench.running.flags import Reader

@@ -16,7 +16,7 @@ from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
-from llpbench.core.source import entry_hash
+from llpbench.core.source_hash import entry_hash
 from llpbench.results.merging import read_published
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator, published_timings, timings_of
 from llpbench.running.runner import about

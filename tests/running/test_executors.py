@@ -23,10 +23,10 @@ from scripted import scripted, scripted_jobs, scripted_slowly
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.source import cell_sources
+from llpbench.core.source_hash import cell_sources
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor
-from llpbench.running.cluster import Alive, Asked, Finished, Nodes, Progressed, Room, Started
+from llpbench.running.cluster import Alive, Finished, Nodes, Progressed, Room, Started, TrialRequest
 from llpbench.running.debug import Debug
 from llpbench.running.estimates import make_estimator
 from llpbench.running.executors import attempt
@@ -265,7 +265,8 @@ def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
     (job,) = scripted_jobs(5)
     records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
     late = (Finished("a", lost), Started("a"), Progressed("a", Epoch(1, 2, "auc", 0.5, 1)))
-    told = (Nodes((Room(1.0),)), Asked("a"), Started("a"), Finished("a", records), *late, Asked("b"), None)
+    begin = (Nodes((Room(1.0),)), TrialRequest("a"), Started("a"), Finished("a", records))
+    told = (*begin, *late, TrialRequest("b"), None)
     executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._host = host = cast(Any, Script(*told))
     executor.run(Schedule([job], lambda _: 1.0), diary)
@@ -279,7 +280,7 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
             if seconds <= 0:
                 raise TimeoutError
             time.sleep(0.01)
-            return self.messages.pop(0) if self.messages else Asked(f"trial {len(self.answers)}")
+            return self.messages.pop(0) if self.messages else TrialRequest(f"trial {len(self.answers)}")
 
     monkeypatch.setattr(ray_executor, "_PATIENCE", 0.2)
     jobs = scripted_jobs(5, 6)
@@ -355,7 +356,8 @@ def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkey
     frozen, other = scripted_jobs(23, 5)
     done = Finished("b", [make_record(other.cell)])
     nodes = Nodes((Room(1.0),))
-    hosts = [Beating(nodes, Asked("a"), Started("a")), Beating(nodes, Asked("b"), Started("b"), done, None)]
+    first = Beating(nodes, TrialRequest("a"), Started("a"))
+    hosts = [first, Beating(nodes, TrialRequest("b"), Started("b"), done, None)]
     monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
     monkeypatch.setattr(ray_executor, "_GRACE", 0.1)
     schedule = Schedule([frozen, other], lambda _: 1.0, timeout=lambda job: 0.1 if job is frozen else 60.0)

@@ -29,7 +29,7 @@ from llpbench.running.restamp import (
     restamp,
     trained_together,
 )
-from llpbench.training import cells as training
+from llpbench.training import cell_runs as training
 
 
 def rewrite(out: Path, **changes: Any) -> None:
