@@ -24,7 +24,7 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.memory import keep_freed
 from llpbench.core.metrics import holdout_criteria, test_metrics
 from llpbench.core.seeding import generator
-from llpbench.training.cells import make_task
+from llpbench.training.cell_runs import make_task
 from llpbench.training.specification import make_cell
 
 SETTINGS = [

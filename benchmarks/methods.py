@@ -34,7 +34,7 @@ from llpbench.core.method import DirectMethod, Method, Stage
 from llpbench.core.provenance import software_facts
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
-from llpbench.training.cells import make_task
+from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine, hardware_facts, pick_device, pick_precision
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population

@@ -26,7 +26,7 @@ from llpbench.core.metrics import test_metrics
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
-from llpbench.training.cells import make_task
+from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine
 from llpbench.training.judging import judge
 from llpbench.training.members import Trainee, encoder_factory

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from llpbench.core import memory
 from llpbench.core.cell import Protocol
-from llpbench.core.tunings import Trial, Tuning
-from llpbench.training.cells import make_task
+from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine, pick_device
 from llpbench.training.specification import make_cell
 from llpbench.tuning.space import search_space

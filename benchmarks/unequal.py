@@ -21,7 +21,7 @@ from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
-from llpbench.training.cells import make_task
+from llpbench.training.cell_runs import make_task
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population

@@ -26,7 +26,7 @@ from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.report.statistics import interval
-from llpbench.training.cells import make_task
+from llpbench.training.cell_runs import make_task
 from llpbench.training.specification import make_cell
 
 STEPS, FOLDS = 6, 4

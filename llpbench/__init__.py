@@ -9,9 +9,12 @@ Names are looked up when they are asked for (`_PLACES`), so importing this packa
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
+import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
+
+from llpbench.core.version import PACKAGE
+from llpbench.core.version import __version__ as __version__
 
 if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.blocks import losses as losses
@@ -62,8 +65,6 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.number_text import as_numbers as as_numbers
 
-__version__ = "0.1.0"
-
 _PLACES: dict[str, tuple[str, ...]] = {
     "blocks": ("losses",),
     "core.bags": ("BaggedRows", "Bags", "FloatArray", "IntArray", "Rows", "Schema"),
@@ -91,9 +92,19 @@ _PLACES: dict[str, tuple[str, ...]] = {
 
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
-_here = Path(__file__).resolve().parent
-if not (_here / "methods").is_dir():  # a checkout, first on the path: there contributions lie beside this package
-    __path__.append(str(_here.parent))
+
+class _Checkout:
+    """Finds contributions beside this package, where a checkout has them; an installation has them inside."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004
+        file = PACKAGE.parent / name.removeprefix("llpbench.") / "__init__.py"
+        if name not in ("llpbench.methods", "llpbench.datasets") or not file.is_file():
+            return None
+        return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
+
+
+sys.meta_path.append(_Checkout)
 
 
 def __getattr__(name: str) -> Any:

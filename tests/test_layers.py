@@ -101,15 +101,9 @@ def against_the_layers(module: str, imported: str) -> bool:
     """Whether the layers forbid this arrow."""
     if imported.split(".")[0] != "llpbench" or room(module) in FREE or (module, imported) in NAMED:
         return False
-    if imported == "llpbench":  # the version, and where the package is installed
-        return False
     if room(imported) == room(module):
         return room(module) in CONTRIBUTED and imported != module
     return room(imported) not in LAYERS[room(module)]
-
-
-WITHOUT_CIRCLES = ("core", "report", "results", "tuning")
-"""rooms whose files import one another in one direction"""
 
 
 def circles(graph: Mapping[str, Collection[str]]) -> set[str]:
@@ -150,11 +144,11 @@ class TestArrows:
         found = {(module, to) for module, others in arrows().items() for to in others if against_the_layers(module, to)}
         assert found == set()
 
-    @pytest.mark.parametrize("name", WITHOUT_CIRCLES)
-    def test_no_circle_of_files(self, name: str) -> None:
-        own = {module: others for module, others in arrows().items() if room(module) == name and module.count(".") > 1}
-        assert len(own) > 3
-        assert circles(own) == set()
+    def test_no_circle_of_files(self) -> None:
+        """The front of a room (`__init__`) may open any of its files."""
+        files = {module: others for module, others in arrows().items() if modules()[module].stem != "__init__"}
+        assert len(files) > 200
+        assert circles(files) == set()
 
     def test_a_circle_is_found(self) -> None:
         assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "x"}, "d": set()}) == {"a", "b", "c"}
@@ -179,16 +173,17 @@ class TestArrows:
             ("llpbench.methods.dllp", "from llpbench import run", "llpbench.interactive.sweep"),
             ("llpbench.methods.dllp", "from llpbench import Method, losses, register_method", None),
             ("llpbench.core", "from ..data import frames", "llpbench.data.frames"),
-            ("llpbench.core.bags", "import_module('llpbench.training.cells')", "llpbench.training.cells"),
+            ("llpbench.core.bags", "import_module('llpbench.training.cell_runs')", "llpbench.training.cell_runs"),
             ("llpbench.core.bags", "import_module(f'llpbench.report.{name}')", "llpbench.report"),
-            ("llpbench.core.bags", "import llpbench\nllpbench.cli()", "llpbench.cli"),
+            ("llpbench.core.bags", "llpbench.cli()", "llpbench.cli"),
             ("llpbench.methods.dllp", "from llpbench.methods.llp_gan import LLPGAN", "llpbench.methods.llp_gan"),
             ("llpbench.methods.dllp", "from .llp_gan import LLPGAN", "llpbench.methods.llp_gan"),
             ("llpbench.running.runner", "from llpbench.report import make_report", "llpbench.report"),
             ("llpbench.core.bags", "from llpbench.core.errors import LLPBenchError", None),
             ("llpbench.core.bags", "from .errors import LLPBenchError", None),
             ("llpbench.core", "from .errors import LLPBenchError", None),
-            ("llpbench.core.bags", "import llpbench\nfrom llpbench import __version__", None),
+            ("llpbench.core.bags", "from llpbench import __version__", "llpbench"),
+            ("llpbench.core.bags", "from llpbench.core.version import __version__", None),
             ("llpbench.core.bags", "'''See llpbench.report for more.'''", None),
             ("llpbench.cli.main", "import llpbench.report", None),
         ],

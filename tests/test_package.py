@@ -10,6 +10,7 @@ import sys
 import tarfile
 import zipfile
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -63,11 +64,9 @@ def test_networks_run_and_are_reported_without_the_libraries_that_they_do_not_ne
         "optuna",
         "openml",
         "xgboost",
-        "scikit_posthocs",
         "colorlog",
         "alembic",
         "sqlalchemy",
-        "statsmodels",
     }
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WITHOUT.replace("{absent}", repr(absent)), encoding="utf-8")
@@ -143,10 +142,14 @@ class TestConstraints:
 
     def test_everything_that_an_installation_brings_is_pinned(self) -> None:
         seen: set[str] = set()
-        waiting = [Requirement("llpbench[test]")]
+        project = PROJECT["project"]
+        waiting = [Requirement(text) for text in (*project["dependencies"], *project["optional-dependencies"]["test"])]
+        seen |= {str(each) for each in waiting if each.marker is None or each.marker.evaluate()}
         while waiting:
             wanted = waiting.pop()
             extras = wanted.extras or {""}
+            if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+                continue
             for text in metadata.requires(wanted.name) or []:
                 dependency = Requirement(text)
                 marker = dependency.marker
@@ -187,6 +190,13 @@ def test_hooks_before_a_commit_are_checks_of_ci() -> None:
     assert repo["repo"] == "local", "nothing is fetched"
     assert [command for command in commands if f'/{command.split()[0]}"' in script] == commands[:3]
     assert (ROOT / commands[3].split()[1]).is_file()
+
+
+def test_a_checkout_adds_contributions_to_the_package_and_nothing_else() -> None:
+    assert find_spec("llpbench.methods.dllp") is not None
+    assert [
+        name for name in ("tests", "docs", "benchmarks", "examples", "plots") if find_spec(f"llpbench.{name}")
+    ] == []
 
 
 @pytest.mark.slow

@@ -168,6 +168,6 @@ class TestSetUp:
             [".venv/bin/ruff", "check", "."],
             [".venv/bin/ruff", "format", "--check", "."],
             [*tests, "--collect-only", ">", "/dev/null", "&"],
-            [".venv/bin/mypy"],
+            ["./.ci/types", ".venv/bin/mypy"],
             [*tests, "-n", "2", "--dist", "worksteal"],
         ]

@@ -10,7 +10,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.tables import Assignment, Split, Table
 from llpbench.data.tasks import build_task
-from llpbench.training.cells import train_population
+from llpbench.training.cell_runs import train_population
 from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 

@@ -46,7 +46,7 @@ class _Watch(PlainDisplay):
     def __init__(self, console: Console, *, kill: bool) -> None:
         super().__init__(console)
         self._kill = kill
-        self._running: set[str] = set()
+        self._at_work: set[str] = set()
         self.most = 0
         """jobs that ran at one time"""
         self.killed: list[int] = []
@@ -57,8 +57,8 @@ class _Watch(PlainDisplay):
         super().say(text, warning=warning)
 
     def started(self, job: Job) -> None:
-        self._running.add(job.id)
-        self.most = max(self.most, len(self._running))
+        self._at_work.add(job.id)
+        self.most = max(self.most, len(self._at_work))
         super().started(job)
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
@@ -67,7 +67,7 @@ class _Watch(PlainDisplay):
             self.killed = kill_a_worker()
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:
-        self._running.discard(job.id)
+        self._at_work.discard(job.id)
         super().finished(job, records)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench import __version__
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
@@ -29,6 +28,7 @@ from llpbench.cli.own_data import choose, fit, predict
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
+from llpbench.core.version import __version__
 from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 

@@ -9,7 +9,7 @@ from llpbench.conformance.subject import InapplicableError, Subject, demand
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import Regime
 from llpbench.core.tables import Assignment, Table
-from llpbench.core.tunings import Trial, Tuning
+from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
@@ -51,8 +51,8 @@ def _search(
 ) -> tuple[list[Trial], Any]:
     """Its trials, but for the time that they took, and what each criterion chooses."""
     from llpbench.tuning.search import opened  # Optuna
-    from llpbench.tuning.study import choices, make_trials
     from llpbench.tuning.trials import Bench, without_test
+    from llpbench.tuning.tuning_runs import choices, make_trials
 
     protocol = Protocol(epochs=EPOCHS, patience=EPOCHS)
     cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)

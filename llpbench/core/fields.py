@@ -22,7 +22,7 @@ MOST = 1e100
 LONGEST_NAME = 10_000
 """characters; some baggings name dozens of columns"""
 ROUNDING = 1e-4
-"""how far a metric may be outside its bounds, as predictions may (`training/cells.py`)"""
+"""how far a metric may be outside its bounds, as predictions may (`training/cell_runs.py`)"""
 
 
 @dataclass(frozen=True)

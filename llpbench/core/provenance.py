@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llpbench
+from llpbench.core.version import PACKAGE, __version__
 
 NUMERICS = 1
 """Version of what the engine computes, in every record: runs of another one are stale.
@@ -19,7 +19,7 @@ NUMERICS = 1
 Raise it by one, in the commit that does it, when results change or may have changed: another split, order of random
 numbers, initial weights, optimiser, criterion, or arithmetic; also after a refactoring of any of these. Where nothing
 has changed after all, a sample of runs made again proves it, and the others are kept (`llpbench restamp`). What stands
-in a method, dataset, bagging or encoder is not the engine's: its own source says when it changes (`core/source.py`).
+in a method, dataset, bagging or encoder is not the engine's: its own source says when it changes (`source_hash.py`).
 """
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
@@ -47,8 +47,8 @@ def _version(name: str) -> str | None:
 
 def code_facts() -> dict[str, Any]:
     """Version, git commit and whether the code differs from it; commit null where it is not run from a checkout."""
-    root = Path(llpbench.__file__).resolve().parents[1]
-    facts: dict[str, Any] = {"version": llpbench.__version__, "commit": None, "dirty": None}
+    root = PACKAGE.parent
+    facts: dict[str, Any] = {"version": __version__, "commit": None, "dirty": None}
     if (root / ".git").exists():
         code = ("llpbench", "methods", "datasets")
         commit, changes = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", *code)
@@ -59,7 +59,7 @@ def code_facts() -> dict[str, Any]:
 
 def content_hash() -> str:
     """12 hexadecimal digits: of every Python file of this installation or checkout, methods and datasets included."""
-    package = Path(llpbench.__file__).resolve().parent
+    package = PACKAGE
     beside = [package.parent / name for name in ("methods", "datasets") if not (package / name).is_dir()]
     digest = hashlib.sha256()
     named = [(file.relative_to(package), file) for file in package.rglob("*.py")]

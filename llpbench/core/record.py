@@ -231,8 +231,8 @@ class Record(TypedDict):
     `spread` of their proportions and `separation` of their features. Where sizes of bags are limited, the training rows
     in bags beyond them that were `dropped`, and `pooled` in bags of such rows"""
     sources: dict[str, str | None]
-    """hash of the source (`core.source`) of method, dataset, bagging and encoder (null where there is none): a run of
-    other code is stale"""
+    """hash of the source (`source_hash.py`) of method, dataset, bagging and encoder (null where there is none): a run
+    of other code is stale"""
     numerics: Count
     """version of what the engine computes (`core.provenance.NUMERICS`)"""
     restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
@@ -265,7 +265,7 @@ class Chosen(TypedDict):
 
 
 class TuningRecord(TypedDict):
-    """One line of the journal: what a search for hyperparameters found (`core/tunings.py`)."""
+    """One line of the journal: what a search for hyperparameters found (`core/tuning_spec.py`)."""
 
     schema: int
     tuning: Id

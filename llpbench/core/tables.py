@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from llpbench.core.bags import FloatArray, IntArray, Rest
 from llpbench.core.errors import LLPBenchError
 
+TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
+"""Types that an object column may hold to be read as text."""
+
 
 @dataclass(frozen=True, eq=False)
 class PublishedBags:

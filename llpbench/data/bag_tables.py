@@ -11,8 +11,8 @@ import pandas as pd
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged, counts_of
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
-from llpbench.data.frames import TEXT_TYPES
 
 _ROUNDED = 0.02
 """how far the sum of a bag's proportions may be from 1, unless they are printed with less precision"""

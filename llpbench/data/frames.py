@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.tables import PublishedBags, Table
+from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
-TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
-"""what an object column may hold, to be read as text"""
 
 
 def table_from_frame(

@@ -46,7 +46,7 @@ from llpbench.owndata.rare import FewPositives, calibration, few_positives_warni
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.training_set import read_training_set
-from llpbench.training.cells import limit_threads, probabilities
+from llpbench.training.cell_runs import limit_threads, probabilities
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""

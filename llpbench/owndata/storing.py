@@ -28,14 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from llpbench import __version__
 from llpbench.core.bags import Schema
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.method import DirectParams
 from llpbench.core.registry import METHODS
-from llpbench.core.source import source_hash
+from llpbench.core.source_hash import source_hash
 from llpbench.core.text import one_line
+from llpbench.core.version import __version__
 from llpbench.owndata.boosters import keep_sound, require_sound
 
 FORMAT = 3

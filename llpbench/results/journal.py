@@ -318,7 +318,7 @@ def settle(records: Sequence[Record]) -> list[Record]:
     """What is kept of one run's records, given in the order of the journal: that which counts last.
 
     The code of the last record is the newest, unless an earlier one has higher `numerics`; clocks do not count, which
-    may be wrong. Records of other code are superseded (`core/source.py`), whatever became of them. A failure gives
+    may be wrong. Records of other code are superseded (`core/source_hash.py`), whatever became of them. A failure gives
     way to whatever comes after it, and never takes the place of a success; of successes whose results say the same the
     one that says more is kept (earlier ones had fewer metrics and criteria), the last where they say as much; with
     different results all of them are kept.

@@ -17,10 +17,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-import llpbench
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 from llpbench.core.record import Record, TuningRecord
+from llpbench.core.version import PACKAGE
 from llpbench.results.journal import (
     FILE,
     TOLERANCE,
@@ -82,8 +82,7 @@ def journal_files(name: str) -> list[Path]:
 
 def published() -> Path:
     """Return the table of published results: inside the package where it is installed, beside it in a checkout."""
-    package = Path(llpbench.__file__).resolve().parent
-    for folder in (package, package.parent):
+    for folder in (PACKAGE, PACKAGE.parent):
         if (path := folder / "leaderboards" / TABLE).is_file():
             return path
     raise LLPBenchError("this installation has no published results. Reinstall llpbench.")

@@ -15,7 +15,7 @@ from pydantic_core import SchemaValidator, from_json, to_json
 from llpbench.core.fields import CriterionValue
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.text import one_line
-from llpbench.core.tunings import Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.results.packing import UNPACKED, PackingError, unpacked
 
 LONGEST_LINE = 2**23

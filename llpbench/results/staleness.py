@@ -9,7 +9,7 @@ from typing import Any
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.source import cell_sources
+from llpbench.core.source_hash import cell_sources
 
 WhyStale = Callable[[Record], str]
 """Why a record is stale, in one line; "" if it is not, and if nobody can tell because its plugin is not loaded"""

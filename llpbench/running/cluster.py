@@ -11,10 +11,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import content_hash, software_facts
+from llpbench.core.version import __version__
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Outcome, RunCell
 from llpbench.running.schedule import Job
@@ -62,13 +62,13 @@ class Alive(NamedTuple):
     """A sign of life: Ray's process runs, and Ray knows of a machine that does."""
 
 
-class Asked(NamedTuple):
-    """There may be room for a trial of Tune's: which job is it to do? Answered by an `Order`, "wait" or "finished"."""
+class TrialRequest(NamedTuple):
+    """A request for the job of a trial of Tune's. The answer is an `Assignment`, "wait" or "finished"."""
 
     trial: str
 
 
-class Order(NamedTuple):
+class Assignment(NamedTuple):
     """A job, and what it is given."""
 
     job: Job
@@ -130,7 +130,7 @@ class Broken(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Luggage:
+class NodeFiles:
     """What a machine is given that shares no folders with the driver's."""
 
     name: str
@@ -198,7 +198,7 @@ class Luggage:
 def software() -> Mapping[str, Any]:
     """What results depend on that is installed here: libraries, and llpbench by the content of its files."""
     found = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
-    return {**found, "llpbench": f"{llpbench.__version__} ({content_hash()})"}
+    return {**found, "llpbench": f"{__version__} ({content_hash()})"}
 
 
 def _write_once(place: Path, content: Any) -> None:

@@ -1,22 +1,28 @@
 """What executors have in common: they compute the jobs of a schedule and tell a listener what becomes of each.
 
-`Inline` does one at a time in a process beside this one, Ray (`ray_executor.py`) many, `Debug` one in this process.
-All call `do`, with the same number of threads, so all give the same numbers.
+Each has a module of its own with a function `make`, and a line in `executor_names.py`. All call `do`, with the same
+number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA, Record, Status, TuningRecord
-from llpbench.core.text import LOG, log_traceback, one_line
+from llpbench.core.text import log_traceback, one_line
+from llpbench.running.executor_names import EXECUTORS
 from llpbench.running.schedule import Ended, Job, Schedule
+
+if TYPE_CHECKING:
+    from llpbench.running.estimates import Estimator
+    from llpbench.running.resources import Resources
+    from llpbench.running.settings import Settings
 
 Made = list[Record] | TuningRecord
 """what a job makes: the records of a cell's seeds, or that of a search"""
@@ -79,39 +85,20 @@ class Executor(Protocol):
         ...
 
 
-class Debug:
-    """One job after the other in this process, where a debugger reaches them; but so they reach this process, too.
+@dataclass(frozen=True)
+class Request:
+    """What an executor is made for."""
 
-    The traceback of what fails is shown. Nothing here ends a job that takes too long, and code that ends its process
-    ends the run.
-    """
-
-    name = "debug"
-    slots = 1
-
-    def __init__(self, environment: Environment, run: RunCell | None = None) -> None:
-        self._environment = environment
-        self._run = run
-
-    def run(self, schedule: Schedule, listener: Listener) -> None:
-        with tracebacks(listener.warned):
-            while (job := schedule.next()) is not None:
-                listener.started(job)
-                tell(listener, job, do(job, self._environment, partial(listener.progressed, job), self._run))
+    settings: Settings
+    jobs: Sequence[Job]
+    resources: Resources
+    estimator: Estimator
 
 
-@contextmanager
-def tracebacks(show: Callable[[str], None]) -> Iterator[None]:
-    """Within, the whole traceback of what fails is shown, beside the line that its record has."""
-
-    handler, level = LogHandler(show), LOG.level
-    LOG.addHandler(handler)
-    LOG.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        LOG.setLevel(level)
-        LOG.removeHandler(handler)
+def make_executor(name: str, request: Request) -> Executor:
+    """Return the executor of that name. Raises `LLPBenchError` if it cannot be had, or not with these settings."""
+    made: Executor = importlib.import_module(f"{__package__}.{EXECUTORS[name]}").make(request)
+    return made
 
 
 def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
@@ -125,10 +112,10 @@ def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
 
 
 def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Made:
-    """What a job makes, whatever goes wrong with it. `run`: what computes cells; None for `training.cells.run_cell`."""
+    """What a job makes, whatever goes wrong with it. `run`: what computes cells; default `run_cell`."""
     if job.tuning is None:
         return attempt(job, environment, on_epoch, run)
-    from llpbench.tuning.study import run_tuning  # Optuna
+    from llpbench.tuning.tuning_runs import run_tuning  # Optuna
 
     try:
         return run_tuning(job.tuning, environment, on_epoch, job.instead)
@@ -141,7 +128,7 @@ def failed(job: Job, reason: str, status: Status = "failed") -> Made:
     if job.tuning is None:
         return failures(job, reason, status)
     from llpbench.training.stamp import cell_facts  # torch
-    from llpbench.tuning.study import tuning_record  # Optuna
+    from llpbench.tuning.tuning_runs import tuning_record  # Optuna
 
     return tuning_record(job.tuning, [], {**cell_facts(job.cell), "hardware": {}, "memory_mb": None}, reason, status)
 
@@ -151,7 +138,7 @@ def attempt(
 ) -> list[Record]:
     """The records of a cell's seeds, whatever goes wrong with them."""
     if run is None:
-        from llpbench.training.cells import run_cell  # torch: only where something is computed
+        from llpbench.training.cell_runs import run_cell  # torch: only where something is computed
 
         run = run_cell
     try:

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from llpbench.core.cell import Environment
-from llpbench.running.executors import Executor, Listener, RunCell, tell
+from llpbench.running.executors import Executor, Listener, Request, RunCell, tell
 from llpbench.running.schedule import Job, Schedule
 from llpbench.running.worker import Worker
+
+
+def make(request: Request) -> Inline:
+    """Return the executor that does one job after the other."""
+    return Inline(request.settings.environment)
 
 
 class Inline:

@@ -16,7 +16,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural
-from llpbench.core.tunings import TOGETHER, Tuning
+from llpbench.core.tuning_spec import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.data.suites import select_datasets
 from llpbench.results.staleness import WhyStale
@@ -149,7 +149,7 @@ class Plan:
         """The cells in one state."""
         return [planned for planned in self.cells if planned.state == state]
 
-    def facing(self, find: FindObstacle) -> Plan:
+    def with_obstacles(self, find: FindObstacle) -> Plan:
         """This plan with the obstacles of its cells; `find` is asked only about cells with wanted runs.
 
         Raises `LLPBenchError` with the first reason if not a single cell can be run or is done.

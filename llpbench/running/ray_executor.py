@@ -6,10 +6,11 @@ that asks, starts it again if it died, and alone knows the schedule and the jour
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,21 @@ from typing import Any
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, plural
+from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Child, Died
-from llpbench.running.cluster import Alive, Asked, Broken, Finished, Nodes, Order, Progressed, Room, Setup, Started
-from llpbench.running.executors import Listener, RunCell, Warned, tell
+from llpbench.running.cluster import (
+    Alive,
+    Assignment,
+    Broken,
+    Finished,
+    Nodes,
+    Progressed,
+    Room,
+    Setup,
+    Started,
+    TrialRequest,
+)
+from llpbench.running.executors import Listener, Request, RunCell, Warned, tell
 from llpbench.running.resources import Resources, gpu_share
 from llpbench.running.schedule import Ended, Job, Limit, Schedule
 
@@ -38,6 +51,30 @@ _GRACE = 120.0
 _MEGABYTES = 1024.0
 """of main memory that a job is given at least: what it wants is rounded up to a power of two times as much, so that
 Ray gives most jobs the same, and need not start a process for each"""
+
+
+def make(request: Request) -> RayExecutor:
+    """Return it. Raises `LLPBenchError` if there is no Ray, or a GPU is named, which Ray assigns itself."""
+    settings, estimator = request.settings, request.estimator
+    if importlib.util.find_spec("ray") is None:
+        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
+    if settings.device.startswith("cuda:"):
+        raise LLPBenchError(f"--executor ray hands out GPUs itself, got --device {settings.device}. Give cuda.")
+    address = settings.ray_address
+    return RayExecutor(
+        settings.environment,
+        request.resources,
+        estimator.gpu_megabytes,
+        estimator.megabytes,
+        address=address,
+        tables=None if address is None else _tables(settings.data_dir, request.jobs),
+    )
+
+
+def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
+    """Return the files of datasets, for the machines of a cluster that do not have them."""
+    found = {name: find_local(name, data_dir) for name in {job.cell.dataset: None for job in jobs}}
+    return {name: path for name, path in found.items() if path is not None and not path.is_relative_to(EMBEDDED)}
 
 
 @dataclass
@@ -159,7 +196,7 @@ class RayExecutor:
                     pass
                 case Nodes() as nodes:
                     self._nodes = nodes
-                case Asked(trial):
+                case TrialRequest(trial):
                     self._host.send(self._answer(trial, running, schedule))
                 case Started(trial) | Progressed(trial, _) | Finished(trial, _) if trial not in running:
                     pass  # its machine died just after it had told what it made
@@ -190,7 +227,7 @@ class RayExecutor:
                 raise
             raise Died(1, f"no sign of life for {duration(_SILENCE)}") from None
 
-    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Order | str:
+    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Assignment | str:
         """The next job for which there is room, if any."""
         free = self._nodes.total.without(Room.sum(each.room for each in running.values()))
         job = None
@@ -201,7 +238,7 @@ class RayExecutor:
             return "wait" if running or schedule.waiting else "finished"
         limit = schedule.limit(job)
         running[trial] = _Running(job, self._needs(job), limit)
-        return Order(job, running[trial].room, limit.timeout, time.time() + limit.budget)
+        return Assignment(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
     @property
     def _least_cpus(self) -> float:

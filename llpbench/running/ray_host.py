@@ -27,28 +27,27 @@ import ray
 from filelock import FileLock, Timeout
 from ray import tune
 from ray.exceptions import RayActorError
-from ray.tune.execution.tune_controller import TuneController
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-import llpbench
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import LOG
+from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
     Alive,
-    Asked,
+    Assignment,
     Broken,
     Finished,
-    Luggage,
+    NodeFiles,
     Nodes,
-    Order,
     Progressed,
     Room,
     Setup,
     Started,
+    TrialRequest,
     software,
 )
 from llpbench.running.executors import Outcome, RunCell, Warned
@@ -96,22 +95,21 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    _let_actors_start()
     with _own_folder() as folder, _cluster(setup, folder):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray takes it
-        luggage = _pack(setup)
-        census = _Census(parent)
-        census.take()
+        files = _pack(setup)
+        monitor = _NodeMonitor(parent)
+        monitor.take()
         ended = threading.Event()
         beating = threading.Thread(target=_beat, args=(parent, ended), daemon=True)
         beating.start()
         trial = tune.with_parameters(
-            _trial, environment=setup.environment, folder=setup.folder, run=setup.run, luggage=luggage
+            _trial, environment=setup.environment, folder=setup.folder, run=setup.run, files=files
         )
         tuner = tune.Tuner(
             tune.with_resources(trial, lambda config: tune.PlacementGroupFactory([config["bundle"]])),
             tune_config=tune.TuneConfig(
-                search_alg=_Jobs(parent, census),
+                search_alg=_Jobs(parent, monitor),
                 scheduler=_AsTheyCome(),  # type: ignore[no-untyped-call]
                 num_samples=-1,
                 reuse_actors=True,
@@ -125,8 +123,8 @@ def _serve(parent: Parent, setup: Setup) -> None:
         finally:
             ended.set()
             beating.join(_SECONDS_BETWEEN_BEATS)
-            if luggage is not None:
-                _remove_unpacked(luggage)
+            if files is not None:
+                _remove_unpacked(files)
 
 
 def _beat(parent: Parent, ended: threading.Event) -> None:
@@ -137,7 +135,7 @@ def _beat(parent: Parent, ended: threading.Event) -> None:
                 parent.send(Alive())
 
 
-class _Census:
+class _NodeMonitor:
     """Tells the driver which machines there are, as often as that changes."""
 
     def __init__(self, parent: Parent) -> None:
@@ -170,20 +168,20 @@ class _Census:
 class _Jobs(Searcher):  # type: ignore[misc]
     """What Tune takes its trials from: the driver, which knows the jobs and whether there is room."""
 
-    def __init__(self, parent: Parent, census: _Census) -> None:
+    def __init__(self, parent: Parent, monitor: _NodeMonitor) -> None:
         super().__init__()
         self._parent = parent
-        self._census = census
+        self._monitor = monitor
 
     def suggest(self, trial_id: str) -> Any:
-        self._census.take()
-        self._parent.send(Asked(trial_id))
+        self._monitor.take()
+        self._parent.send(TrialRequest(trial_id))
         answer = self._parent.receive()
-        if not isinstance(answer, Order):
+        if not isinstance(answer, Assignment):
             return Searcher.FINISHED if answer == "finished" else None
         room = answer.room
         bundle = {"CPU": room.cpus, "GPU": room.gpus, "memory": int(room.megabytes * 2**20)}
-        return {"order": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
+        return {"assignment": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
 
     def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
         """Nothing: `_Events` has told it."""
@@ -200,48 +198,41 @@ class _Jobs(Searcher):  # type: ignore[misc]
 
 
 class _AsTheyCome(FIFOScheduler):  # type: ignore[misc]
-    """Trials are started in the order in which they come, which takes no looking through all that ever were."""
+    """Trials start in the order in which they come; looking through all trials would take long."""
 
     def choose_trial_to_run(self, tune_controller: Any) -> None:
-        """None in particular."""
-
-
-def _let_actors_start() -> None:
-    """Keep a process that is being started for a trial, even if another becomes free meanwhile.
-
-    Tune would give that one the trial and kill the new one, so that where jobs are shorter than a start (seconds in
-    which a process imports Ray) one process would do nearly all of them, and all the others start again and again.
-    """
-    reuse = TuneController._maybe_reuse_cached_actor
-
-    def unless_it_starts(self: Any, trial: Any) -> Any:
-        own = None if trial in self._resetting_trials else self._trial_to_actor.get(trial)
-        if own is not None and self._actor_manager.is_actor_started(own):  # it has its room; else it may wait for ever
-            return False
-        return reuse(self, trial)
-
-    TuneController._maybe_reuse_cached_actor = unless_it_starts  # type: ignore[method-assign]
+        """Keep the order of arrival."""
 
 
 class _Events(tune.Callback):  # type: ignore[misc]
-    """Passes on what happens to trials."""
+    """Passes on what happens to trials.
+
+    A job is finished when Tune is done with its trial, not when its result comes: only then the trial's process is
+    free. If the next job came before that, Tune would request a process for it, and then kill one that starts.
+    """
 
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
+        self._outcomes: dict[str, Outcome] = {}
+        """by trial"""
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
         self._parent.send(Started(trial.trial_id))
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
         if "outcome" in result:
-            self._parent.send(Finished(trial.trial_id, _outcome(json.loads(result["outcome"]))))
+            self._outcomes[trial.trial_id] = _outcome(json.loads(result["outcome"]))
         elif "warning" in result:
             self._parent.send(Warned(result["warning"]))
         else:
             self._parent.send(Progressed(trial.trial_id, Epoch(**json.loads(result["progress"]))))
 
+    def on_trial_complete(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
+        self._parent.send(Finished(trial.trial_id, self._outcomes.pop(trial.trial_id)))
+
     def on_trial_error(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
-        self._parent.send(Finished(trial.trial_id, _misfortune(trial)))
+        outcome = self._outcomes.pop(trial.trial_id, None)
+        self._parent.send(Finished(trial.trial_id, _misfortune(trial) if outcome is None else outcome))
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks, for a restart that we never make."""
@@ -253,13 +244,13 @@ _workers: dict[str | None, Worker] = {}
 
 
 def _trial(
-    config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, luggage: Luggage | None
+    config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, files: NodeFiles | None
 ) -> dict[str, str]:
     """One job, in an actor; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
-    order: Order = config["order"]
+    assignment: Assignment = config["assignment"]
     try:
-        if luggage is not None:
-            environment = luggage.unpack(environment, order.job.cell.dataset, ray.get)
+        if files is not None:
+            environment = files.unpack(environment, assignment.job.cell.dataset, ray.get)
         worker = _worker(environment, folder if folder.is_dir() else None, run)
     except LLPBenchError as error:
         return {"outcome": json.dumps({"how": "unfit", "reason": str(error)})}
@@ -274,7 +265,7 @@ def _trial(
     def warn(text: str) -> None:
         tune.report({"warning": text})
 
-    made = worker.do(order.job, Limit(order.timeout, max(order.until - time.time(), 0.0)), report, warn)
+    made = worker.do(assignment.job, Limit(assignment.timeout, max(assignment.until - time.time(), 0.0)), report, warn)
     return {"outcome": json.dumps(asdict(made) if isinstance(made, Ended) else {"made": made})}
 
 
@@ -319,7 +310,7 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
         else:
             # Ray puts the folder in which it is started first on its workers' path: there they must find this very
             # package rather than, say, a checkout of another version in which somebody stands
-            with contextlib.chdir(Path(llpbench.__file__).resolve().parent.parent):
+            with contextlib.chdir(PACKAGE.parent):
                 try:
                     ray.init(
                         address="local",
@@ -373,20 +364,20 @@ def _own_folder() -> Iterator[Path]:
         lock.release()
 
 
-def _pack(setup: Setup) -> Luggage | None:
+def _pack(setup: Setup) -> NodeFiles | None:
     """What machines are given that share no folder with this one; nothing to a Ray of our own."""
     if setup.address is None:
         return None
     plugins = {path: Path(path).read_bytes() for path in setup.environment.plugins}
     tables = {name: (str(path), path.stat().st_size, ray.put(path.read_bytes())) for name, path in setup.tables.items()}
-    return Luggage(f"llpbench-{uuid.uuid4().hex[:12]}", software(), plugins, tables)
+    return NodeFiles(f"llpbench-{uuid.uuid4().hex[:12]}", software(), plugins, tables)
 
 
-def _remove_unpacked(luggage: Luggage) -> None:
+def _remove_unpacked(files: NodeFiles) -> None:
     """Remove what was unpacked on the machines that are still there."""
     where = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _alive()]
     ray.wait(
-        [_remove.options(scheduling_strategy=one).remote(luggage.folder.name) for one in where],
+        [_remove.options(scheduling_strategy=one).remote(files.folder.name) for one in where],
         num_returns=len(where),
         timeout=10,
     )

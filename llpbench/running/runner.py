@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from llpbench.core.cell import Cell, Epoch
@@ -23,18 +22,17 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.text import duration, plural
-from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.merging import join
 from llpbench.results.staleness import cell_spec, comparison
-from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator
-from llpbench.running.executors import Debug, Executor, failed, tell
-from llpbench.running.inline import HeadStart, Inline
+from llpbench.running.executors import Executor, Request, failed, make_executor, tell
+from llpbench.running.inline import HeadStart
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import downloads, obstacles
 from llpbench.running.planning import Plan, chosen_cells, expand, make_plan, tunings_of, with_tunings
 from llpbench.running.resources import Resources, available, usable_cpus
+from llpbench.running.run_progress import Display, title
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
@@ -87,18 +85,17 @@ class RunSummary:
 def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
     """The plan of a run, and how long its work takes, one job after the other; `say` is told what to expect besides.
 
-    Downloads, writes and computes nothing; only where nothing else tells how fast this machine is, that is measured and
-    kept in the user's cache.
+    Downloads, writes and computes nothing.
 
     Raises `LLPBenchError` for bad settings, and if not a single cell is possible.
     """
     cells = expand(settings)
     contents = _known(settings, read(settings.journal / FILE))
-    plan = _plan(settings, cells, contents).facing(obstacles(settings.data_dir, load=False))
+    plan = _plan(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
     resources = available(settings.device)
-    estimate = _estimator(settings, contents.records, resources, say).total(plan.expected)
+    estimate = _estimator(settings, contents.records, resources).total(plan.expected)
     if compiling := _compiling(settings, plan.jobs, resources):
         say(compiling)
     return plan, estimate
@@ -119,7 +116,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
                 display.say(warning, warning=True)
             for source in downloads({job.cell.dataset: None for job in plan.jobs}, settings.data_dir):
                 display.say(f"downloading {source}")
-            plan = plan.facing(obstacles(settings.data_dir, load=True))
+            plan = plan.with_obstacles(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
             for doubt in plan.doubts:
@@ -144,8 +141,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.save_predictions:
         require_folder(settings.out / PREDICTIONS, "predictions")
     resources = available(settings.device)
-    estimator = _estimator(settings, _known(settings, journal.contents).records, resources, display.say)
-    executor, note = choose(settings, jobs, resources, estimator)
+    estimator = _estimator(settings, _known(settings, journal.contents).records, resources)
+    executor, note = pick_executor(settings, jobs, resources, estimator)
     schedule = Schedule(
         jobs,
         lambda job: estimator.estimate(job).seconds,
@@ -315,7 +312,7 @@ def about(estimate: Estimate) -> str:
         return "less than a second"
     least = _WORTH_NAMING * sum(estimate.bases.values())
     most = [basis for basis in Basis if estimate.bases.get(basis, 0.0) >= least]
-    origin = " and ".join(basis.value for basis in most)
+    origin = " and ".join(basis.text for basis in most)
     return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
 
 
@@ -374,11 +371,9 @@ def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[
     return make_plan(cells, settings.seeds, known.records, again=settings.again, why_stale=comparison()).jobs
 
 
-def _estimator(
-    settings: Settings, records: Mapping[str, Record], resources: Resources, say: Callable[[str], None]
-) -> Estimator:
+def _estimator(settings: Settings, records: Mapping[str, Record], resources: Resources) -> Estimator:
     kept = (settings.out / PRETRAINED).is_dir()
-    return make_estimator(records.values(), settings.environment, say, gpu=resources.gpus > 0, kept=kept)
+    return make_estimator(records.values(), settings.environment, gpu=resources.gpus > 0, kept=kept)
 
 
 def _kept(plan: Plan, contents: Contents) -> list[Record]:
@@ -424,45 +419,22 @@ def _require_device(settings: Settings) -> None:
         raise LLPBenchError("--compile needs a C++ compiler on a CPU, and there is none. Install g++, or leave it out.")
 
 
-def choose(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> tuple[Executor, str]:
-    """The executor that the settings ask for, and a line to show ("" mostly).
+def pick_executor(
+    settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator
+) -> tuple[Executor, str]:
+    """Return the executor that the settings ask for, and a line to show ("" mostly).
 
-    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start, during which
-    nothing would be shown: so what is cheap is done before. Raises `LLPBenchError` if Ray is asked for but cannot be
-    had.
+    `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start; cheap jobs are
+    done before that. Raises `LLPBenchError` if the executor cannot be had.
     """
-    installed = importlib.util.find_spec("ray") is not None
-    numbered = settings.device.startswith("cuda:")
-    wanted = "ray" if settings.ray_address is not None else settings.executor
-    if wanted == "debug":
-        return Debug(settings.environment), ""
-    if wanted == "ray" and not installed:
-        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
-    if wanted == "ray" and numbered:
-        raise LLPBenchError(f"--executor ray hands out GPUs itself, got --device {settings.device}. Give cuda.")
-    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not numbered
-
-    def ray() -> Executor:
-        from llpbench.running.ray_executor import RayExecutor
-
-        return RayExecutor(
-            settings.environment,
-            resources,
-            estimator.gpu_megabytes,
-            estimator.megabytes,
-            address=settings.ray_address,
-            tables=_tables(settings, jobs) if settings.ray_address is not None else None,
-        )
-
-    if wanted == "ray":
-        return ray(), ""
-    worth = wanted == "auto" and several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
-    if worth and installed:
-        return HeadStart("ray", resources.slots(settings.threads), ray, settings.environment), ""
-    return Inline(settings.environment), "Ray is not installed: cells run one after the other." if worth else ""
-
-
-def _tables(settings: Settings, jobs: Sequence[Job]) -> dict[str, Path]:
-    """The files of datasets, for the machines of a cluster that do not have them."""
-    found = {name: find_local(name, settings.data_dir) for name in {job.cell.dataset: None for job in jobs}}
-    return {name: path for name, path in found.items() if path is not None and not path.is_relative_to(EMBEDDED)}
+    request = Request(settings, jobs, resources, estimator)
+    name = "ray" if settings.ray_address is not None else settings.executor
+    if name != "auto":
+        return make_executor(name, request), ""
+    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not settings.device.startswith("cuda:")
+    if not several or estimator.total(jobs).seconds <= _SECONDS_WORTH_RAY:
+        return make_executor("inline", request), ""
+    if importlib.util.find_spec("ray") is None:
+        return make_executor("inline", request), "Ray is not installed: cells run one after the other."
+    start = partial(make_executor, "ray", request)
+    return HeadStart("ray", resources.slots(settings.threads), start, settings.environment), ""

@@ -15,7 +15,7 @@ from typing import Literal
 
 from llpbench.core.cell import Cell
 from llpbench.core.text import duration, plural
-from llpbench.core.tunings import Tuning
+from llpbench.core.tuning_spec import Tuning
 
 _SOON = 20.0
 """seconds that the cheap jobs take together, at most"""

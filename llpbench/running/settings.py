@@ -1,7 +1,7 @@
 """What a benchmark run is told: presets, a TOML file and flags become one `Settings` value.
 
-Flags override the file, the file overrides the preset. Flags and keys of the file have the same names and are read by
-the same functions, listed in `OPTIONS`; the command line takes its help texts from there too.
+Flags override the file, the file overrides the preset. An option is declared once, as a field of `Settings`: how flags
+and file are read, its help text and its default.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,8 +17,9 @@ from llpbench.core.criteria import Regime
 from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
-from llpbench.core.tunings import SAMPLERS, TUNING_SEED
+from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
 from llpbench.running import flags as reading
+from llpbench.running.executor_names import EXECUTORS
 from llpbench.running.flags import Reader
 
 if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
@@ -63,66 +63,156 @@ PLOTS = "plots"
 """folder of plots inside an output folder, unless another is named"""
 
 
+@dataclass(frozen=True)
+class Option:
+    """One thing a run can be told."""
+
+    read: Reader
+    help: str
+    form: Literal["value", "switch", "many", "file"] = "value"
+    """`switch`: --name/--no-name; `many`: may be repeated, and adds to what the file says; `file`: no flag, only in the
+    file."""
+    metavar: str = "TEXT"
+
+
+def _option(
+    read: Reader,
+    text: str,
+    metavar: str = "TEXT",
+    *,
+    form: Literal["value", "switch", "many", "file"] = "value",
+    default: Any = MISSING,
+) -> Any:
+    """Return a field of `Settings` that is an option; without a default it is in every preset."""
+    metadata = {"option": Option(read, text, form, metavar)}
+    return (
+        field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Everything a run is told. Names stand as they were given; `planning.expand` looks them up."""
 
-    methods: str
-    datasets: str
-    baggings: str
-    encoders: str
-    pretraining: tuple[str, ...]
-    bag_sizes: tuple[int, ...]
-    seeds: tuple[int, ...]
-    max_bags: int | None = None
-    """training bags, a random part of them; None: all that there are"""
-    study: str | None = None
-    """studies whose cells are run instead of all combinations (`planning.study_cells`)"""
-    narrowed: frozenset[str] = frozenset()
-    """options that flags or the file name: of what a study names itself, they choose a part"""
-    epochs: int | None = None
-    """None: the paper's, as `Protocol` has them"""
-    patience: int | None = None
-    bags_per_step: int | None = None
-    set: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """hyperparameters that differ from their defaults, by method; those of `pretraining` likewise"""
-    tune: int | None = None
-    """trials of a search for the hyperparameters of each cell; None: there is none"""
-    tune_regimes: tuple[Regime, ...] = ("fine", "coarse")
-    """by what validation there is one: `fine`, `coarse`"""
-    tune_sampler: str = "tpe"
-    tune_seed: int = TUNING_SEED
-    """of the split that trials are trained on: none of `seeds`"""
+    study: str | None = _option(
+        reading.names, "Studies; paper for all of the paper's (llpbench list studies).", "NAMES", default=None
+    )
+    methods: str = _option(
+        reading.names,
+        "Methods: comma lists and globs, such as dllp,tabllp-*; family:classical and the like "
+        f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
+        "every one.",
+        "NAMES",
+    )
+    datasets: str = _option(
+        reading.names, "Datasets: all, comma lists, globs, suite:NAME, openml:ID, openml-suite:ID.", "NAMES"
+    )
+    baggings: str = _option(
+        reading.names, "How rows become bags; options as in ordered:columns=age+workclass.", "NAMES"
+    )
+    encoders: str = _option(reading.names, "Encoders of the neural methods.", "NAMES")
+    numbers: tuple[str, ...] | None = _option(
+        reading.some_of(*NUMBERS),
+        "How numbers are scaled: z (z-scores), scores (normal scores), robust.",
+        "NAMES",
+        default=None,
+    )
+    """None: as the encoder of a cell declares, else z-scores."""
+    pretraining: tuple[str, ...] = _option(reading.some_of(*PRETRAININGS), "Pretraining of encoders.", "NAMES")
+    bag_sizes: tuple[int, ...] = _option(reading.counts, "Rows in a bag, such as 64,256,1024.", "SIZES")
+    max_bags: int | None = _option(
+        reading.count, "Maximum number of training bags (random subset); default: all.", "N", default=None
+    )
+    seeds: tuple[int, ...] = _option(reading.seeds, "Seeds: a number (10 is 0 to 9) or a list (0,3,7 or 4-6).", "SEEDS")
+    epochs: int | None = _option(reading.count, "Maximum number of epochs.", "N", default=None)
+    """None: the paper's, as `Protocol` has them; so are patience and bags a step."""
+    patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", "N", default=None)
+    bags_per_step: int | None = _option(reading.count, "Bags in one gradient step of networks.", "N", default=None)
+    set: Mapping[str, Mapping[str, Any]] = _option(
+        reading.params,
+        "Set a hyperparameter: METHOD.PARAM=VALUE or pretraining.PARAM=VALUE; several values: A,B,C.",
+        "M.P=V",
+        form="many",
+        default=dict,
+    )
+    tune: int | None = _option(
+        reading.count, "Search hyperparameters of each cell with this many trials.", "N", default=None
+    )
+    tune_regimes: tuple[Regime, ...] = _option(
+        reading.some_of("fine", "coarse"), "Validation of searches: fine, coarse.", "NAMES", default=("fine", "coarse")
+    )
+    tune_sampler: str = _option(reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", "NAME", default="tpe")
+    tune_seed: int = _option(
+        reading.number,
+        "Seed of the split that searches use; must not be one of --seeds.",
+        "N",
+        default=TUNING_SEED,
+    )
+    space: Mapping[str, Mapping[str, Any]] = _option(
+        reading.space, "Search ranges by method and hyperparameter.", form="file", default=dict
+    )
+    out: Path = _option(  # noqa: RUF009
+        reading.path, "Folder of the journal and the leaderboards.", "DIR", default=Path("results")
+    )
+    device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", "DEVICE", default="auto")
+    threads: int = _option(reading.count, "CPU threads of one cell.", "N", default=1)
+    compile: bool | None = _option(
+        reading.switch,
+        "Compile training steps (default: on a CPU, for long trainings of SAINT).",
+        form="switch",
+        default=None,
+    )
+    precision: str = _option(
+        reading.one_of("float32", "bfloat16"),
+        "Precision: float32, or bfloat16 where the hardware supports it.",
+        "TYPE",
+        default="float32",
+    )
+    ensemble: int = _option(
+        reading.count, "Number of networks that are trained for each seed and averaged.", "N", default=1
+    )
+    executor: str = _option(
+        reading.one_of("auto", *EXECUTORS),
+        "auto; inline: one cell at a time; ray: several; debug: in this process.",
+        "NAME",
+        default="auto",
+    )
+    ray_address: str | None = _option(reading.text, "Ray cluster to use: auto or HOST:PORT.", "ADDRESS", default=None)
+    retry: tuple[str, ...] = _option(
+        reading.some_of("failed", "stale", "done"), "Repeat runs: failed, stale, done, or all.", "WHAT", default=()
+    )
+    keep_stale: bool = _option(
+        reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch", default=False
+    )
+    time_budget: float | None = _option(
+        reading.duration, "Stop after this time (540s, 9m, 1.5h); can be resumed.", "TIME", default=None
+    )
+    """Seconds."""
+    cell_timeout: float | None = _option(
+        reading.duration, "Stop a cell as timed-out after this time: 90m, 12h.", "TIME", default=None
+    )
+    """Seconds for a cell with all its seeds; None: far more than is estimated."""
+    shard: tuple[int, int] | None = _option(
+        reading.shard,
+        "Run part K of N of the plan, such as 3/16; combine with llpbench merge.",
+        "K/N",
+        default=None,
+    )
+    save_predictions: bool = _option(
+        reading.switch, "Save the predictions of each run in OUT/predictions/RUN.parquet.", form="switch", default=False
+    )
+    data_dir: str | None = _option(reading.folder, "Folder with NAME.parquet, searched first.", "DIR", default=None)
+    plugin: tuple[str, ...] = _option(
+        reading.files,
+        "Python file that defines methods, datasets, encoders or baggings.",
+        "FILE",
+        form="many",
+        default=(),
+    )
     tune_only: bool = False
-    """searches are made, but nothing that they choose is run, nor anything else (`llpbench tune`)"""
-    space: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """what is searched instead of what methods declare, by method"""
-    out: Path = Path("results")
-    device: str = "auto"
-    threads: int = 1
-    compile: bool | None = None
-    precision: str = "float32"
-    numbers: tuple[str, ...] | None = None
-    """what methods are given for numbers (`core.cell.NUMBERS`); None: what their encoder declares, else z-scores"""
-    ensemble: int = 1
-    """members of neural methods that are trained for each seed and averaged"""
-    executor: Literal["auto", "inline", "ray", "debug"] = "auto"
-    ray_address: str | None = None
-    """of a Ray cluster that does the work; None: this machine does"""
-    retry: tuple[str, ...] = ()
-    """what is made again beside what is stale: `failed`, `done`"""
-    keep_stale: bool = False
-    """runs of code that has changed since are left as they are"""
-    time_budget: float | None = None
-    """seconds after which all work ends, and what would not be done by then is not started"""
-    cell_timeout: float | None = None
-    """seconds after which a cell, with all its seeds, is taken to hang; None: far more than is estimated"""
-    shard: tuple[int, int] | None = None
-    """the part of the plan that is run, and how many there are (`planning.in_shard`)"""
-    data_dir: str | None = None
-    plugin: tuple[str, ...] = ()
-    save_predictions: bool = False
-    """what each run predicts is kept in a parquet file of its own (`training/predictions.py`)"""
+    """Searches are made, but nothing that they choose is run, nor anything else (`llpbench tune`)."""
+    narrowed: frozenset[str] = frozenset()
+    """Options that flags or the file name: of what a study names itself, they choose a part."""
 
     @property
     def journal(self) -> Path:
@@ -162,126 +252,10 @@ class Settings:
         )
 
 
-@dataclass(frozen=True)
-class Option:
-    """One thing a run can be told."""
-
-    name: str
-    """as the flag (`--name`) and the key of the configuration file are written"""
-    read: Reader
-    help: str
-    form: Literal["value", "switch", "many", "file"] = "value"
-    """`switch`: --name/--no-name; `many`: may be repeated, and adds to what the file says; `file`: no flag, only in the
-    file"""
-    metavar: str = "TEXT"
-
-
-_names = partial(Option, read=reading.names, metavar="NAMES")
-
 OPTIONS: dict[str, Option] = {
-    option.name: option
-    for option in (
-        Option(
-            "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
-        ),
-        _names(
-            "methods",
-            help="Methods: comma lists and globs, such as dllp,tabllp-*; family:classical and the like "
-            f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
-            "every one.",
-        ),
-        _names("datasets", help="Datasets: all, comma lists, globs, suite:NAME, openml:ID, openml-suite:ID."),
-        _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
-        _names("encoders", help="Encoders of the neural methods."),
-        Option(
-            "numbers",
-            reading.some_of(*NUMBERS),
-            "How numbers are scaled: z (z-scores), scores (normal scores), robust.",
-            metavar="NAMES",
-        ),
-        Option("pretraining", reading.some_of(*PRETRAININGS), "Pretraining of encoders.", metavar="NAMES"),
-        Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
-        Option(
-            "max-bags", reading.count, "Maximum number of training bags (random subset); default: all.", metavar="N"
-        ),
-        Option("seeds", reading.seeds, "Seeds: a number (10 is 0 to 9) or a list (0,3,7 or 4-6).", metavar="SEEDS"),
-        Option("epochs", reading.count, "Maximum number of epochs.", metavar="N"),
-        Option("patience", reading.count, "Stop after this many epochs without improvement.", metavar="N"),
-        Option("bags-per-step", reading.count, "Bags in one gradient step of networks.", metavar="N"),
-        Option(
-            "set",
-            reading.params,
-            "Set a hyperparameter: METHOD.PARAM=VALUE or pretraining.PARAM=VALUE; several values: A,B,C.",
-            form="many",
-            metavar="M.P=V",
-        ),
-        Option("tune", reading.count, "Search hyperparameters of each cell with this many trials.", metavar="N"),
-        Option(
-            "tune-regimes", reading.some_of("fine", "coarse"), "Validation of searches: fine, coarse.", metavar="NAMES"
-        ),
-        Option("tune-sampler", reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", metavar="NAME"),
-        Option(
-            "tune-seed", reading.number, "Seed of the split that searches use; must not be one of --seeds.", metavar="N"
-        ),
-        Option("space", reading.space, "Search ranges by method and hyperparameter.", form="file"),
-        Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
-        Option("device", reading.device, "Device: auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
-        Option("threads", reading.count, "CPU threads of one cell.", metavar="N"),
-        Option(
-            "compile",
-            reading.switch,
-            "Compile training steps (default: on a CPU, for long trainings of SAINT).",
-            form="switch",
-        ),
-        Option(
-            "precision",
-            reading.one_of("float32", "bfloat16"),
-            "Precision: float32, or bfloat16 where the hardware supports it.",
-            metavar="TYPE",
-        ),
-        Option(
-            "ensemble", reading.count, "Number of networks that are trained for each seed and averaged.", metavar="N"
-        ),
-        Option(
-            "executor",
-            reading.one_of("auto", "inline", "ray", "debug"),
-            "auto; inline: one cell at a time; ray: several; debug: in this process.",
-            metavar="NAME",
-        ),
-        Option("ray-address", reading.text, "Ray cluster to use: auto or HOST:PORT.", metavar="ADDRESS"),
-        Option(
-            "retry",
-            reading.some_of("failed", "stale", "done"),
-            "Repeat runs: failed, stale, done, or all.",
-            metavar="WHAT",
-        ),
-        Option("keep-stale", reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch"),
-        Option(
-            "time-budget", reading.duration, "Stop after this time (540s, 9m, 1.5h); can be resumed.", metavar="TIME"
-        ),
-        Option("cell-timeout", reading.duration, "Stop a cell as timed-out after this time: 90m, 12h.", metavar="TIME"),
-        Option(
-            "shard",
-            reading.shard,
-            "Run part K of N of the plan, such as 3/16; combine with llpbench merge.",
-            metavar="K/N",
-        ),
-        Option(
-            "save-predictions",
-            reading.switch,
-            "Save the predictions of each run in OUT/predictions/RUN.parquet.",
-            form="switch",
-        ),
-        Option("data-dir", reading.folder, "Folder with NAME.parquet, searched first.", metavar="DIR"),
-        Option(
-            "plugin",
-            reading.files,
-            "Python file that defines methods, datasets, encoders or baggings.",
-            form="many",
-            metavar="FILE",
-        ),
-    )
+    item.name.replace("_", "-"): item.metadata["option"] for item in fields(Settings) if "option" in item.metadata
 }
+"""Options by name, as the flag (`--name`) and the key of the configuration file are written."""
 
 
 def default(name: str) -> Any:

@@ -31,7 +31,7 @@ class Worker:
     """The process, seen from the one that it works for. A context manager; it is started when it is first wanted."""
 
     def __init__(self, environment: Environment, run: RunCell | None = None, folder: Path | None = None) -> None:
-        """`run`: what computes cells, None for `training.cells.run_cell`; `folder`: where, None for here."""
+        """`run`: what computes cells, None for `training.cell_runs.run_cell`; `folder`: where, None for here."""
         self._setup = environment, run
         self._folder = folder
         self._child: Child | None = None
@@ -106,7 +106,7 @@ def main() -> None:
         import pandas  # noqa: F401  (these, before the first job comes)
         import sklearn.ensemble  # noqa: F401
 
-        import llpbench.training.cells  # noqa: F401
+        import llpbench.training.cell_runs  # noqa: F401
 
     parent.send("ready")
     reported = -_SECONDS_BETWEEN_REPORTS

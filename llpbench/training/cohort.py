@@ -18,7 +18,7 @@ from llpbench.training.compilation import compiled, forget_compiled
 from llpbench.training.device import Machine
 from llpbench.training.members import EncoderFactory, Outcome, Trainee, build_network, shape_of
 from llpbench.training.objective import MemberMap, Weights, loss_at
-from llpbench.training.prediction import Prediction, Validation
+from llpbench.training.predicting import Prediction, Validation
 from llpbench.training.stack import Stack
 from llpbench.training.state import State
 from llpbench.training.training_data import TrainingData

@@ -30,7 +30,7 @@ from llpbench.core.files import replace_file
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
-from llpbench.core.source import entry_hash
+from llpbench.core.source_hash import entry_hash
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population

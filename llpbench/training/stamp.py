@@ -12,7 +12,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.provenance import NUMERICS, software_facts, utc_now
 from llpbench.core.record import SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
-from llpbench.core.source import cell_sources
+from llpbench.core.source_hash import cell_sources
 from llpbench.data.specs import dataset_spec
 from llpbench.training.bag_facts import bag_facts
 from llpbench.training.specification import changed
@@ -40,7 +40,7 @@ class SeedResult:
     times: dict[str, float] = field(default_factory=dict)
     memory_mb: float | None = None
     predicted: Predicted = field(default_factory=dict)
-    """what the journal does not hold (`training/predictions.py`); empty unless somebody wants to keep it"""
+    """what the journal does not hold (`training/saved_predictions.py`); empty unless somebody wants to keep it"""
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import sequence
-from llpbench.core.tunings import Trial, Tuning
+from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.tuning.space import architecture, proposal, suggest, with_default
 
 _ROUND = "round "

@@ -24,8 +24,8 @@ from llpbench.core.ranges import continuous, read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
-from llpbench.core.tunings import Trial, Tuning
-from llpbench.training.cells import proba_of
+from llpbench.core.tuning_spec import Trial, Tuning
+from llpbench.training.cell_runs import proba_of
 from llpbench.training.compilation import remove_damaged
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.members import Outcome, Trainee, encoder_factory

@@ -25,7 +25,7 @@ from benchmarks.population import Job
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.core.source import cell_sources
+from llpbench.core.source_hash import cell_sources
 from llpbench.core.tables import Table
 from llpbench.data.loading import find_local
 from llpbench.data.specs import dataset_spec

@@ -22,7 +22,7 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.running.settings import PRETRAININGS
 from llpbench.training import pretrained
-from llpbench.training.cells import run_cell
+from llpbench.training.cell_runs import run_cell
 from llpbench.training.device import Machine
 from llpbench.training.members import Trainee
 from llpbench.training.population import Population

@@ -215,7 +215,8 @@ class Asking(DLLP):
     """Asks for what bags do not have."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return super().loss(model, bags, now) + bags.labels.sum()  # type: ignore[attr-defined]
+        value: Tensor = super().loss(model, bags, now) + bags.labels.sum()  # type: ignore[attr-defined]
+        return value
 
 
 class Unmasked(DLLP):
@@ -280,7 +281,8 @@ class Remembering(DLLP):
             member.network.shift[0] = 1.0
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        return (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
+        value: Tensor = (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
+        return value
 
 
 class TwoClasses(DLLP):
@@ -321,7 +323,8 @@ class Heedless(DLLP):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         del now
         predicted = bag_log_proba(model.log_proba(bags), bags.mask).exp()
-        return (predicted - bags.proportions).abs().sum(dim=-1).mean()
+        value: Tensor = (predicted - bags.proportions).abs().sum(dim=-1).mean()
+        return value
 
 
 class Trusting(Mean):

@@ -159,7 +159,7 @@ def test_predictions_that_are_not_kept_cost_no_result(
         del args
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("llpbench.training.predictions.replace_file", refuse)
+    monkeypatch.setattr("llpbench.training.saved_predictions.replace_file", refuse)
     with pytest.warns(UserWarning, match="predictions cannot be written to .*No space left"):
         made = llpbench.run(**flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True))
     assert set(made.frame["status"]) == {"ok"}

@@ -51,7 +51,7 @@ def test_without_its_terms_self_llp_is_dllp_and_the_teacher_is_the_student_at_fi
     for weight in (0.0, 5.0):
         torch.manual_seed(0)
         method = SelfLLP(SelfLLPParams(hidden=8, task_weight=0.0, teacher_weight=weight, dropout=0.0))
-        network = method.build(mlp(task), task.schema)
+        network: Any = method.build(mlp(task), task.schema)
         network.encoder.dropout = network.teacher.encoder.dropout = 0.0
         losses.append(method.loss(Model(network, stream()), bags, late))
         expected = proportion_loss(Model(network, stream()).log_proba(bags), bags)

@@ -21,7 +21,8 @@ class Linear(Encoder):
     dim, token_dim = 1, 1
 
     def embed(self, rows: Rows) -> Tensor:
-        return rows.numeric.unsqueeze(-1)
+        tokens: Tensor = rows.numeric.unsqueeze(-1)
+        return tokens
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         del mask, random

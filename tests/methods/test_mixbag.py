@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -66,7 +68,7 @@ def test_a_suppressed_partner_is_not_mixed_in(known: tuple[bool, bool]) -> None:
 def test_a_mixture_inside_its_interval_has_no_gradient_and_one_outside_has() -> None:
     task = toy_task(0)
     method = MixBag(MixBagParams(hidden=8, probability=1.0, share="half"))
-    network = method.build(mlp(task), task.schema)
+    network: Any = method.build(mlp(task), task.schema)
     bags = make_bags(some_bags().rows, some_bags().mask, [[0.5, 0.5], [0.5, 0.5]])
     norms = []
     for shift in (0.0, 5.0):

@@ -136,7 +136,7 @@ def test_ahil_weighs_the_strong_views_cross_entropy(monkeypatch: pytest.MonkeyPa
     """With a strong view of the row's own predictions turned round."""
     task, bags = toy_task(0, unequal=True), some_bags(unequal=True)
     method = AHIL(AHILParams(hidden=8, weight=0.7, row_scale=2.0, bag_scale=3.0))
-    network = method.build(mlp(task), task.schema)
+    network: Any = method.build(mlp(task), task.schema)
     network.encoder.dropout = 0.0
     monkeypatch.setattr("llpbench.methods.ahil.mixed_view", lambda model, bags, *_: model.encode(bags))
     model = Model(network, stream())

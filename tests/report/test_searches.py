@@ -12,7 +12,7 @@ from factory import make_cell_of, make_record
 
 from llpbench.core.criteria import Regime
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.tunings import Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.report.boards import Board
 from llpbench.report.pages import pages
 from llpbench.report.tabulate import tabulate

@@ -12,19 +12,19 @@ from filelock import FileLock
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.running import ray_host
-from llpbench.running.cluster import Luggage, Room, software
+from llpbench.running.cluster import NodeFiles, Room, software
 
 
 @pytest.fixture
-def luggage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Luggage:
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeFiles:
     """As the driver has packed it, with the temporary folder of another machine."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tables = {"credit": ("/driver/data/credit.parquet", 4, b"rows"), "movies": ("/driver/data/ml.zip", 3, b"zip")}
     tables["openml:31"] = ("/driver/data/openml-31.parquet", 5, b"toads")
-    return Luggage("llpbench-1", software(), {"/driver/mine.py": b"x = 1\n"}, tables)
+    return NodeFiles("llpbench-1", software(), {"/driver/mine.py": b"x = 1\n"}, tables)
 
 
-def test_what_a_machine_lacks_is_unpacked_once(luggage: Luggage, tmp_path: Path) -> None:
+def test_what_a_machine_lacks_is_unpacked_once(files: NodeFiles, tmp_path: Path) -> None:
     driver = Environment(
         data_dir="/driver/data", pretrained="/driver/out/p", tuning="/driver/out/t", plugins=("/driver/mine.py",)
     )
@@ -35,36 +35,36 @@ def test_what_a_machine_lacks_is_unpacked_once(luggage: Luggage, tmp_path: Path)
         return content
 
     for _ in range(2):
-        here = luggage.unpack(driver, "credit", fetch)
+        here = files.unpack(driver, "credit", fetch)
         assert here.data_dir is not None
         assert Path(here.data_dir, "credit.parquet").read_bytes() == b"rows"
         assert [Path(path).name for path in here.plugins] == ["mine.py"]
         assert Path(here.plugins[0]).read_bytes() == b"x = 1\n"
-        assert here.pretrained == str(luggage.folder / "p")
-        assert here.tuning == str(luggage.folder / "t")
+        assert here.pretrained == str(files.folder / "p")
+        assert here.tuning == str(files.folder / "t")
     assert fetched == [b"rows"]
-    assert luggage.folder == tmp_path / "llpbench-1"
-    assert luggage.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
-    assert luggage.unpack(driver, "movies", fetch).data_dir == str(luggage.folder / "data-movies")
-    assert (luggage.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
-    assert luggage.unpack(driver, "openml:31", fetch).data_dir == str(luggage.folder / "data-openml-31")
-    assert (luggage.folder / "data-openml-31" / "openml-31.parquet").read_bytes() == b"toads"
-    assert luggage.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
+    assert files.folder == tmp_path / "llpbench-1"
+    assert files.folder.stat().st_mode & 0o077 == 0, "nobody else's business"
+    assert files.unpack(driver, "movies", fetch).data_dir == str(files.folder / "data-movies")
+    assert (files.folder / "data-movies" / "ml.zip").read_bytes() == b"zip"
+    assert files.unpack(driver, "openml:31", fetch).data_dir == str(files.folder / "data-openml-31")
+    assert (files.folder / "data-openml-31" / "openml-31.parquet").read_bytes() == b"toads"
+    assert files.unpack(driver, "adult", fetch).data_dir is None, "it is embedded"
 
 
-def test_what_a_machine_shares_is_used_as_it_is(luggage: Luggage, tmp_path: Path) -> None:
+def test_what_a_machine_shares_is_used_as_it_is(files: NodeFiles, tmp_path: Path) -> None:
     for name, content in {"credit.parquet": b"rows", "mine.py": b"x = 1\n"}.items():
         (tmp_path / name).write_bytes(content)
     path, plugin = (str(tmp_path / name) for name in ("credit.parquet", "mine.py"))
-    packed = replace(luggage, tables={"credit": (path, 4, b"rows")}, plugins={plugin: b"x = 1\n"})
+    packed = replace(files, tables={"credit": (path, 4, b"rows")}, plugins={plugin: b"x = 1\n"})
     driver = Environment(data_dir=str(tmp_path), pretrained=str(tmp_path / "p"), plugins=(plugin,))
     assert packed.unpack(driver, "credit", pytest.fail) == driver
     (tmp_path / "mine.py").write_bytes(b"x = 2\n")
     assert packed.unpack(driver, "credit", pytest.fail).plugins != (plugin,), "another version of it"
 
 
-def test_a_machine_with_other_software_is_refused(luggage: Luggage) -> None:
-    packed = replace(luggage, software={**software(), "torch": "1.0"})
+def test_a_machine_with_other_software_is_refused(files: NodeFiles) -> None:
+    packed = replace(files, software={**software(), "torch": "1.0"})
     with pytest.raises(LLPBenchError, match=r"of the cluster has torch .*, the one that this was started on 1\.0"):
         packed.unpack(Environment(), "adult", pytest.fail)
 

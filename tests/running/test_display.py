@@ -12,17 +12,18 @@ from typing import Any
 
 import pytest
 from bench import make_settings
-from factory import make_cell_of, make_record, runs
+from factory import failed, make_cell_of, make_record, record, runs
 from rich.console import Console
 
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Status
 from llpbench.core.text import duration
-from llpbench.running import display as progress
+from llpbench.running import display as displays
 from llpbench.running import runner
-from llpbench.running.display import LiveDisplay, PlainDisplay, in_short, make_display, title
+from llpbench.running.display import LiveDisplay, PlainDisplay, make_display
 from llpbench.running.notebook import NotebookDisplay, cell_output
+from llpbench.running.run_progress import figure, in_short, title
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 
@@ -44,7 +45,7 @@ def shown(console: Console) -> str:
 def test_only_a_terminal_gets_a_live_display(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool, no_color: str, kind: type
 ) -> None:
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=is_terminal))
+    monkeypatch.setattr(displays, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=is_terminal))
     monkeypatch.setenv("NO_COLOR", no_color)
     assert type(make_display()) is kind
 
@@ -78,7 +79,7 @@ def test_the_live_display_shows_bar_epoch_criterion_failures_and_time() -> None:
     display.started(JOB)
     display.progressed(JOB, Epoch(epoch=4, epochs=40, criterion="auc", value=0.8125, members=2))
     console = terminal()
-    console.print(display._render())
+    console.print(display.render())
     text = shown(console)
     for part in ("2/6 runs", "1 failed", "about 3 min left", "epoch 5/40", "auc 0.812", str(JOB)):
         assert part in text
@@ -118,7 +119,7 @@ def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> No
         display.finished(job, runs(f"method-{number}", 0.5 + number / 100))
     display.started(JOB)
     console = terminal(height=14)
-    console.print(display._render())
+    console.print(display.render())
     lines = shown(console).splitlines()
     assert len(lines) < 14
     assert "preliminary" in shown(console)
@@ -127,11 +128,18 @@ def test_the_board_fills_below_the_bar_and_keeps_to_the_terminals_height() -> No
     assert "and 15 more methods" in lines[-1]
 
 
+def test_the_figure_of_a_cell_is_that_of_its_seeds_with_labels_of_validation_rows() -> None:
+    coarse = record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})
+    assert figure([coarse]) == figure([failed()]) == figure([]) == ""
+    assert figure([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
+    assert figure(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
+
+
 def test_an_outcome_is_the_first_failure() -> None:
     statuses: tuple[Status, ...] = ("ok", "failed", "out-of-memory")
-    ok, failed, memory = (make_record(JOB.cell, seed, status) for seed, status in enumerate(statuses))
+    ok, other, memory = (make_record(JOB.cell, seed, status) for seed, status in enumerate(statuses))
     assert in_short([ok]) == ("ok", "")
-    assert in_short([ok, failed, memory]) == ("failed", "bad luck (2 seeds of 3)")
+    assert in_short([ok, other, memory]) == ("failed", "bad luck (2 seeds of 3)")
     assert in_short([memory]) == ("out-of-memory", "bad luck")
     assert in_short([]) == ("put back", "")
 
@@ -186,6 +194,6 @@ def test_what_is_refused_leaves_no_output(monkeypatch: pytest.MonkeyPatch, tiny_
 
 
 def test_a_notebook_gets_a_display_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_jupyter=True))
+    monkeypatch.setattr(displays, "Console", lambda **_: Console(file=io.StringIO(), force_jupyter=True))
     monkeypatch.setattr("llpbench.running.notebook.cell_output", lambda: print)
     assert type(make_display()) is NotebookDisplay

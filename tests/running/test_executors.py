@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,15 +23,16 @@ from scripted import scripted, scripted_jobs, scripted_slowly
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.source import cell_sources
+from llpbench.core.source_hash import cell_sources
 from llpbench.results.journal import SAVED, Journal, read
 from llpbench.running import channel, ray_executor
-from llpbench.running.cluster import Alive, Asked, Finished, Nodes, Progressed, Room, Started
+from llpbench.running.cluster import Alive, Finished, Nodes, Progressed, Room, Started, TrialRequest
+from llpbench.running.debug import Debug
 from llpbench.running.estimates import make_estimator
-from llpbench.running.executors import Debug, attempt
+from llpbench.running.executors import attempt
 from llpbench.running.inline import HeadStart, Inline
 from llpbench.running.resources import Resources
-from llpbench.running.runner import choose
+from llpbench.running.runner import pick_executor
 from llpbench.running.schedule import Deadline, Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
 
@@ -184,8 +187,8 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     """The choice for jobs of so many seconds a seed."""
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
-    estimator = make_estimator(records, settings.environment, pytest.fail, gpu=False, kept=False)
-    executor, note = choose(settings, jobs, resources, estimator)
+    estimator = make_estimator(records, settings.environment, gpu=False, kept=False)
+    executor, note = pick_executor(settings, jobs, resources, estimator)
     return executor.name, note
 
 
@@ -262,7 +265,8 @@ def test_what_a_machine_says_that_died_after_its_job_changes_nothing() -> None:
     (job,) = scripted_jobs(5)
     records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
     late = (Finished("a", lost), Started("a"), Progressed("a", Epoch(1, 2, "auc", 0.5, 1)))
-    told = (Nodes((Room(1.0),)), Asked("a"), Started("a"), Finished("a", records), *late, Asked("b"), None)
+    begin = (Nodes((Room(1.0),)), TrialRequest("a"), Started("a"), Finished("a", records))
+    told = (*begin, *late, TrialRequest("b"), None)
     executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._host = host = cast(Any, Script(*told))
     executor.run(Schedule([job], lambda _: 1.0), diary)
@@ -276,7 +280,7 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
             if seconds <= 0:
                 raise TimeoutError
             time.sleep(0.01)
-            return self.messages.pop(0) if self.messages else Asked(f"trial {len(self.answers)}")
+            return self.messages.pop(0) if self.messages else TrialRequest(f"trial {len(self.answers)}")
 
     monkeypatch.setattr(ray_executor, "_PATIENCE", 0.2)
     jobs = scripted_jobs(5, 6)
@@ -287,6 +291,24 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
     assert [type(answer).__name__ for answer in host.answers[:2]] == ["Order", "str"]
     assert schedule.left == [jobs[1]]
     assert diary.lines == ["started 5", "stopped 5: "]
+
+
+def test_a_job_is_finished_when_its_process_is_free_again() -> None:
+    """Else the next job takes a process that starts for another, whose start was then in vain."""
+    from llpbench.running.ray_host import _Events
+
+    told: list[Any] = []
+    events = _Events(cast(Any, SimpleNamespace(send=told.append)))
+    one, other = (cast(Any, SimpleNamespace(trial_id=name, pickled_error_file=None)) for name in "ab")
+    for trial in (one, other):
+        events.on_trial_start(0, [], trial)
+        events.on_trial_result(0, [], trial, {"outcome": json.dumps({"made": []})})
+    assert told == [Started("a"), Started("b")]
+    events.on_trial_complete(0, [], one)
+    events.on_trial_error(0, [], other)  # its machine died just after it had told what it made
+    assert told[2:] == [Finished("a", []), Finished("b", [])]
+    events.on_trial_error(0, [], one)
+    assert cast(Ended, told[4].outcome).how == "lost"
 
 
 # What is frozen
@@ -334,7 +356,8 @@ def test_a_job_whose_process_is_frozen_has_timed_out_and_the_others_go_on(monkey
     frozen, other = scripted_jobs(23, 5)
     done = Finished("b", [make_record(other.cell)])
     nodes = Nodes((Room(1.0),))
-    hosts = [Beating(nodes, Asked("a"), Started("a")), Beating(nodes, Asked("b"), Started("b"), done, None)]
+    first = Beating(nodes, TrialRequest("a"), Started("a"))
+    hosts = [first, Beating(nodes, TrialRequest("b"), Started("b"), done, None)]
     monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
     monkeypatch.setattr(ray_executor, "_GRACE", 0.1)
     schedule = Schedule([frozen, other], lambda _: 1.0, timeout=lambda job: 0.1 if job is frozen else 60.0)

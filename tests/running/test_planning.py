@@ -149,7 +149,7 @@ def test_states_of_cells() -> None:
         assert cell is not cells[0], "nothing stands in the way of what is done"
         return Obstacle("too large", lasting=True) if cell is cells[3] else None
 
-    plan = make_plan(cells, (0, 1), records).facing(find)
+    plan = make_plan(cells, (0, 1), records).with_obstacles(find)
     assert [cell.state for cell in plan.cells] == ["done", "failed", "to run", "impossible", "to run"]
     assert [cell.missing for cell in plan.cells] == [(), (), (1,), (0, 1), (0, 1)]
     assert [cell.wanted for cell in plan.cells] == [cell.missing for cell in plan.cells]
@@ -165,8 +165,8 @@ def test_states_of_cells() -> None:
 
 def test_a_plan_without_a_possible_cell_is_an_error() -> None:
     with pytest.raises(LLPBenchError, match="no data"):
-        make_plan([make_cell_of()], (0,), {}).facing(lambda _: Obstacle("no data", lasting=False))
-    assert Plan(()).facing(lambda _: None).jobs == []
+        make_plan([make_cell_of()], (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
+    assert Plan(()).with_obstacles(lambda _: None).jobs == []
 
 
 def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept() -> None:
@@ -186,9 +186,9 @@ def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept()
     assert planned("stale").changes == ["dllp: changed (2 runs)"]
     assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
     assert planned("failed").cells[0].wanted == (2, 3), "what is failed and stale is failed, too"
-    impossible = make_plan([cell, make_cell_of(size=1)], (0, 1), records, again=("stale",), why_stale=why).facing(
-        lambda each: Obstacle("no data", lasting=False) if each is cell else None
-    )
+    impossible = make_plan(
+        [cell, make_cell_of(size=1)], (0, 1), records, again=("stale",), why_stale=why
+    ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each is cell else None)
     assert [each.state for each in impossible.cells] == ["impossible", "to run"]
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
@@ -290,7 +290,7 @@ def test_thousands_of_lines_are_planned_over(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines))
     records = read(path).records
     plan = make_plan(cells, tuple(range(11)), records)
-    estimate = make_estimator(records.values(), Environment(), pytest.fail, gpu=False, kept=True).total(plan.jobs)
+    estimate = make_estimator(records.values(), Environment(), gpu=False, kept=True).total(plan.jobs)
     assert len(plan.jobs) == 200
     assert estimate.seconds == pytest.approx(200.0)
 

@@ -19,11 +19,17 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import SCHEMA, Record
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.results.staleness import stale_runs, stale_searches
-from llpbench.running import restamp as module
 from llpbench.running import runner
-from llpbench.running.restamp import MEMORY, Restamped, _reference, _renew, difference, restamp
-from llpbench.running.samples import draw, trained_together
-from llpbench.training import cells as training
+from llpbench.running.restamp import (
+    Restamped,
+    _reference,
+    _stamped_lines,
+    difference,
+    draw,
+    restamp,
+    trained_together,
+)
+from llpbench.training import cell_runs as training
 
 
 def rewrite(out: Path, **changes: Any) -> None:
@@ -61,7 +67,6 @@ def test_equal_numbers_keep_all_that_the_sample_speaks_for(out: Path) -> None:
         else:
             assert record == before[run], "a failed run is never restamped"
     assert set(stale_runs(after.values())) == {run for run in before if before[run]["status"] != "ok"}
-    assert not (out / MEMORY).exists()
     with pytest.raises(LLPBenchError, match="its stale runs have failed"):
         restamp(out, Silent())
 
@@ -154,14 +159,12 @@ def test_a_run_that_fails_now_refuses(out: Path, monkeypatch: pytest.MonkeyPatch
     assert (out / FILE).read_bytes() == before
 
 
-def test_interrupted_it_has_changed_nothing_and_goes_on_where_it_was(
-    out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
+def test_interrupted_it_has_changed_nothing(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Cell] = []
     original = training.run_cell
 
     def interrupted(cell: Cell, seeds: Sequence[int], *rest: Any) -> list[Record]:
-        made.append(f"{cell.id}-{seeds}")
+        made.append(cell)
         if len(made) == 3:
             raise KeyboardInterrupt
         return original(cell, seeds, *rest)
@@ -171,12 +174,6 @@ def test_interrupted_it_has_changed_nothing_and_goes_on_where_it_was(
     with pytest.raises(KeyboardInterrupt):
         restamp(out, Silent(), sample=4)
     assert (out / FILE).read_bytes() == before
-    assert restamp(out, Silent(), sample=4).renewed == 8
-    assert len(made) == 3 + 6, "two of the eight were not made twice"
-    monkeypatch.setattr(module, "_engine", lambda: "edited")
-    rewrite(out, numerics=0)
-    assert restamp(out, Silent(), sample=4).renewed == 8
-    assert len(made) == 9 + 8
 
 
 def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -209,7 +206,7 @@ def test_runs_are_made_again_as_they_were(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_members_of_ensembles_trained_together_too() -> None:
     cell = replace(make_cell_of(), ensemble=5)
     records = [make_record(cell, seed, members=10) for seed in range(4)]
-    assert [group.seeds for group in trained_together(records)] == [(0, 1), (2, 3)]
+    assert [group.job.seeds for group in trained_together(records)] == [(0, 1), (2, 3)]
 
 
 def test_the_sample_is_spread_over_methods_then_datasets_then_sizes() -> None:
@@ -309,7 +306,7 @@ def test_what_is_restamped_counts_over_later_lines_of_its_run(tmp_path: Path) ->
     later = {**kept, "sources": {"method": "another"}, "finished": "2999-01-01T00:00:00Z"}
     with Journal(tmp_path) as journal:
         journal.append(kept, other, cast(Record, later), last)
-        _renew(journal, {kept["run"]: kept}, {}, {"when": "2026-01-01T00:00:00Z"})
+        journal.replace(_stamped_lines(journal.path, {kept["run"]: kept}, {"when": "2026-01-01T00:00:00Z"}))
     contents = read(tmp_path / FILE)
     assert contents.records[kept["run"]]["restamped"] == {"when": "2026-01-01T00:00:00Z"}
     lines = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()]

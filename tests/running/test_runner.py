@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -24,9 +23,11 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, LOCK, Journal, read
 from llpbench.running import runner
+from llpbench.running.debug import Debug
 from llpbench.running.estimates import Basis
-from llpbench.running.executors import Debug, Listener, Outcome, tell
+from llpbench.running.executors import Listener, Outcome, tell
 from llpbench.running.resources import Resources
+from llpbench.running.run_progress import Display
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
@@ -41,7 +42,7 @@ SLOW = ("quick-a.seconds=0.2", "quick-b.seconds=0.2")
 SLOWLY = ("--set", SLOW[0], "--set", SLOW[1])
 
 
-class Silent:
+class Silent(Display):
     """A display that remembers what was said."""
 
     def __init__(self) -> None:
@@ -49,13 +50,6 @@ class Silent:
         self.tracebacks: list[str] = []
         self.jobs: list[str] = []
         self.known: list[str] = []
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
     def begin(self, runs: int, known: Iterable[Record] = (), searches: Iterable[TuningRecord] = ()) -> None:  # noqa: ARG002
         self.known = sorted(record["run"] for record in known)
@@ -284,7 +278,7 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     def choose(settings: Any, *_: object) -> tuple[Debug, str]:
         return TwoSlots(settings.environment, crowded), ""  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "choose", choose)
+    monkeypatch.setattr(runner, "pick_executor", choose)
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
     assert waiting == [[]] * 4, "what is still to be tried is not in the journal: a run that ends before repeats it"
@@ -325,7 +319,7 @@ def test_what_becomes_of_jobs_that_made_nothing(
                 made: Outcome = [make_record(job.cell, seed) for seed in job.seeds]
                 tell(listener, job, ends[size].pop() if ends[size] else made)
 
-    monkeypatch.setattr(runner, "choose", lambda settings, *_: (Unlucky(settings.environment), ""))
+    monkeypatch.setattr(runner, "pick_executor", lambda settings, *_: (Unlucky(settings.environment), ""))
     sizes = ",".join(map(str, ends))
     outcome, display = run(tiny_bench, tmp_path, methods="quick-a", seeds="2", bag_sizes=sizes)
     found = {record["spec"]["bag_size"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
@@ -390,7 +384,7 @@ def test_a_run_that_cannot_begin_leaves_nothing_of_what_was_not_there(
     def nowhere(*_: object) -> None:
         raise LLPBenchError("no Ray cluster can be joined")
 
-    monkeypatch.setattr(runner, "choose", nowhere)
+    monkeypatch.setattr(runner, "pick_executor", nowhere)
     mine = tmp_path / "mine"
     mine.mkdir()
     for out in (tmp_path / "new" / "folder", mine):

@@ -18,7 +18,7 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import TuningRecord
 from llpbench.core.registry import load_plugin
-from llpbench.core.tunings import Tuning
+from llpbench.core.tuning_spec import Tuning
 from llpbench.results.journal import FILE, Contents, read
 from llpbench.results.merging import merge_into
 from llpbench.running import runner

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from llpbench.core.cell import Environment, Protocol
-from llpbench.training.cells import run_cell
+from llpbench.training.cell_runs import run_cell
 from llpbench.training.diagnostics import class_awareness, pair_accuracy
 from llpbench.training.specification import make_cell
 

@@ -27,10 +27,12 @@ class Prior(DLLP):
     """Its loss is the share of the first class, and it predicts the shares of all."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        return bags.prior[0] + 0 * super().loss(model, bags, now)
+        value: Tensor = bags.prior[0] + 0 * super().loss(model, bags, now)
+        return value
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        return bags.prior.log() + 0 * model.log_proba(bags)
+        value: Tensor = bags.prior.log() + 0 * model.log_proba(bags)
+        return value
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])

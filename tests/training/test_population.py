@@ -264,7 +264,8 @@ class Numbers(Encoder):
         self.layer = nn.Linear(task.schema.numeric, self.dim)
 
     def embed(self, rows: Rows) -> Tensor:
-        return rows.numeric[..., None]
+        tokens: Tensor = rows.numeric[..., None]
+        return tokens
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         del mask, random

@@ -19,7 +19,7 @@ from llpbench.core.registry import METHODS
 from llpbench.data.toy import toy_task
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.tabllp_pse import PSEParams, TabLLPPSE
-from llpbench.training.cells import fit_direct, train_population
+from llpbench.training.cell_runs import fit_direct, train_population
 from llpbench.training.device import Machine
 from llpbench.training.judging import judge
 from llpbench.training.specification import make_cell

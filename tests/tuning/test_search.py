@@ -11,7 +11,7 @@ import pytest
 from optuna.storages.journal import JournalFileBackend
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.tunings import Trial, Tuning
+from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.training.specification import make_cell
 from llpbench.tuning.search import Search, opened
 from llpbench.tuning.space import architecture, search_space

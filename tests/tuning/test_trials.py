@@ -16,7 +16,7 @@ from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.method import MethodParams, Stage
 from llpbench.core.ranges import LogUniform, Uniform, ranges
 from llpbench.core.registry import METHODS
-from llpbench.core.tunings import Trial, Tuning
+from llpbench.core.tuning_spec import Trial, Tuning
 from llpbench.data.toy import toy_task
 from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine

@@ -48,8 +48,8 @@ from llpbench.training.judging import judge
 from llpbench.training.known_bags import known_bag_metrics, whole_bag_metrics
 from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, shape_of
 from llpbench.training.population import Population
-from llpbench.training.predictions import keep_predictions, predicted_by
 from llpbench.training.pretrained import Pretrained, Pretrainer
+from llpbench.training.saved_predictions import keep_predictions, predicted_by
 from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
 
 OnEpoch = Callable[[Epoch], None] | None

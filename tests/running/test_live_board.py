@@ -10,19 +10,15 @@ from typing import Any
 from factory import failed, make_cell_of, make_record, record, runs
 from rich.console import Console
 
-from llpbench.core.record import Record
-from llpbench.running.preliminary import TITLE, Preliminary, figure
+from llpbench.core.record import Record, TuningRecord
+from llpbench.running.live_board import TITLE, draw
 
 
-def board(records: Sequence[Record], height: int = 40, width: int = 120) -> list[list[str]]:
+def board(
+    records: Sequence[Record], height: int = 40, width: int = 120, searches: Sequence[TuningRecord] = ()
+) -> list[list[str]]:
     """The words of each line below the title."""
-    preliminary = Preliminary()
-    preliminary.add(records)
-    return lines(preliminary, height, width)
-
-
-def lines(preliminary: Preliminary, height: int = 40, width: int = 120) -> list[list[str]]:
-    drawn = preliminary.draw(height, width)
+    drawn = draw(records, searches, height, width)
     if drawn is None:
         return []
     console = Console(file=io.StringIO(), width=width)
@@ -54,9 +50,9 @@ def test_a_method_that_lacks_a_column_has_a_gap_and_no_mean() -> None:
     ]
 
 
-def test_what_failed_is_shown_as_failed() -> None:
+def test_what_failed_is_a_gap() -> None:
     lines = board([*runs("dllp", 0.8), failed("broken"), failed("dllp", seed=1)])
-    assert lines[1:] == [["dllp", "mlp", "80.0", "1"], ["broken", "mlp", "failed", "0"]]
+    assert lines[1:] == [["dllp", "mlp", "80.0", "1"], ["broken", "mlp", "–", "0"]]
 
 
 def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_has_is_left_out() -> None:
@@ -64,24 +60,19 @@ def test_what_a_search_has_chosen_by_labels_is_tuned_and_what_another_criterion_
     chosen, other, mine = (replace(start, params={"weight": weight}) for weight in (0.5, 0.9, 0.1))
     search: Any = {"tuning": "x", "spec": {"cell": start.spec}, "method": make_record(start)["method"]}
     search["best"] = {"auc": {"cell": chosen.id}, "l1": {"cell": other.id}}
-    preliminary = Preliminary()
-    preliminary.add([make_record(cell) for cell in (start, chosen, other, mine)])
-    assert [line[:3] for line in lines(preliminary)[1:]] == [
+    search["former"] = {}
+    records = [make_record(cell) for cell in (start, chosen, other, mine)]
+    assert [line[:3] for line in board(records)[1:]] == [
         *(["dllp", "mlp", "90.0"], ["dllp", "mlp", "weight=0.1"]),
         *(["dllp", "mlp", "weight=0.5"], ["dllp", "mlp", "weight=0.9"]),
     ]
-    preliminary.add_searches([search])
-    assert [line[:3] for line in lines(preliminary)[1:]] == [
+    assert [line[:3] for line in board(records, searches=[search])[1:]] == [
         *(["dllp", "mlp", "90.0"], ["dllp", "mlp", "tuned"], ["dllp", "mlp", "weight=0.1"])
     ]
 
 
-def test_without_labels_of_validation_rows_there_is_no_figure() -> None:
-    coarse = record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})
-    assert board([coarse])[1] == ["dllp", "mlp", "–", "0"]
-    assert figure([coarse]) == figure([failed()]) == figure([]) == ""
-    assert figure([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
-    assert figure(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
+def test_without_labels_of_validation_rows_there_is_a_gap() -> None:
+    assert board([record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})])[1] == ["dllp", "mlp", "–", "0"]
 
 
 def test_rows_are_told_apart_by_all_that_makes_them_differ() -> None:

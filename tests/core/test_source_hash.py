@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 
 import llpbench
-from llpbench.core import source
+from llpbench.core import source_hash as source
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import REGISTRIES
-from llpbench.core.source import cell_sources, entry_hash, source_hash
+from llpbench.core.source_hash import cell_sources, entry_hash, source_hash
 from llpbench.core.syntax import canonical
 
 PLUGIN = '''

@@ -27,10 +27,10 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table, toy_task
 from llpbench.results.journal import to_line
 from llpbench.results.schema import as_run, decode
-from llpbench.training import cells as compute
+from llpbench.training import cell_runs as compute
 from llpbench.training import device, judging
 from llpbench.training.bag_facts import bag_facts
-from llpbench.training.cells import fit_direct, run_cell, train_population
+from llpbench.training.cell_runs import fit_direct, run_cell, train_population
 from llpbench.training.device import Machine, is_out_of_memory, pick_device, pick_precision
 from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population

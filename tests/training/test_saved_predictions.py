@@ -11,7 +11,7 @@ from llpbench.core.method import MethodParams
 from llpbench.core.metrics import verdict
 from llpbench.core.registry import METHODS
 from llpbench.training.judging import judge
-from llpbench.training.predictions import predicted_by
+from llpbench.training.saved_predictions import predicted_by
 
 
 @pytest.mark.parametrize("members", [1, 2])

@@ -11,7 +11,7 @@ from llpbench.methods.dllp import DLLP
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
 from llpbench.training.objective import log_proba
-from llpbench.training.prediction import Prediction
+from llpbench.training.predicting import Prediction
 from llpbench.training.stage import StageRun, _MemberView
 from llpbench.training.training_data import stacked_rows
 
