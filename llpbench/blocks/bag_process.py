@@ -202,7 +202,7 @@ def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) ->
 
 
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:
-    """Return the unexplained share: noise beyond that of independent rows, and bag effects; bags weigh as their rows."""
+    """Return the unexplained share: noise beyond that of independent rows, and bag effects, weighted by rows."""
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
     excess = max(float(np.exp(t[evidence.scale_names])) - 1.0, 0.0) * float(weights @ evidence.unit)
     effects = float(np.exp(t[-1])) if evidence.has_bag_effects else 0.0

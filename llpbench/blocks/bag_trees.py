@@ -7,8 +7,8 @@ chosen split maximises
 
     gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
 
-summed over classes, where e is the residual of the current fit. All columns are multiplied by sqrt(m_k), and targets
-are divided by sqrt(v).
+summed over classes, where e is the residual of the current fit. Everything is multiplied by sqrt(m_k), and targets are
+divided by sqrt(v).
 """
 
 from __future__ import annotations
