@@ -35,7 +35,7 @@ class Recorded:
         self._possible = True
 
     def __call__(self, width: int, *tensors: Tensor) -> Tensor:
-        """`tensors` must have the shapes and types of earlier calls."""
+        """Run or replay the step; `tensors` must have the shapes and types of earlier calls."""
         self._calls[width] += 1
         if not self._possible or self._calls[width] < _BEFORE:
             return self._step(width, *tensors)

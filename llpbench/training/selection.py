@@ -29,7 +29,7 @@ class Selected:
     curves: Mapping[str, FloatArray]
     """[epochs] the criterion after each epoch, by judged stage in order; `epoch` counts in the last stage"""
     training: str = ""
-    """validation regime whose training this epoch belongs to, if stages run for each regime"""
+    """validation regime of this epoch's training, if stages run once per regime"""
 
 
 class Selection:
