@@ -8,7 +8,7 @@ many bags the mode suffices.
 For confounded bags (`fit_wary`), the priors of scales depend on how much of a feature's variance lies between bags.
 Suppose bags have a common cause of variance omega^2 that rows do not have. It looks like an effect of size omega /
 sqrt(b) of a feature with a share b of its variance between bags. A fraction s / (s + omega^2 / b) of an effect of prior
-variance s is credible, which for small b is proportional to b. So the prior standard deviation of an effect is
+variance s is credible. For small b this fraction is proportional to b. So the prior standard deviation of an effect is
 multiplied by b.
 """
 

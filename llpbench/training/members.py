@@ -64,7 +64,7 @@ def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 class Rungs(Protocol):
-    """Decides after some epochs of the first judged stage which members continue."""
+    """A rule that decides after some epochs of the first judged stage which members continue."""
 
     @property
     def criterion(self) -> Criterion:
