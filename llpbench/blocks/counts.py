@@ -160,7 +160,7 @@ class BagCounts:
         return effects, float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
 
     def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return gradient and information of noisy counts: V (V + s^2 I)^-1 times `lacking` [bags, classes], and times V."""
+        """Return gradient and information of counts: V (V + s^2 I)^-1 times `lacking` [bags, classes], and times V."""
         if not self.noise:
             return lacking, covariance
         weight = np.linalg.solve(covariance + self.noise * np.eye(covariance.shape[-1]), covariance)
