@@ -1,4 +1,4 @@
-"""Whole bags whose counts are known: probabilities that add up to them, and labels that match them."""
+"""Probabilities that add up to a bag's known counts, and labels that match them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _LEAST = 1e-12
-"""probability: what is surer has logits that nothing would move"""
+"""smallest probability: no shift could move the logits of smaller ones"""
 _SMALL = 500
-"""rows of a bag up to which labels are assigned as places: cubic in time, square in memory"""
+"""largest bag that is solved as a dense assignment, which is cubic in time and square in memory"""
 
 
 def log_of(proba: FloatArray) -> FloatArray:
-    """Logits [rows, classes] of probabilities; of none is any impossible."""
+    """Return the logits [rows, classes] of probabilities, clipped so that none is impossible."""
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1.0)))
 
 
 def adding_up(logits: FloatArray, bags: BaggedRows, rounds: int = 2000) -> FloatArray:
-    """[rows, classes] softmax(logits + b) with b of each bag such that its rows add up to its counts.
+    """Return softmax(logits + b) [rows, classes], with b chosen for each bag so that its rows add up to its counts.
 
-    `bags` has known counts alone. `BagCounts.shifts` does nearly all of it; then columns and rows are scaled in turn,
-    which keeps the form, until every sum is right to a billionth of the bag's size. A class with a count of 0 gets
-    nothing, which no shift can do.
+    All counts in `bags` must be known. `BagCounts.shifts` does most of the work. Then columns and rows are scaled in
+    turn, which keeps the form, until every sum is within a billionth of the bag's size. A class with a count of 0 gets
+    probability 0, which no shift can do.
     """
     of_row, sizes = bags.bag_of_row, bags.sizes.astype(np.float64)
     counts = bags.proportions * sizes[:, None]
@@ -40,9 +40,9 @@ def adding_up(logits: FloatArray, bags: BaggedRows, rounds: int = 2000) -> Float
 
 
 def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
-    """[rows] classes, as many of each in every bag as `whole_counts` says, of the largest sum of log probabilities.
+    """Return the classes [rows] with the largest sum of log probabilities that match the `whole_counts` of every bag.
 
-    `bags` has known counts alone. Of two classes, the rows with the largest logits get the second one.
+    All counts in `bags` must be known. With two classes, the rows with the largest logits get the second one.
     """
     labels = np.zeros(len(logits), dtype=np.int64)
     for rows, counts in zip(np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1]), bags.whole_counts, strict=True):
@@ -58,7 +58,7 @@ def _two(logits: FloatArray, counts: IntArray) -> IntArray:
 
 
 def _several(logits: FloatArray, counts: IntArray) -> IntArray:
-    """The transportation problem: rows to places where they are few, else `_along_paths`."""
+    """Solve the transportation problem: as a dense assignment for small bags, else by `_along_paths`."""
     if len(logits) > _SMALL:
         return _along_paths(logits, counts)
     places = np.repeat(np.arange(len(counts)), counts)
@@ -69,11 +69,12 @@ def _several(logits: FloatArray, counts: IntArray) -> IntArray:
 
 
 def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
-    """The same by successive shortest paths between classes.
+    """Solve the same problem by successive shortest paths between classes.
 
-    Whatever the prices of classes, the best class of each row at these prices is the best assignment of all that have
-    its counts. Prices that nearly give the counts wanted leave few rows too many; each moves, by way of other classes,
-    where it costs least, which keeps the assignment the best of its counts (Ahuja, Magnanti & Orlin 1993, chapter 9).
+    Give each class a price. If each row takes its best class at these prices, the assignment is the best among all with
+    the same counts. Prices that nearly meet the counts leave a few surplus rows. Each moves at the least cost, possibly
+    by way of other classes, which keeps the assignment optimal for its counts (Ahuja, Magnanti & Orlin 1993, chapter
+    9).
     """
     classes = len(counts)
     labels = np.asarray((logits + _prices(logits, counts)).argmax(axis=1))
@@ -87,7 +88,7 @@ def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
                 cost[label], mover[label] = loss[least, np.arange(classes)], rows[least]
         np.fill_diagonal(cost, np.inf)
         distance, before = np.where(surplus > 0, 0.0, np.inf), np.full(classes, -1)
-        for _ in range(classes - 1):  # Bellman and Ford; there are no negative circles
+        for _ in range(classes - 1):  # Bellman-Ford; there are no negative cycles
             through = distance[:, None] + cost
             best = through.argmin(axis=0)
             nearer = through[best, np.arange(classes)] < distance - 1e-9
@@ -100,7 +101,7 @@ def _along_paths(logits: FloatArray, counts: IntArray) -> IntArray:
 
 
 def _prices(logits: FloatArray, counts: IntArray) -> FloatArray:
-    """[classes] added to logits, nearly as many rows of each class are best: sums of ever harder softmaxes are met."""
+    """Return prices [classes] that, added to logits, nearly meet the counts: a sequence of ever harder softmaxes."""
     prices, wanted = np.zeros(len(counts)), np.log(np.maximum(counts, 1e-9))
     for softness in (1.0, 0.3, 0.1, 0.03, 0.01):
         for _ in range(50):

@@ -1,10 +1,9 @@
-"""Attention and feed-forward blocks, as SAINT has them (Somepalli et al. 2021).
+"""Attention and feed-forward blocks of SAINT (Somepalli et al. 2021).
 
-Each is written in two layouts, with the same weights and the same result up to rounding. `forward` takes
-[..., tokens, dim] and is the reference. `lanes` takes [blocks, dim, tokens, `LANES`]: rows are innermost, a few beside
-each other in a block that fits a CPU's cache. Attention over a row's few tokens is then element-wise work, which a
-compiler turns into vector instructions across rows, instead of thousands of tiny matrix products; nothing is
-transposed in between.
+Each is written in two layouts, with the same weights and the same result up to rounding. `forward` takes [..., tokens,
+dim] and is the reference. `lanes` takes [blocks, dim, tokens, `LANES`]: a block holds a few rows, innermost, and fits a
+CPU's cache. Attention over a row's few tokens is then element-wise. A compiler turns it into vector instructions across
+rows instead of thousands of tiny matrix products, without transposes in between.
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ from torch.nn import functional as F
 from llpbench.core.model import Random
 
 LANES = 32
-"""rows beside each other in a block"""
+"""rows in a block"""
 
 
 def to_lanes(x: Tensor) -> Tensor:
-    """[rows, tokens, dim] to [blocks, dim, tokens, `LANES`]; the last block is filled with zeros."""
+    """Return [rows, tokens, dim] as [blocks, dim, tokens, `LANES`]; zeros fill the last block."""
     rows, tokens, dim = x.shape
     padded = F.pad(x, (0, 0, 0, 0, 0, -rows % LANES))
     return padded.view(-1, LANES, tokens, dim).permute(0, 3, 2, 1)
 
 
 def from_lanes(x: Tensor, rows: int) -> Tensor:
-    """What `to_lanes` was given, [rows, tokens, dim]."""
+    """Undo `to_lanes`: return [rows, tokens, dim]."""
     return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
 
 
 def product_lanes(weight: Tensor, x: Tensor) -> Tensor:
-    """`weight` [out, dim] times the second of [blocks, dim, tokens, lanes]."""
+    """Return the product of `weight` [out, dim] with the second dimension of `x` [blocks, dim, tokens, lanes]."""
     blocks, _, tokens, lanes = x.shape
     y: Tensor = torch.bmm(weight.expand(blocks, -1, -1), x.flatten(2)).unflatten(2, (tokens, lanes))
     return y
 
 
 def linear_lanes(layer: nn.Linear, x: Tensor) -> Tensor:
-    """`layer` along the second of [blocks, dim, tokens, lanes]."""
+    """Apply `layer` along the second dimension of [blocks, dim, tokens, lanes]."""
     return product_lanes(layer.weight, x) + layer.bias[:, None, None]
 
 
 def norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
-    """`layer` along the second of [blocks, dim, tokens, lanes], in float32."""
+    """Apply `layer` along the second dimension of [blocks, dim, tokens, lanes], in float32."""
     centred = x.float() - x.float().mean(dim=1, keepdim=True)
     scale = (centred.square().mean(dim=1, keepdim=True) + layer.eps).rsqrt()
     return centred * scale * layer.weight[:, None, None] + layer.bias[:, None, None]
@@ -53,8 +52,8 @@ def norm_lanes(layer: nn.LayerNorm, x: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Multi-head self-attention over the second-to-last dimension.
 
-    Softmax is written out: rows have at most 40 tokens, and the backward of a fused kernel cannot be differentiated
-    again, which LLP-VAT needs.
+    Softmax is written out: rows have at most 40 tokens, and LLP-VAT needs second derivatives, which a fused kernel
+    lacks.
     """
 
     def __init__(self, dim: int, heads: int, head_dim: int) -> None:
@@ -65,7 +64,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(heads * head_dim, dim)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`x` [..., tokens, dim]; `mask` [tokens] bool, False where a token must not be attended to."""
+        """Map `x` [..., tokens, dim] to the same shape; `mask` [tokens] bool is False for tokens to ignore."""
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for part in self.qkv(x).chunk(3, dim=-1))
         scores = (q * self.scale) @ k.transpose(-2, -1)
         if mask is not None:
@@ -75,7 +74,7 @@ class Attention(nn.Module):
         return out
 
     def lanes(self, x: Tensor, part: slice) -> Tensor:
-        """`x` [blocks, dim, tokens, lanes] to the same of the tokens of `part`, which attend to all."""
+        """Map `x` [blocks, dim, tokens, lanes] to the same layout for the tokens of `part`, which attend to all."""
         queries, others = self.qkv.weight.tensor_split([len(self.qkv.weight) // 3])
         q = product_lanes(queries, x[:, :, part]).unflatten(1, (self.heads, -1))  # [blocks, heads, dim, tokens, lanes]
         k, v = product_lanes(others, x).unflatten(1, (2, self.heads, -1)).unbind(1)
@@ -86,7 +85,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Linear to eight times the width, GEGLU, dropout, linear back."""
+    """Linear layer to eight times the width, GEGLU, dropout, linear layer back."""
 
     def __init__(self, dim: int, dropout: float) -> None:
         super().__init__()
@@ -103,7 +102,7 @@ class FeedForward(nn.Module):
         return narrowed
 
     def lanes(self, x: Tensor, random: Random | None) -> Tensor:
-        """`x` [blocks, dim, tokens, lanes]"""
+        """Map `x` [blocks, dim, tokens, lanes] to the same shape."""
         value, gate = linear_lanes(self.widen, x).chunk(2, dim=1)
         hidden = value * F.gelu(gate)
         if random is not None:
@@ -112,7 +111,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward. The skip path carries LN(x) as published, or x (`prenorm`)."""
+    """Attention and feed-forward; the skip path carries LN(x) as published, or x with `prenorm`."""
 
     def __init__(self, dim: int, heads: int, head_dim: int, dropout: float, prenorm: bool) -> None:
         super().__init__()
@@ -130,7 +129,7 @@ class Block(nn.Module):
         return out
 
     def lanes(self, x: Tensor, random: Random | None, part: slice = slice(None)) -> Tensor:
-        """`x` [blocks, dim, tokens, lanes] to the same of the tokens of `part`."""
+        """Map `x` [blocks, dim, tokens, lanes] to the same layout for the tokens of `part`."""
         u = norm_lanes(self.norm_attention, x)
         x = self.attention.lanes(u, part) + (x if self.prenorm else u)[:, :, part]
         u = norm_lanes(self.norm_feed_forward, x)

@@ -1,6 +1,6 @@
-"""A process on bags on the scale of logits: its link is the sigmoid, its hyperparameters those found on shares.
+"""A Gaussian process on bags with a sigmoid link; hyperparameters come from the process on shares.
 
-Damped Gauss-Newton steps towards the mode of the posterior. Laplace's approximation gives its uncertainty.
+Damped Gauss-Newton steps find the posterior mode. Laplace's approximation gives its uncertainty.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from llpbench.core.effects import FeatureEffect
 
 @dataclass(frozen=True, eq=False)
 class LogitProcess:
-    """Logits of rows: of the second class alone where there are two, else of each class against the others."""
+    """Logits of rows: with two classes those of the second, else those of each class against the others."""
 
     components: Components
     offsets: list[float]
     coefficients: list[list[FloatArray]]
     observed: Sequence[Observed | Precision]
-    """by the last linearisation of each"""
+    """from the last linearisation of each output"""
     unexplained: float
-    """share of the variance of bags' proportions that neither features nor chance explain, as the process found it"""
+    """share of the variance of bags' proportions that features and chance do not explain, from the process on shares"""
 
     def __call__(self, rows: Rows | None = None) -> FloatArray:
-        """[rows, classes] log probabilities, but for what a row's classes share; None: of the training rows"""
+        """Return log probabilities [rows, classes], up to a constant for each row; None: for the training rows."""
         merged = [np.hstack(parts) for parts in zip(*self.coefficients, strict=True)]
         binned = None if rows is None else self.components.bin(rows)
         values = self.components.value(merged, binned) + np.array(self.offsets)
         return np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
 
     def proba(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return np.asarray(softmax(self(rows), axis=1))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Of each feature on the log odds of a class, the uncertainty by Laplace's approximation at the scales found.
+        """Return each feature's effect on the log odds of a class, with Laplace's uncertainty at the fitted scales.
 
-        Of two classes the effect on one is minus that on the other.
+        With two classes, the effect on one is minus that on the other.
         """
         binary = len(self.offsets) == 1
         place, sign = (0, -1.0 if label in (0, -2) else 1.0) if binary else (label, 1.0)
@@ -56,26 +56,26 @@ class LogitProcess:
 
 @dataclass(frozen=True, eq=False)
 class ProcessPredictor:
-    """Probabilities of rows by a process, and its effects of features."""
+    """Probabilities of rows and effects of features, from a process."""
 
     process: FittedProcess | LogitProcess
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return self.process.proba(rows)
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Of each feature on a class."""
+        """Return the effect of each feature on a class."""
         return self.process.effects(label)
 
 
 def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
-    """The same components on the scale of logits, each class against the others, hyperparameters as they were found.
+    """Fit the same components on the logit scale, each class against the others, with unchanged hyperparameters.
 
-    Damped Gauss-Newton steps towards the mode. Linearised at the present p = sigmoid(f), v = p (1 - p), a bag's
-    observation is the mean of v (f - f_0) plus noise of the variance of independent rows, the mean of v divided by the
-    bag's size. What the scales mean on the scale of shares becomes, divided by (pi (1 - pi))^2, a scale of logits.
-    Undamped steps diverge where a bag's rows are nearly certain; a step is halved until the objective falls.
+    Damped Gauss-Newton steps lead to the mode. Linearised at the current p = sigmoid(f), v = p (1 - p), a bag observes
+    the mean of v (f - f_0) plus noise. The noise variance for independent rows is the mean of v over the bag's size. A
+    scale on shares, divided by (pi (1 - pi))^2, becomes one on logits. Undamped steps diverge if a bag's rows are
+    nearly certain; a step is halved until the objective falls.
     """
     classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
     if process.sample is not None:
@@ -86,10 +86,10 @@ def fit_logits(process: FittedProcess, train: BaggedRows) -> LogitProcess:
 
 
 class _LogitFit:
-    """Gauss-Newton for one class."""
+    """The Gauss-Newton fit of one class."""
 
     _BIAS = 4.0
-    """prior variance of what is added to the prior's logit"""
+    """prior variance of the offset from the prior's logit"""
 
     def __init__(self, process: FittedProcess, train: BaggedRows, label: int) -> None:
         self.components, self.train = process.components, train
@@ -104,7 +104,7 @@ class _LogitFit:
         self.shares = train.proportions[:, label]
 
     def run(self, most_steps: int = 10) -> tuple[float, list[FloatArray], Observed]:
-        """Offset, coefficients [features, 1] of each component, and what the last step saw."""
+        """Return offset, coefficients [features, 1] of each component, and observations of the last step."""
         bag_of_row, sizes = self.train.bag_of_row, self.train.sizes
         raw, bias = [np.zeros((width, 1)) for width in self.widths], 0.0
         values = self.values(raw, bias)
@@ -140,7 +140,7 @@ class _LogitFit:
     def run_in_groups(
         self, groups: BagGroups, offset: float, coefficients: list[FloatArray], most_steps: int = 4
     ) -> tuple[float, list[FloatArray], Precision]:
-        """The same from a start nearby: a pass over the rows for each step, and nothing kept of a bag but its noise."""
+        """Run from a nearby start: each step is one pass over the rows, and only the noise of each bag is kept."""
         root = np.sqrt(np.append(self._BIAS, np.repeat(self.scales, self.widths)))
         now = aim = np.concatenate([[offset - self.center], *(each[:, 0] for each in coefficients)]) / root
         noise: FloatArray = np.zeros(0)
@@ -154,7 +154,7 @@ class _LogitFit:
                 misfits.append(misfit)
                 noises.append(seen.noise)
             new_noise = np.concatenate(noises)
-            # steps are judged with the noise that they were taken with, as above
+            # steps are judged with the noise that they were computed with, as in `run`
             misfit = np.concatenate(misfits) ** 2
             after = 0.5 * float((misfit / (noise if len(noise) else new_noise)).sum() + moved @ moved)
             if after >= before:
@@ -170,7 +170,7 @@ class _LogitFit:
         return self.center + bias, weights, Precision(self.scales, precision)
 
     def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
-        """What bags say of the weights, linearised at these, and the misfit of each bag's share."""
+        """Return bags' observations of the weights, linearised at `weights`, and the misfit of each bag's share."""
         parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
         values = self.center + weights[0] + group.values(parts)
         p = expit(values)
@@ -183,22 +183,22 @@ class _LogitFit:
         return Seen(columns, noise, target[:, None]), misfit
 
     def values(self, raw: Sequence[FloatArray], bias: float) -> FloatArray:
-        """[rows] logits"""
+        """Return logits [rows]."""
         coefficients = [s * each for s, each in zip(self.scales, raw, strict=True)]
         return self.center + bias + self.components.value(coefficients)[:, 0]
 
     def means(self, values: FloatArray) -> FloatArray:
-        """[bags]"""
+        """Return bag means [bags]."""
         return np.bincount(self.train.bag_of_row, values) / self.train.sizes
 
     def objective(self, values: FloatArray, raw: Sequence[FloatArray], bias: float, noise: FloatArray) -> float:
-        """Minus the log of likelihood times prior, the noise held fixed."""
+        """Return minus the log of likelihood times prior, with fixed noise."""
         penalty = bias**2 / self._BIAS + sum(s * float((w**2).sum()) for s, w in zip(self.scales, raw, strict=True))
         return 0.5 * float(((self.shares - self.means(expit(values))) ** 2 / noise).sum() + penalty)
 
 
 def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: range) -> LogitProcess:
-    """The logits of a sample of bags, and from there a few steps with all bags."""
+    """Return logits fitted to a sample of bags, then refined in a few steps with all bags."""
     assert process.sample is not None
     start = fit_logits(*process.sample)
     groups = BagGroups(process.components, train)
@@ -211,7 +211,7 @@ def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: rang
 
 
 def _solve(columns: FloatArray, diagonal: FloatArray, target: FloatArray) -> FloatArray:
-    """(columns columns' + diag(diagonal))^-1 target, in bags or in columns, whichever are fewer."""
+    """Return (columns columns' + diag(diagonal))^-1 target; solve over bags or columns, whichever are fewer."""
     rows, width = columns.shape
     if rows <= width:
         covariance = columns @ columns.T

@@ -1,12 +1,12 @@
 """Losses of whole bags under a linear model: the likelihood of counts, and distances of proportions.
 
-With p the probabilities of rows, n_k and m_k the counts and the size of bag k, and r_k the mean of p less n_k / m_k:
+Let p be the probabilities of rows, n_k and m_k the counts and size of bag k, and r_k the mean of p minus n_k / m_k:
 
-- `count`: -log P(n_k) of independent rows, by a normal of mean sum p and variance sum p (1 - p) + 1/12, to which noise
-  of the counts adds its own; exact (Poisson-binomial) in bags of at most 12 rows whose counts are whole. More than two
-  classes: the sum over classes of each against the rest, a composite likelihood.
+- `count`: -log P(n_k) of independent rows, approximated by a normal of mean sum p and variance sum p (1 - p) + 1/12
+  plus the variance of noise in the counts. It is exact (Poisson-binomial) in bags of at most 12 rows with whole counts.
+  For more than two classes, the sum over classes of each against the rest, a composite likelihood.
 - `kl`: m_k KL(n_k / m_k || mean p); `square`: m_k |r_k|^2;
-- `absolute`: m_k sum_c |r_kc|; `insensitive`: m_k sum_c max(0, |r_kc| - 1 / sqrt(mean size)). Their corners are rounded
+- `absolute`: m_k sum_c |r_kc|; `insensitive`: m_k sum_c max(0, |r_kc| - 1 / sqrt(mean size)). Corners are rounded
   within 0.01.
 """
 
@@ -24,17 +24,17 @@ from llpbench.core.ranges import Choice
 
 BAG_LOSSES = Choice("count", "kl", "square", "absolute", "insensitive")
 _EXACT = 12
-"""rows of a bag up to which its likelihood is exact"""
+"""largest bag whose likelihood is exact"""
 _CORNER = 0.01
 _PATH = (100.0, 10.0, 1.0)
-"""factors of the penalty: each fit starts from the one before, since the objective is not convex"""
+"""factors of the penalty; each fit starts from the previous one, since the objective is not convex"""
 
 
 class BagLoss:
     """A loss of the predictions of rows, with its gradient."""
 
     def __init__(self, loss: str, train: BaggedRows) -> None:
-        """`loss` is one of `BAG_LOSSES`; `train` has known counts alone."""
+        """`loss` is one of `BAG_LOSSES`; all counts in `train` must be known."""
         self.loss, self.sums = loss, bag_sums(train)
         self.of_row, self.sizes = train.bag_of_row, train.sizes.astype(np.float64)
         self.proportions = train.proportions
@@ -45,7 +45,7 @@ class BagLoss:
         self.rows = train.padded(self.small, int(train.sizes[self.small].max(initial=0)))
 
     def __call__(self, proba: FloatArray) -> tuple[float, FloatArray]:
-        """The sum over bags, and its derivatives by `proba` [rows, classes]."""
+        """Return the sum over bags, and its derivatives with respect to `proba` [rows, classes]."""
         if self.loss == "count":
             return self._count(proba)
         mean = self.sums @ proba / self.sizes[:, None]
@@ -87,7 +87,7 @@ class BagLoss:
 
 
 def count_probability(proba: FloatArray, counts: IntArray) -> FloatArray:
-    """[bags] P(sum of y = n) of independent Bernoulli y with `proba` [bags, size]; padding has probability 0."""
+    """Return P(sum of y = n) [bags], independent Bernoulli y with `proba` [bags, size]; padding has probability 0."""
     sums = np.zeros((len(proba), proba.shape[1] + 1))
     sums[:, 0] = 1.0
     for p in proba.T:
@@ -97,9 +97,9 @@ def count_probability(proba: FloatArray, counts: IntArray) -> FloatArray:
 
 
 def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: float) -> LogitWeights:
-    """Logits [rows, outputs] that minimise a loss of bags + strength/2 |coefficients|^2.
+    """Return logits [rows, outputs] that minimise a loss of bags + strength/2 |coefficients|^2.
 
-    `columns` [rows, columns] are of the rows of `train`, whose counts are all known.
+    `columns` [rows, columns] belong to the rows of `train`; all its counts must be known.
     """
     bag_loss, transposed = BagLoss(loss, train), sparse.csr_array(columns.T)
 

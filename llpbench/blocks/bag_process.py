@@ -1,14 +1,15 @@
-"""A Gaussian process on rows when only bag means are observed: fitted by its evidence, on the scale of shares.
+"""A Gaussian process on rows with observed bag means only, fitted by its evidence, on the scale of shares.
 
-Each class is pi + sqrt(pi (1 - pi)) g(x), g the sum of `Components`. Its hyperparameters are the scale of each
-feature's effect, one factor for all pairs, the scales of the two joint components, the noise and, where bags differ in
-size, a random effect of bags. They are averaged over their posterior (`hmc`) where bags are few, for then one value of
-them tells little; with many bags their mode suffices.
+Each class is pi + sqrt(pi (1 - pi)) g(x), with g the sum of `Components`. Hyperparameters are the scale of each
+feature's effect, one factor for all pairs, the scales of the two joint components, the noise and, if bags differ in
+size, a random effect of bags. With few bags their posterior is wide, so predictions are averaged over it (`hmc`). With
+many bags the mode suffices.
 
-Where bags are confounded (`fit_wary`), the priors of scales know how much of a feature's variance lies between bags.
-What is common to a bag and not to its rows, of variance omega^2, looks like an effect of a feature of which a share b
-lies between bags, of size omega / sqrt(b): of an effect of prior variance s, s / (s + omega^2 / b) is to be believed,
-for small b as much as b. So the prior standard deviation of an effect is b times what it is elsewhere.
+For confounded bags (`fit_wary`), the priors of scales depend on how much of a feature's variance lies between bags.
+Suppose bags have a common cause of variance omega^2 that rows do not have. It looks like an effect of size omega /
+sqrt(b) of a feature with a share b of its variance between bags. A fraction s / (s + omega^2 / b) of an effect of prior
+variance s is credible. For small b this fraction is proportional to b. So the prior standard deviation of an effect is
+multiplied by b.
 """
 
 from __future__ import annotations
@@ -28,52 +29,52 @@ from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
 
 _LITTLE = (np.log(0.05), 1.5)
-"""log normal prior of a scale: a component explains about a twentieth of the variance of a label"""
+"""log normal prior of a scale: a component explains about a twentieth of a label's variance"""
 _PAIRS = (-1.0, 1.0)
-"""of the factor between the scale of a pair and the geometric mean of its features' scales"""
+"""prior of the factor between a pair's scale and the geometric mean of its features' scales"""
 _NOISE = (-0.3, 0.5)
-"""of sigma^2, which is one if rows of a bag are independent, and less if features explain them"""
+"""prior of sigma^2, which is one if rows of a bag are independent, and less if features explain them"""
 _BAG_EFFECT = (np.log(0.01), 3.0)
-"""of omega^2"""
+"""prior of omega^2"""
 _CONFOUNDED = 0.2
-"""share of the variance of bags' proportions that neither features nor chance explain: beyond, bags are confounded"""
+"""share of the variance of bags' proportions unexplained by features and chance, above which bags are confounded"""
 
 _LEAST_SHARE = 1e-6
-"""of a feature's variance between bags, as constant features have none"""
+"""lower limit of the share of a feature's variance between bags; constant features have none"""
 _MANY_BAGS = 1000
-"""beyond, a quarter of the pairs are kept, so that the algebra in features stays small"""
+"""with more bags, only a quarter of the pairs are kept, to limit the algebra in features"""
 _MANY_ROWS = 1_000_000
-"""beyond, whatever is not a weight is found from a sample of bags"""
+"""with more rows, everything except the weights is estimated from a sample of bags"""
 _SAMPLE_ROWS = 500_000
-"""about as many, but at least as many bags as the next, and at most `_MANY_BAGS`"""
+"""approximate rows in the sample, which has `_FEWEST_BAGS` to `_MANY_BAGS` bags"""
 _FEWEST_BAGS = 300
 _LARGEST_BAG = 65_536
-"""rows; with larger ones all bags are used for everything, as their features would not fit into memory"""
+"""rows; with a larger bag nothing is sampled, since the features of its rows would not fit into memory"""
 
 
 @dataclass(frozen=True)
 class ProcessSettings:
-    """What is not found from the data."""
+    """Settings of a process that are not estimated from the data."""
 
     lengthscale: float = 0.3
-    """of numeric features, in quantiles"""
+    """lengthscale of numeric features, in quantiles"""
     joint_lengthscale: float = 0.7
-    """of the joint component"""
+    """lengthscale of the joint component"""
     waves: int = 500
     """random Fourier features of the joint component"""
     most_pairs: int = 200
-    """pairs of features; where there are more, those that would raise the evidence most"""
+    """largest number of feature pairs; those that raise the evidence most are kept"""
     averaged_up_to: int = 256
-    """bags up to which hyperparameters are averaged over their posterior; beyond, they are at its mode"""
+    """largest number of bags for averaging hyperparameters over their posterior; with more, the mode is used"""
     draws: int = 80
-    """of hyperparameters; 0: never more than the mode"""
+    """draws of hyperparameters; 0: always use the mode"""
     wary: bool = False
-    """whether effects of features that hardly differ between bags are expected to be small"""
+    """whether to expect small effects of features that hardly differ between bags"""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedProcess:
-    """A posterior mean, and what it is made of."""
+    """The posterior mean of a process, with its components and evidence."""
 
     components: Components
     prior: FloatArray
@@ -84,29 +85,28 @@ class FittedProcess:
     """their posterior mean"""
     evidence: Evidence
     unexplained: float
-    """share of the variance of bags' proportions that neither their rows' features nor chance explain, before priors
-    are wary of that"""
+    """share of the variance of bags' proportions that neither features nor chance explain, before wary priors"""
     sample: tuple[FittedProcess, BaggedRows] | None = None
-    """where there are too many rows: the process of some bags, and these. Bins, scales of kernels, pairs, waves and
-    hyperparameters are from it, the evidence is its own; the coefficients are from all bags"""
+    """with too many rows: the process fitted to some bags, and these bags. Bins, kernel scales, pairs, waves and
+    hyperparameters come from it, the evidence too; the coefficients come from all bags"""
     precision: Precision | None = None
-    """then that of the coefficients"""
+    """precision of the coefficients from all bags, if there is a sample"""
 
     @property
     def confounded(self) -> bool:
-        """Whether bags differ for causes of their own, so that what holds between them need not hold between rows."""
+        """Whether bags have causes of their own, so that relations between bags may not hold between rows."""
         return self.unexplained > _CONFOUNDED
 
     def shares(self, binned: Binned | None = None) -> FloatArray:
-        """[rows, classes] the posterior mean of each row's shares, which may lie beyond 0 and 1; None: training rows"""
+        """Return the posterior mean of shares [rows, classes], possibly outside [0, 1]; None: of the training rows."""
         return self.prior + np.sqrt(self.prior * (1 - self.prior)) * self.components.value(self.coefficients, binned)
 
     def proba(self, rows: Rows) -> FloatArray:
-        """[rows, classes] in [0, 1]"""
+        """Return probabilities [rows, classes] in [0, 1]."""
         return as_proba(self.shares(self.components.bin(rows)))
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Of each feature on the share of a class; the uncertainty is that at the mean hyperparameters."""
+        """Return each feature's effect on the share of a class, with uncertainty at the mean hyperparameters."""
         weights = np.concatenate([each[:, label] for each in self.coefficients])
         spread = np.sqrt(self.prior[label] * (1 - self.prior[label]))
         return main_effects(self.components, weights, self.precision or self._observed(), "share", float(spread))
@@ -118,10 +118,10 @@ class FittedProcess:
 
 
 def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
-    """The posterior mean of shares. `train` has known counts alone.
+    """Return the posterior mean of shares. All counts in `train` must be known.
 
-    Beyond a million rows, what is not a weight is found from bags drawn at random: half a million rows, in 300 to 1,000
-    bags.
+    With more than a million rows, everything except the weights is estimated from randomly drawn bags: about half a
+    million rows, in 300 to 1,000 bags.
     """
     bags = len(train.sizes)
     most = settings.most_pairs if bags <= _MANY_BAGS else settings.most_pairs // 4
@@ -136,7 +136,7 @@ def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Gen
 
 
 def fit_wary(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
-    """The same, and where bags are confounded once more, with priors that know how little tells features from bags."""
+    """Fit a process; if bags are confounded, fit again with priors that allow for it."""
     plain = fit_process(train, settings, rng)
     if not plain.confounded:
         return plain
@@ -177,7 +177,7 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator)
 
 
 def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) -> FittedProcess:
-    """The same process with coefficients from all bags, in one pass over them."""
+    """Return the process with coefficients from all bags, computed in one pass over them."""
     evidence, t = found.evidence, found.hyperparameters
     prior = train.prior.clip(1e-9, 1 - 1e-9)
     spread = np.sqrt(prior * (1 - prior))
@@ -202,8 +202,7 @@ def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) ->
 
 
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:
-    """By the noise beyond that of independent rows, and the random effect of bags; bags weigh as much as they have
-    rows."""
+    """Return the unexplained share: noise beyond that of independent rows, and bag effects, weighted by rows."""
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
     excess = max(float(np.exp(t[evidence.scale_names])) - 1.0, 0.0) * float(weights @ evidence.unit)
     effects = float(np.exp(t[-1])) if evidence.has_bag_effects else 0.0
@@ -213,7 +212,7 @@ def _unexplained(evidence: Evidence, t: FloatArray) -> float:
 def _mode(
     train: BaggedRows, components: Components, means: list[FloatArray], steps: int, wary: bool
 ) -> tuple[Evidence, FloatArray]:
-    """The evidence of some components, and the hyperparameters at which it is largest."""
+    """Return the evidence of some components, and the hyperparameters that maximise it."""
     prior = train.prior.clip(1e-9, 1 - 1e-9)
     spread = np.sqrt(prior * (1 - prior))
     targets = (train.proportions - train.prior) / spread
@@ -230,10 +229,10 @@ def _mode(
 def _screened(
     train: BaggedRows, components: Components, pairs: list[tuple[int, int]], wary: bool
 ) -> list[tuple[int, int]]:
-    """Pairs of features in the order in which they would raise the evidence of a process without pairs.
+    """Return pairs of features, in the order in which they would raise the evidence of a process without pairs.
 
-    The derivative of the evidence by a pair's scale s, per unit of what it adds to the covariance: with G its bag
-    means, a pair's score is (|G' alpha|^2 - tr G' C^-1 G) / tr G G'.
+    A pair's score is the derivative of the evidence with respect to the pair's scale, per unit of added covariance.
+    With G the pair's bag means, it is (|G' alpha|^2 - tr G' C^-1 G) / tr G G'.
     """
     means = components.bag_means(train.bag_of_row, train.sizes)
     evidence, mode = _mode(train, components, means, 30, wary)
@@ -247,8 +246,11 @@ def _screened(
 
 
 def _hyperparameters(components: Components, train: BaggedRows) -> tuple[FloatArray, Prior]:
-    """Exponents [components, hyperparameters of scale] and the priors of all: each feature's scale, the factor of
-    pairs, the two joint scales, the noise and, where sizes differ, the bag effect."""
+    """Return exponents [components, hyperparameters of scale] and the priors of all hyperparameters.
+
+    These are each feature's scale, the factor of pairs, the two joint scales, the noise and, if sizes differ, the bag
+    effect.
+    """
     singles = sum(len(effect.features) == 1 for effect in components.effects)
     exponents = np.zeros((len(components.effects) + 2, singles + 3))
     for c, effect in enumerate(components.effects):
@@ -263,8 +265,11 @@ def _hyperparameters(components: Components, train: BaggedRows) -> tuple[FloatAr
 
 
 def _expecting_little(prior: Prior, components: Components, means: list[FloatArray], train: BaggedRows) -> Prior:
-    """The prior of hyperparameters where bags are confounded: of each feature's scale and the joint ones lower by the
-    square of what share of its variance lies between bags, of the largest share."""
+    """Return the prior for confounded bags, which lowers the scales of features and joint components.
+
+    The factor is the square of the share of a component's variance that lies between bags, relative to the largest
+    share.
+    """
     weights = train.sizes / train.sizes.sum()
     alone = [c for c, effect in enumerate(components.effects) if len(effect.features) == 1]
     joint = [len(means) - 2, len(means) - 1]

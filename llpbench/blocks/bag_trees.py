@@ -2,13 +2,13 @@
 
 A tree is a partition of the rows. H_kl is the share of bag k in leaf l, and a bag's proportion is sum_l H_kl theta_l
 plus noise of variance v / m_k, v = prior (1 - prior), with theta_l ~ N(prior, v / rho). So leaves get their values by
-ridge regression on bags, not by averaging rows. A split adds the column h, the bags' shares in its left side. It is
-chosen by
+ridge regression on bags, not by averaging rows. A split adds a column h, the shares of bags in its left side. The
+chosen split maximises
 
     gain = (h'e)^2 / (h'h - projection of h on the present columns + rho),
 
-e the residual of the present fit, summed over classes. Everything is multiplied by sqrt(m_k), and targets are divided
-by sqrt(v).
+summed over classes, where e is the residual of the current fit. Everything is multiplied by sqrt(m_k), and targets are
+divided by sqrt(v).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 
 
 class TreeSplit(NamedTuple):
-    """Where a leaf is divided."""
+    """The split of a leaf."""
 
     leaf: int
     feature: int
@@ -33,10 +33,10 @@ class TreeSplit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BagTree:
-    """A partition of rows and what it predicts."""
+    """A partition of rows, with a prediction for each leaf."""
 
     leaves: IntArray
-    """[splits] the leaf that each split divides; the other half gets the next number"""
+    """[splits] the leaf that each split divides; the right side becomes a new leaf with the next number"""
     features: IntArray
     """[splits]"""
     left: list[BoolArray]
@@ -44,7 +44,7 @@ class BagTree:
     """[leaves, outputs]"""
 
     def __call__(self, codes: IntArray) -> FloatArray:
-        """[rows, outputs] of binned rows [features, rows]."""
+        """Return predictions [rows, outputs] for binned rows [features, rows]."""
         leaf = np.zeros(codes.shape[1], dtype=np.int64)
         for number, (divided, feature) in enumerate(zip(self.leaves, self.features, strict=True), start=1):
             leaf[(leaf == divided) & ~self.left[number - 1][codes[feature]]] = number
@@ -53,27 +53,27 @@ class BagTree:
 
 @dataclass(frozen=True, eq=False)
 class BagTargets:
-    """The bags that a tree is grown on."""
+    """The bags that a tree is fitted to."""
 
     bag_of_row: IntArray
     sizes: IntArray
     root: FloatArray
-    """[bags] what divides by the noise's standard deviation, but for sqrt(v); 0 for a bag that is left out"""
+    """[bags] inverse standard deviation of the noise, up to sqrt(v); 0 for excluded bags"""
     targets: FloatArray
     """[bags, outputs] (proportions - prior) / sqrt(v), not yet multiplied by `root`"""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown."""
+    """Settings for growing trees."""
 
     leaves: int = 8
     rho: float = 1.0
     """prior precision of leaf values in units of 1 / v"""
     least: int = 20
-    """rows of a leaf"""
+    """fewest rows of a leaf"""
     features: float = 0.5
-    """share of the features that are looked at in each leaf"""
+    """share of the features considered in each leaf"""
 
 
 class _Candidates(NamedTuple):
@@ -83,13 +83,13 @@ class _Candidates(NamedTuple):
     """[bags, candidates] shares of bags in the left side, times `root`"""
     feature: IntArray
     bin: IntArray
-    """[candidates] the last bin on the left side, or the only one of a categorical feature"""
+    """[candidates] the last bin on the left side; for a categorical feature, its only bin"""
 
 
 def grow_tree(
     codes: IntArray, features: list[FeatureBins], bags: BagTargets, growth: Growth, rng: np.random.Generator
 ) -> BagTree:
-    """The best split first, until there are enough leaves or nothing is left to gain."""
+    """Grow a tree best split first, until it has enough leaves or no split has a gain."""
     leaf = np.zeros(codes.shape[1], dtype=np.int64)
     columns = _share(leaf, bags, 1)
     targets = bags.targets * bags.root[:, None]
@@ -124,14 +124,14 @@ def grow_tree(
 def split_gains(
     added: FloatArray, columns: FloatArray, inverse: FloatArray, residual: FloatArray, rho: float
 ) -> FloatArray:
-    """[candidates] gain of each column of `added` beside `columns`, `inverse` that of their ridge system."""
+    """Return the gain [candidates] of each column of `added` beside `columns`, whose ridge system has `inverse`."""
     crossed = columns.T @ added
     apart = (added**2).sum(axis=0) - (crossed * (inverse @ crossed)).sum(axis=0)
     return np.asarray(((added.T @ residual) ** 2).sum(axis=1) / (np.maximum(apart, 0.0) + rho))
 
 
 def _share(leaf: IntArray, bags: BagTargets, leaves: int) -> FloatArray:
-    """[bags, leaves] shares of bags in leaves, times `root`."""
+    """Return shares of bags in leaves, times `root`: [bags, leaves]."""
     counts = np.bincount(bags.bag_of_row * leaves + leaf, minlength=len(bags.sizes) * leaves)
     return np.asarray(counts.reshape(-1, leaves) * (bags.root / bags.sizes)[:, None])
 
@@ -144,7 +144,7 @@ def _candidates(
     growth: Growth,
     rng: np.random.Generator,
 ) -> _Candidates:
-    """Every bin edge of some features that leaves enough rows on both sides."""
+    """Return all splits on a random subset of features that leave enough rows on both sides."""
     looked_at = rng.choice(len(features), int(np.ceil(growth.features * len(features))), replace=False)
     bag, scale = bags.bag_of_row[rows], (bags.root / bags.sizes)[:, None]
     columns, feature, number = [np.zeros((len(bags.sizes), 0))], [], []

@@ -1,4 +1,4 @@
-"""Rows as bins: numbers in quantile bins, categories by frequency, what is missing in a bin of its own."""
+"""Binning of rows: quantile bins for numbers, frequency bins for categories, with missing values in their own bin."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
 
 @dataclass(frozen=True, eq=False)
 class FeatureBins:
-    """How one feature is binned, and where its bins lie."""
+    """The bins of one feature."""
 
     table: FloatArray | IntArray
-    """of a numeric feature the inner edges, ascending; of a categorical one the bin of each code"""
+    """inner edges of a numeric feature, ascending; bin of each code of a categorical one"""
     weights: FloatArray
-    """[bins] share of the training rows in each"""
+    """[bins] share of the training rows in each bin"""
     positions: FloatArray | None
-    """[bins] of a numeric feature: the quantile in the middle of each bin, NaN for the bin of what is missing (the
-    last); None: categorical, whose bins have no order"""
+    """[bins] for a numeric feature, the quantile in the middle of each bin; NaN for the last bin, of missing values.
+    None for a categorical feature, whose bins have no order"""
 
     @property
     def size(self) -> int:
@@ -28,17 +28,19 @@ class FeatureBins:
 
 
 class RowBins:
-    """Every feature in bins, numeric ones first."""
+    """The bins of all features, numeric ones first."""
 
     def __init__(self, rows: Rows, bins: int, categories: int) -> None:
-        """`rows` are the training rows; at most `bins` quantile bins a number, `categories` kept a category, both less
-        than 255."""
+        """`rows` are the training rows; `bins` is the most quantile bins of a number.
+
+        `categories` is the most frequent levels of a category that are kept. Both must be below 255.
+        """
         numeric = (_numeric_bins(x, gone, bins) for x, gone in zip(rows.numeric.T, rows.missing.T, strict=True))
         categorical = (_category_bins(codes, categories) for codes in rows.categorical.T)
         self.features: list[FeatureBins] = [*numeric, *categorical]
 
     def __call__(self, rows: Rows) -> IntArray:
-        """[features, rows] uint8: the bin of each feature of each row."""
+        """Return the bin of each feature of each row, [features, rows] uint8."""
         numbers = rows.numeric.shape[1]
         found = np.empty((len(self.features), len(rows.numeric)), dtype=np.uint8)
         for i, feature in enumerate(self.features):
@@ -62,7 +64,7 @@ def _numeric_bins(values: FloatArray, missing: BoolArray, bins: int) -> FeatureB
 
 
 def _category_bins(codes: IntArray, categories: int) -> FeatureBins:
-    """The most frequent categories, what is missing among them, each in a bin; all others share the last one."""
+    """Bin the most frequent categories (and missing values) one by one; all others share the last bin."""
     counts = np.bincount(codes)
     order = np.argsort(-counts, kind="stable")[:categories]
     kept = order[counts[order] > 0]

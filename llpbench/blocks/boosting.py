@@ -1,4 +1,4 @@
-"""Rows for scikit-learn's histogram gradient boosting: missing numbers as NaN, categories as codes."""
+"""Conversion of rows for scikit-learn's histogram gradient boosting: missing numbers as NaN, categories as codes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from llpbench.core.bags import BoolArray, FloatArray, Rows
 
 MOST_CATEGORIES = 254
-"""that histogram boosting takes in one column; rarer ones count as missing"""
+"""most categories of a column in histogram boosting; rarer ones count as missing"""
 
 
 class BoostingRows:
-    """[rows, numeric + categorical features]; `categorical` says which columns hold codes."""
+    """Rows as an array [rows, numeric + categorical features]; `categorical` marks columns of codes."""
 
     def __init__(self, rows: Rows) -> None:
-        """`rows` are the training rows: their most frequent categories are kept."""
-        # scikit-learn cannot bin a column without a single number: such a column becomes constant
+        """`rows` are the training rows, whose most frequent categories are kept."""
+        # scikit-learn cannot bin a column without any number: such a column becomes constant
         self.absent: BoolArray = rows.missing.all(axis=0)
         self.tables = [_frequent(codes) for codes in rows.categorical.T]
         self.categorical: BoolArray = np.arange(rows.numeric.shape[1] + len(self.tables)) >= rows.numeric.shape[1]
@@ -28,12 +28,12 @@ class BoostingRows:
 
 
 def _columns(rows: Rows, tables: list[FloatArray]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Codes of each column; one beyond the table, unseen in training, becomes 0 (missing)."""
+    """Return the codes of each column; codes beyond the table, unseen in training, become 0 (missing)."""
     return [np.where(codes < len(table), codes, 0) for codes, table in zip(rows.categorical.T, tables, strict=True)]
 
 
 def _frequent(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
-    """Old code -> new code of the most frequent categories, NaN for the others and for code 0."""
+    """Return the new code of each old code: of the most frequent categories, NaN for the others and for code 0."""
     counts = np.bincount(codes)
     counts[0] = 0
     order = np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]

@@ -1,8 +1,8 @@
-"""What an additive Gaussian process is the sum of: effects of features, of pairs of them, and of all together.
+"""Components of an additive Gaussian process: effects of features, of pairs, and of all features together.
 
-Each component is a linear map of features of a row, ``g(x) = phi(x) . w`` with independent normal ``w`` of one
-variance, whose features have mean zero and a total variance of one over the training rows. A process seen through bags
-knows of the rows only the bag means of ``phi`` (`bag_means`): one pass, and then everything is algebra of bags.
+Each component is a linear map of features of a row, ``g(x) = phi(x) . w``, with independent normal ``w`` of equal
+variance. Its features have mean zero and a total variance of one over the training rows. A process that is observed
+through bags needs only the bag means of ``phi`` (`bag_means`). After one pass over the rows all algebra is on bags.
 
 Additive kernels: Duvenaud et al. 2011. Random Fourier features: Rahimi & Recht 2007.
 """
@@ -22,28 +22,28 @@ from llpbench.blocks.binning import FeatureBins, RowBins
 from llpbench.core.bags import FloatArray, IntArray, Rows
 
 _CHUNK = 65_536
-"""rows that are looked at together"""
+"""rows processed at once"""
 _MOST_KEPT = 2.5e8
-"""numbers of the joint components' features that are kept in memory; beyond, they are computed again in each pass"""
+"""largest number of joint features kept in memory; beyond, they are computed again in each pass"""
 _NEGLIGIBLE = 1e-4
-"""of a kernel's largest eigenvalue: directions below it are left out"""
+"""share of a kernel's largest eigenvalue: smaller directions are dropped"""
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """The effect of one feature, or of a pair: a value for each bin, or pair of bins."""
+    """The effect of one feature or a pair: a value for each bin or pair of bins."""
 
     features: tuple[int, ...]
-    """one, in fine bins, or two, in coarse ones"""
+    """one feature, in fine bins, or two, in coarse bins"""
     factor: FloatArray
-    """[bins, rank] phi of each bin; of a pair in the order of the first feature's bins, then the second's"""
+    """[bins, rank] phi of each bin; for a pair, in order of the first feature's bins, then the second's"""
     width: int = 1
     """bins of the second feature of a pair"""
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A function of all features together: phi(x) = scale * (f(Z) - mean), Z the columns of `Components.columns`."""
+    """A function of all features: phi(x) = scale * (f(Z) - mean), with Z from `Components.columns`."""
 
     frequencies: FloatArray | None
     """[columns, features] of f(Z) = cos(Z frequencies + phases); None: f(Z) = Z, a linear function"""
@@ -54,7 +54,7 @@ class Joint:
     scale: np.float32
 
     def __call__(self, columns: FloatArray) -> FloatArray:
-        """[rows, features]"""
+        """Return phi [rows, features]."""
         if self.frequencies is None:
             return np.asarray((columns - self.mean) * self.scale)
         values = columns @ self.frequencies
@@ -66,7 +66,7 @@ class Joint:
 
 
 class Binned:
-    """Rows as the bins of their features: all that components read of them."""
+    """Rows reduced to the bins of their features, the only input of components."""
 
     def __init__(self, fine: IntArray, coarse: IntArray) -> None:
         """`fine` and `coarse`: [features, rows] uint8"""
@@ -77,14 +77,14 @@ class Binned:
         return int(self.fine.shape[1])
 
     def rows(self, chosen: IntArray) -> Binned:
-        """Some of the rows, in this order."""
+        """Return some of the rows, in the given order."""
         return Binned(np.take(self.fine, chosen, axis=1), np.take(self.coarse, chosen, axis=1))
 
     def __getitem__(self, part: slice) -> Binned:
         return Binned(self.fine[:, part], self.coarse[:, part])
 
     def chunks(self) -> Iterator[tuple[slice, Binned]]:
-        """All rows, some at a time."""
+        """Yield all rows, in chunks."""
         for start in range(0, len(self), _CHUNK):
             part = slice(start, start + _CHUNK)
             yield part, self[part]
@@ -94,7 +94,7 @@ class Components:
     """The components of an additive process on some training rows."""
 
     effects: list[Effect]
-    """of single features first, in their order, then of pairs"""
+    """those of single features first, in their order, then those of pairs"""
     joint: list[Joint]
 
     def __init__(
@@ -106,13 +106,13 @@ class Components:
         waves: int = 500,
         joint_lengthscale: float = 0.7,
     ) -> None:
-        """The effects of single features and the joint components; callers add pairs to `effects`.
+        """Build the effects of single features and the joint components; callers add pairs to `effects`.
 
         Parameters
         ----------
         rows : the training rows
-        lengthscale : of numeric features, in quantiles; pairs have one and a half times as much
-        waves : random Fourier features of the joint component
+        lengthscale : of numeric features, in quantiles; that of pairs is one and a half times as large
+        waves : number of random Fourier features of the joint component
         joint_lengthscale : of the joint component, times the root of the number of features
         """
         self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
@@ -130,22 +130,22 @@ class Components:
             self._kept = [self.joint_values(chunk) for _, chunk in self.binned.chunks()]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the training rows, which may be gigabytes: what is saved predicts other rows."""
+        """Drop the training rows, which may be gigabytes; saved components only predict other rows."""
         return {**self.__dict__, "overlaps": self.overlaps, "binned": self.binned[:0], "_kept": None}
 
     @property
     def fine_bins(self) -> list[FeatureBins]:
-        """of each feature, as its own effect and the joint components see it"""
+        """Bins of each feature for its own effect and the joint components."""
         return self._fine.features
 
     @property
     def coarse_bins(self) -> list[FeatureBins]:
-        """of each feature, as its pairs see it"""
+        """Bins of each feature for its pairs."""
         return self._coarse.features
 
     @cached_property
     def overlaps(self) -> list[FloatArray]:
-        """[fine bins, coarse bins] of each feature: the share of the training rows in both"""
+        """Share of the training rows in each fine and coarse bin of each feature, [fine bins, coarse bins]."""
         found: list[FloatArray] = []
         for fine, coarse, place, wide in zip(
             self.fine_bins, self.coarse_bins, self.binned.fine, self.binned.coarse, strict=True
@@ -155,25 +155,25 @@ class Components:
         return found
 
     def pair(self, i: int, j: int) -> Effect:
-        """The effect of two features together, what either has alone included."""
+        """Return the effect of two features together, including the effects of each alone."""
         width = self._coarse.features[j].size
         bins = self._coarse.features[i].size * width
         weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
         return Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
 
     def on(self, rows: Rows) -> Components:
-        """The same components, these rows in the place of the training rows: whatever was estimated stays."""
+        """Return the same components with `rows` as training rows; all estimates stay."""
         other = copy(self)
         other.overlaps = self.overlaps
         other.binned, other._kept = self.bin(rows), None
         return other
 
     def bin(self, rows: Rows) -> Binned:
-        """Rows as bins."""
+        """Return rows as bins."""
         return Binned(self._fine(rows), self._coarse(rows))
 
     def columns(self, binned: Binned) -> FloatArray:
-        """[rows, columns] all features as numbers: quantiles of numbers in [-1, 1], half of the one-hot categories."""
+        """Return all features as numbers [rows, columns]: quantiles in [-1, 1], and half the one-hot categories."""
         parts = [table[codes] for table, codes in zip(self._tables, binned.fine, strict=True)]
         return np.hstack(parts)
 
@@ -189,7 +189,7 @@ class Components:
         return Joint(frequencies, phases, mean.astype(np.float32), np.float32(1 / np.sqrt(max(variance, 1e-9))))
 
     def bag_means(self, bag_of_row: IntArray, sizes: IntArray, weights: FloatArray | None = None) -> list[FloatArray]:
-        """[bags, features] of each component: means over each bag of phi, times `weights` [rows] where given."""
+        """Return bag means of phi for each component, [bags, features]; `weights` [rows] multiply phi if given."""
         bags = len(sizes)
         share = np.asarray((1.0 if weights is None else weights) / sizes[bag_of_row])
         means = [self._effect_means(effect, bag_of_row, share, bags) for effect in self.effects]
@@ -208,11 +208,11 @@ class Components:
         return np.asarray(histogram.reshape(bags, bins) @ effect.factor)
 
     def effect_means(self, effect: Effect, bag_of_row: IntArray, sizes: IntArray) -> FloatArray:
-        """[bags, features] the bag means of one effect."""
+        """Return the bag means of one effect, [bags, features]."""
         return self._effect_means(effect, bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
 
     def joint_values(self, binned: Binned) -> list[FloatArray]:
-        """[rows, features] float32 of each joint component"""
+        """Return the features of each joint component, [rows, features] float32."""
         columns = self.columns(binned)
         return [component(columns) for component in self.joint]
 
@@ -222,13 +222,15 @@ class Components:
 
     @staticmethod
     def codes(effect: Effect, binned: Binned) -> IntArray:
-        """[rows] the row of `Effect.factor` that each row has."""
+        """Return the index into `Effect.factor` for each row [rows]."""
         first, *second = effect.features
         return _pair(binned, first, second[0], effect.width) if second else np.asarray(binned.fine[first])
 
     def value(self, coefficients: Sequence[FloatArray], binned: Binned | None = None) -> FloatArray:
-        """[rows, outputs] the sum of all components of some rows (None: the training rows), given each component's
-        coefficients [features, outputs]."""
+        """Return the sum of all components [rows, outputs], given each one's coefficients [features, outputs].
+
+        `binned`: the rows; None: the training rows.
+        """
         tables = [effect.factor @ w for effect, w in zip(self.effects, coefficients, strict=False)]
         chunks = self._training_chunks() if binned is None else self._chunks(binned)
         value = np.zeros((len(self.binned if binned is None else binned), coefficients[0].shape[1]))
@@ -246,7 +248,7 @@ class Components:
 
 
 def column_table(feature: FeatureBins) -> FloatArray:
-    """[bins, columns] a feature's bins as numbers: quantiles in [-1, 1], or half of the one-hot bin."""
+    """Return a feature's bins as numbers [bins, columns]: quantiles in [-1, 1], or half the one-hot bin."""
     if feature.positions is None:
         return 0.5 * np.eye(feature.size)
     return np.asarray(2 * np.where(np.isnan(feature.positions), 0.5, feature.positions) - 1)[:, None]
@@ -257,9 +259,9 @@ def _pair(binned: Binned, i: int, j: int, width: int) -> IntArray:
 
 
 def _root(feature: FeatureBins, lengthscale: float) -> FloatArray:
-    """[bins, rank] R with R R' the covariance of a feature's bins, before it is centred.
+    """Return R [bins, rank], with R R' the covariance of a feature's bins before centring.
 
-    Numbers: exp(-(u - u')^2 / (2 lengthscale^2)) of quantiles u, and independently what is missing. Categories:
+    Numbers: exp(-(u - u')^2 / (2 lengthscale^2)) of quantiles u; missing values are independent. Categories:
     independent of each other.
     """
     if feature.positions is None:
@@ -275,7 +277,7 @@ def _root(feature: FeatureBins, lengthscale: float) -> FloatArray:
 
 
 def _centred(root: FloatArray, weights: FloatArray) -> FloatArray:
-    """The same with mean zero and variance one over rows, `weights` [bins] of them in each bin."""
+    """Return `root` with mean zero and variance one over rows; `weights` [bins] are shares of rows."""
     centred = root - weights @ root
     variance = weights @ (centred**2).sum(axis=1)
     return np.asarray(centred / np.sqrt(variance) if variance > 1e-9 else 0 * centred)

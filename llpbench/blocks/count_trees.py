@@ -1,8 +1,8 @@
 """Boosted trees fitted to the counts of bags, in two ways that share their posterior.
 
-With z the logits of rows and q their classes' posterior given what the model says and the counts of their bags
-(`BagCounts`), the gradient of the likelihood of the counts by z is p - q, and EM's surrogate of its second derivative
-is p (1 - p). `boost_counts` takes one tree for each such step; `boost_posteriors` fits trees to q again, a few times.
+Let z be the logits of rows, and q the posterior of their classes given predictions and bag counts (`BagCounts`). The
+gradient of the likelihood of the counts with respect to z is p - q. EM's surrogate of its second derivative is p (1 -
+p). `boost_counts` grows one tree for each such step; `boost_posteriors` refits trees to q a few times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TreeLogits:
     """[outputs]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return logits [rows, classes]."""
         return full_logits(self.input.scores(self.booster, rows) + self.offset)
 
 
@@ -42,14 +42,14 @@ class TreeProba:
     logits: TreeLogits
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return np.asarray(softmax(self.logits(rows), axis=1))
 
 
 def boost_counts(
     data: TreeRows, counts: BagCounts, prior: FloatArray, settings: TreeSettings, rng: np.random.Generator
 ) -> TreeLogits:
-    """Boosting of the likelihood of the counts, from the logit of the prior [classes]."""
+    """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
     classes = len(prior)
     prior = prior.clip(1e-6, 1 - 1e-6)
     offset = logit(prior[1:]) if classes == 2 else np.log(prior)
@@ -70,8 +70,11 @@ def boost_counts(
 def boost_posteriors(
     data: TreeRows, counts: BagCounts, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
 ) -> TreeLogits:
-    """EM by whole refits: from logits `start` [rows, classes] of the training rows, `rounds` times, trees are fitted by
-    cross-entropy to q = softmax(z + b), b the shift of each bag at which its mean is its proportions."""
+    """Run EM with full refits from logits `start` [rows, classes] of the training rows.
+
+    In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b), with b the shift of each bag that
+    makes its mean equal its proportions.
+    """
     outputs = 1 if start.shape[1] == 2 else start.shape[1]
     logits = start
     for _ in range(rounds):

@@ -1,7 +1,7 @@
-"""What the counts of a bag say of its rows, given what a model says of them.
+"""Posteriors of rows given the counts of their bag and a model's predictions.
 
-Rows of a bag are taken to be independent given their features. Maximum likelihood from aggregate observations: Zhang et
-al. 2020; the count loss: Shukla et al. 2023.
+Rows of a bag are assumed independent given their features. Maximum likelihood from aggregate observations: Zhang et al.
+2020; the count loss: Shukla et al. 2023.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from scipy.special import expit, logsumexp, softmax
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _EXACT = 12
-"""rows of a bag up to which the posterior of two classes is computed exactly"""
+"""largest bag whose posterior of two classes is exact"""
 
 
 class BagCounts:
     """The counts of some bags, and the posterior of their rows' classes."""
 
     def __init__(self, train: BaggedRows) -> None:
-        """`train` has known counts alone."""
+        """All counts in `train` must be known."""
         self.bag_of_row, self.sizes = train.bag_of_row, train.sizes
         self.counts = train.proportions * train.sizes[:, None]
         self.noise = train.noise**2
@@ -29,11 +29,10 @@ class BagCounts:
         self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
 
     def posterior(self, proba: FloatArray) -> FloatArray:
-        """[rows, classes] probability of each row's class given its bag's counts, where `proba` [rows, classes] are
-        those of its features alone.
+        """Return the posterior [rows, classes] of each row's class, given `proba` [rows, classes] and its bag's counts.
 
-        The normal approximation: with V_i the covariance of a row's indicators, q_i = p_i + V_i (sum V)^-1 (n - sum p),
-        where noise of the counts adds its variance to sum V. Of two classes small bags are exact (Poisson-binomial).
+        The normal approximation: with V_i the covariance of a row's indicators, q_i = p_i + V_i (sum V)^-1 (n - sum p).
+        Noise of the counts adds its variance to sum V. With two classes, small bags are exact (Poisson-binomial).
         """
         classes = proba.shape[1]
         if classes == 2:
@@ -54,21 +53,21 @@ class BagCounts:
         return np.asarray(q / q.sum(axis=1, keepdims=True))
 
     def binary_posterior(self, p: FloatArray) -> FloatArray:
-        """The same of two classes: [rows] of the second one."""
+        """Return the posterior of the second of two classes [rows]."""
         variance = p * (1 - p)
         bags = len(self.sizes)
         lacking = self.counts[:, 1] - np.bincount(self.bag_of_row, p, bags)
         total = np.bincount(self.bag_of_row, variance, bags) + self.noise
         q = p + variance * (lacking / np.maximum(total, 1e-12))[self.bag_of_row]
         if len(self._small):
-            inside = self._rows >= 0  # padding is certainly of the first class
+            inside = self._rows >= 0  # padding has probability 0 of the second class
             counts = np.rint(self.counts[self._small, 1]).astype(np.int64)
             padded = np.where(inside, p[self._rows], 0.0)
             q[self._rows[inside]] = poisson_binomial_posterior(padded, counts, self.sizes[self._small])[inside]
         return np.asarray(q.clip(0, 1))
 
     def fitted(self, logits: FloatArray) -> FloatArray:
-        """[rows, classes] softmax(logits + b), b [bags, classes] such that every bag's mean is its proportions."""
+        """Return softmax(logits + b) [rows, classes], with b [bags, classes] from `shifts`."""
         shifts = self.shifts(logits)[self.bag_of_row]
         if logits.shape[1] == 2:
             p = expit((logits[:, 1] - logits[:, 0]).astype(np.float64) + shifts[:, 1])
@@ -76,11 +75,10 @@ class BagCounts:
         return np.asarray(softmax(logits + shifts, axis=1))
 
     def shifts(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
-        """[bags, classes] b such that the mean of softmax(logits + b) over each bag is its proportions.
+        """Return b [bags, classes] for which the mean of softmax(logits + b) over each bag equals its proportions.
 
-        Newton's method for two classes, held within bounds by bisection; for more, columns and rows are scaled in turn
-        (Sinkhorn). Proportions of 0 and 1 count as half a row from there, and as a hundredth at most, since no finite
-        shift reaches them.
+        For two classes, Newton's method bounded by bisection; for more, columns and rows are scaled in turn (Sinkhorn).
+        Proportions of 0 and 1 are moved by half a row, and by at most a hundredth, since no finite shift reaches them.
         """
         bags, classes = self.counts.shape
         half = np.minimum(0.5 / self.sizes, 0.01)[:, None]
@@ -113,14 +111,14 @@ class BagCounts:
         return found
 
     def bag_effects(self, logits: FloatArray) -> FloatArray:
-        """[bags, classes] random effects b of bags on logits, given their counts: the posterior mode, b ~ N(0, tau^2).
+        """Return random effects b [bags, classes] of bags on logits: the posterior mode given counts, b ~ N(0, tau^2).
 
-        Given its rows' logits z, log P(n | b) of a bag is n b - sum_i log sum_c exp(z_ic + b_c) and what does not
-        depend on b: an exponential family, whose gradient is n minus the sum of predictions. A large bag gets nearly
-        the shift at which its mean is its proportions (`shifts`), one of a few rows, whose proportions are mostly
-        chance, hardly any. tau is that of `_SPREADS` with the largest Laplace evidence: the least, which is next to
-        nothing, where features explain how bags differ. With noise of variance s^2 in the counts, they are normal with
-        covariance V + s^2 I, V that of independent rows.
+        Given its rows' logits z, a bag's log P(n | b) is n b - sum_i log sum_c exp(z_ic + b_c) plus a constant. This is
+        an exponential family, whose gradient is n minus the sum of predictions. A large bag gets nearly the shift that
+        meets its proportions (`shifts`). A bag of a few rows, whose proportions are mostly chance, gets hardly any. tau
+        is the one of `_SPREADS` with the largest Laplace evidence. If features explain how bags differ, that is the
+        smallest, which is close to none. With noise of variance s^2, counts are normal with covariance V + s^2 I, V
+        that of independent rows.
         """
         best = -np.inf
         chosen: FloatArray = np.zeros(self.counts.shape)
@@ -134,8 +132,11 @@ class BagCounts:
     def effects_of_spread(
         self, logits: FloatArray, spread: float, start: FloatArray | None = None
     ) -> tuple[FloatArray, float]:
-        """`bag_effects` of a given tau, and its Laplace evidence, which differs from that of other logits by a term
-        that they share where counts have no noise; with noise it compares logits, too."""
+        """Return `bag_effects` of a given tau, and its Laplace evidence.
+
+        Without noise in the counts it omits a term that depends on the logits alone, so it compares only values of tau.
+        With noise it compares logits, too.
+        """
         classes = self.counts.shape[1]
         effects: FloatArray = np.zeros(self.counts.shape) if start is None else start
         precision = np.eye(classes) / spread**2
@@ -159,14 +160,14 @@ class BagCounts:
         return effects, float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
 
     def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What counts [bags, classes] say of effects: V (V + s^2 I)^-1 times what they lack, and times V."""
+        """Return gradient and information of counts: V (V + s^2 I)^-1 times `lacking` [bags, classes], and times V."""
         if not self.noise:
             return lacking, covariance
         weight = np.linalg.solve(covariance + self.noise * np.eye(covariance.shape[-1]), covariance)
         return (weight.transpose(0, 2, 1) @ lacking[:, :, None])[:, :, 0], covariance @ weight
 
     def _moments(self, logits: FloatArray, effects: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean [bags, classes] and covariance [bags, classes, classes] of the counts, rows independent."""
+        """Return mean [bags, classes] and covariance [bags, classes, classes] of counts of independent rows."""
         proba = softmax(logits + effects[self.bag_of_row], axis=1).T
         bags, classes = self.counts.shape
         sums: FloatArray = np.stack([np.bincount(self.bag_of_row, each, bags) for each in proba], axis=1)
@@ -179,15 +180,15 @@ class BagCounts:
 
 
 _SPREADS = tuple(0.01 * 2.0**power for power in range(9))
-"""of random effects of bags on logits, 0.01 to 2.6"""
+"""standard deviations of bags' random effects on logits, 0.01 to 2.6"""
 
 
 def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntArray) -> FloatArray:
-    """[bags, size] P(y_i = 1 | sum of y = n) of independent y_i with `proba` [bags, size], n = `counts` [bags].
+    """Return P(y_i = 1 | sum of y = n) [bags, size] for independent y_i with `proba` [bags, size], n = `counts` [bags].
 
-    Of a bag of fewer rows than the width, `sizes` [bags], the others have probability 0. Sums are built from the left
-    and from the right; time and memory grow with the square of the width. Where the count cannot be (of certain rows),
-    the answer is the count's share.
+    In a bag with fewer rows than the width, by `sizes` [bags], the others have probability 0. Sums are built from left
+    and right; time and memory grow with the square of the width. If a count is impossible (with certain rows), the
+    result is the count's share.
     """
     bags, size = proba.shape
     left, right = np.zeros((2, size + 1, bags, size + 1))
@@ -205,6 +206,6 @@ def poisson_binomial_posterior(proba: FloatArray, counts: IntArray, sizes: IntAr
 
 
 def _add(sums: FloatArray, p: FloatArray, into: FloatArray) -> None:
-    """The distribution of a sum [bags, size + 1] with one more row."""
+    """Write the distribution of a sum [bags, size + 1] with one more row."""
     into[:] = sums * (1 - p[:, None])
     into[:, 1:] += sums[:, :-1] * p[:, None]

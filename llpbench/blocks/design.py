@@ -1,4 +1,4 @@
-"""Rows as matrices, and regressions as probabilities: what the direct methods share."""
+"""Shared parts of the direct methods: rows as matrices, and regressions as probabilities."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 class OneHot:
     """Numbers, one-hot categories and missing-value indicators, each divided by its standard deviation in training.
 
-    Sparse, so that a column of ten thousand categories is no problem, and therefore not centred: every model here has
-    an intercept, which makes up for it.
+    The matrix is sparse, to allow columns with ten thousand categories, and so not centred. Every model here has an
+    intercept, which makes up for that.
     """
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
@@ -29,7 +29,7 @@ class OneHot:
         self.scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
 
     def __call__(self, rows: Rows) -> sparse.csr_array:
-        """[rows, columns]"""
+        """Return the matrix [rows, columns]."""
         return sparse.csr_array(self._matrix(rows).multiply(self.scale[None, :]))
 
     def _matrix(self, rows: Rows) -> sparse.csr_array:
@@ -42,21 +42,22 @@ class OneHot:
 
 
 def bag_average(train: BaggedRows) -> sparse.csr_array:
-    """[bags, rows]: times a matrix of rows it is the mean of each bag."""
+    """Return a matrix [bags, rows] whose product with a matrix of rows is the mean of each bag."""
     weights = 1.0 / train.sizes[train.bag_of_row]
     rows = np.arange(len(weights))
     return sparse.csr_array((weights, (train.bag_of_row, rows)), shape=(len(train.sizes), len(weights)))
 
 
 def soft_labels(train: BaggedRows) -> FloatArray:
-    """[rows, classes]: each row with its bag's proportions."""
+    """Return each row's bag proportions, [rows, classes]."""
     return train.proportions[train.bag_of_row]
 
 
 def as_proba(scores: FloatArray, edge: float = 0.05) -> FloatArray:
-    """Regression outputs [rows, classes] as probabilities that keep their order.
+    """Turn regression outputs [rows, classes] into probabilities that keep their order.
 
-    Clipping to [0, 1] would make ties of all scores beyond; here they approach 0 and 1 exponentially from `edge` away.
+    Clipping to [0, 1] would create ties. Instead, scores within `edge` of 0 or 1 and beyond approach them
+    exponentially.
     """
     near_zero = np.minimum(scores, edge)
     near_one = np.maximum(scores, 1 - edge)
@@ -78,7 +79,7 @@ class RidgeShares:
     """[classes]"""
 
     def __call__(self, features: sparse.csr_array) -> FloatArray:
-        """[rows, classes] probabilities"""
+        """Return probabilities [rows, classes]."""
         return as_proba(np.asarray(features @ self.coefficients + self.intercept))
 
 
@@ -91,11 +92,11 @@ class LogisticShares:
     intercept: FloatArray
     """[outputs]"""
     present: IntArray
-    """[classes with any share]"""
+    """classes with any share"""
     classes: int
 
     def __call__(self, features: sparse.csr_array) -> FloatArray:
-        """[rows, classes] probabilities"""
+        """Return probabilities [rows, classes]."""
         from sklearn.utils.extmath import softmax
 
         scores = np.asarray(features @ self.coefficients + self.intercept)
@@ -116,21 +117,21 @@ class LinearPredictor:
     shares: RidgeShares | LogisticShares
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return self.shares(self.design(rows))
 
 
 def linear_fit(
     model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
 ) -> RidgeShares | LogisticShares:
-    """Ridge or logistic regression of class proportions: features -> probabilities [rows, classes]."""
+    """Fit ridge or logistic regression of class proportions; return a map from features to [rows, classes]."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     classes = targets.shape[1]
     if model == "ridge":
         ridge = Ridge(alpha=strength, solver="sparse_cg", tol=1e-8).fit(features, targets, sample_weight=weights)
         return RidgeShares(ridge.coef_.T, ridge.intercept_)
-    # a soft label is one example of each class, weighted by its proportion
+    # a soft label becomes one example of each class, weighted by its proportion
     labels = np.repeat(np.arange(classes), len(targets))
     repeated = sparse.csr_array(sparse.vstack([features] * classes))
     share = (targets * weights[:, None]).T.ravel()

@@ -9,11 +9,11 @@ from llpbench.blocks.scores import ScoredRows
 from llpbench.core.bags import FloatArray, Rows, Schema
 
 _APART = np.sqrt(0.5)
-"""of an indicator: two categories are at distance 1"""
+"""value of an indicator, which puts two categories at distance 1"""
 
 
 class Points:
-    """Normal scores of numbers, and indicators of categories and missing values: two categories are at distance 1."""
+    """Normal scores of numbers, with indicators of categories and missing values; two categories are at distance 1."""
 
     def __init__(self, rows: Rows, schema: Schema) -> None:
         """`rows` are the training rows."""
@@ -22,20 +22,20 @@ class Points:
 
     @property
     def width(self) -> int:
-        """number of coordinates"""
+        """Number of coordinates."""
         return self.numbers + len(self.gaps) + sum(self.cardinalities)
 
     def __call__(self, rows: Rows) -> sparse.csr_array:
-        """[rows, coordinates]"""
+        """Return the points [rows, coordinates]."""
         numbers = np.hstack([self.scores(rows), _APART * rows.missing[:, self.gaps]])
         parts = [sparse.csr_array(numbers)]
         for codes, cardinality in zip(rows.categorical.T, self.cardinalities, strict=True):
             values, starts = np.full(len(codes), _APART), np.arange(len(codes) + 1, dtype=np.int32)
-            # scikit-learn takes no indices of 64 bits
+            # scikit-learn accepts no 64-bit indices
             parts.append(sparse.csr_array((values, codes.astype(np.int32), starts), shape=(len(codes), cardinality)))
         return sparse.csr_array(sparse.hstack(parts))
 
 
 def dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:
-    """Points as a dense array where that needs little memory."""
+    """Return points as a dense array if that needs little memory."""
     return np.asarray(points.toarray()) if points.shape[1] <= most else points

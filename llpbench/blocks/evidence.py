@@ -1,17 +1,17 @@
-"""The evidence and posterior of a Gaussian process when only bag means are observed.
+"""The evidence and posterior of a Gaussian process with observed bag means only.
 
-Targets R [bags, classes]: bag proportions minus prior, each class divided by its standard deviation sqrt(pi (1 - pi)),
-so that one covariance serves all classes:
+Targets R [bags, classes] are bag proportions minus the prior. Each class is divided by its standard deviation sqrt(pi
+(1 - pi)), so that one covariance serves all classes:
 
     C = sum_c s_c G_c G_c' + diag(sigma^2 / m_k + noise_k) + omega^2 I
 
-with G_c the bag means of component c's features, m_k the bag's size, `noise_k` the known variance of what was added to
-published counts, and omega a random effect of bags, which only bags of different sizes can tell from sigma. Each of the
-C classes is a process of its own; as their targets sum to zero they count as C - 1 (of two classes, as one).
+Here G_c are the bag means of component c's features, m_k is the bag's size, `noise_k` the known variance of noise added
+to published counts, and omega a random effect of bags, which is separable from sigma only if bags differ in size. Each
+class is a separate process. Since their targets sum to zero, C classes count as C - 1 (two as one).
 
-Hyperparameters t: what the logarithms of the scales s are linear in (`exponents`), then log sigma^2, then log omega^2
-where it is there; each has a normal prior. Aggregated Gaussian processes: Law et al. 2018, equation 2; gradients of the
-evidence: Rasmussen & Williams 2006, equation 5.9.
+Hyperparameters t: the numbers that determine the logarithms of the scales s (linearly, by `exponents`), then log
+sigma^2, then log omega^2 if present; each has a normal prior. Aggregated Gaussian processes: Law et al. 2018, equation
+2; gradients of the evidence: Rasmussen & Williams 2006, equation 5.9.
 
 The algebra is done in bags or in features, whichever is smaller.
 """
@@ -28,7 +28,7 @@ from llpbench.core.bags import FloatArray, IntArray
 
 _JITTER = 1e-10
 _MOST_GRAMS = 1.5e8
-"""numbers of all Gram matrices together; beyond, the algebra is done in features"""
+"""largest size of all Gram matrices together; beyond, the algebra is done in features"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +39,14 @@ class Prior:
     std: FloatArray
 
     def minus_log(self, t: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the log density, but for a constant, and its gradient."""
+        """Return minus the log density, up to a constant, and its gradient."""
         z = (t - self.mean) / self.std
         return 0.5 * float(z @ z), z / self.std
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What given hyperparameters make of the bags."""
+    """The posterior of the bags for given hyperparameters."""
 
     scales: FloatArray
     """[components]"""
@@ -89,21 +89,21 @@ class Evidence:
         self.means = self._space.parts
 
     def scales(self, t: FloatArray) -> FloatArray:
-        """[components] s"""
+        """Return the scales s [components]."""
         return np.asarray(np.exp(self.exponents @ t[: self.scale_names]))
 
     def diagonal(self, t: FloatArray) -> FloatArray:
-        """[bags] what stands beside the components on the diagonal of C"""
+        """Return the part of C's diagonal that is added to the components, [bags]."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
         return np.asarray(np.exp(t[self.scale_names]) * self.unit + self.noise + effects)
 
     def variances(self, t: FloatArray, sizes: IntArray, noise: FloatArray) -> FloatArray:
-        """The same of other bags."""
+        """Return the same diagonal for other bags."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
         return np.asarray(np.exp(t[self.scale_names]) / sizes + noise + _JITTER + effects)
 
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient; infinite where C is not positive definite in floating point, or itself infinite."""
+        """Return value and gradient; infinite if C is infinite or not positive definite in floating point."""
         classes = self.targets.shape[1]
         share = (classes - 1) / classes
         with np.errstate(over="ignore"):  # a search may take too long a step
@@ -122,7 +122,7 @@ class Evidence:
         return value + by_prior, gradient
 
     def posterior(self, t: FloatArray) -> Posterior:
-        """Raises `FloatingPointError` where C is not positive definite."""
+        """Return the posterior. Raises `FloatingPointError` unless C is positive definite."""
         scales = self.scales(t)
         inverse_times = self._space.inverse(scales, self.diagonal(t))
         if inverse_times is None:
@@ -132,7 +132,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """What is known of C; M = C^-1 - alpha alpha' / classes is the derivative of its part in the evidence."""
+    """Solutions with C; M = C^-1 - alpha alpha' / classes is the derivative of C's part of the evidence."""
 
     alpha: FloatArray
     """[bags, classes] C^-1 R"""
@@ -144,7 +144,7 @@ class _Solved:
 
 
 class _Bags:
-    """The algebra in matrices of bags: for as many bags as a few hundred."""
+    """The algebra in matrices of bags, for up to a few hundred bags."""
 
     def __init__(self, means: Sequence[FloatArray]) -> None:
         self.bags = len(means[0])
@@ -154,7 +154,7 @@ class _Bags:
         self.grams = np.stack([(mean @ mean.T)[self.lower] for mean in means])
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> FloatArray | None:
-        """Cholesky factor of C; None where it has none."""
+        """Return the Cholesky factor of C; None unless C is positive definite."""
         covariance = np.zeros((self.bags, self.bags), order="F")
         covariance[self.lower] = scales @ self.grams
         covariance[np.diag_indices(self.bags)] += diagonal
@@ -162,12 +162,12 @@ class _Bags:
         return None if failed else factor
 
     def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
-        """X -> C^-1 X"""
+        """Return the map X -> C^-1 X; None unless C is positive definite."""
         factor = self.factor(scales, diagonal)
         return None if factor is None else lambda x: lapack.dpotrs(factor, x, lower=1)[0]
 
     def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
-        """What value and gradient need; None where C is not positive definite."""
+        """Return the terms of value and gradient; None unless C is positive definite."""
         factor = self.factor(scales, diagonal)
         if factor is None:
             return None
@@ -180,7 +180,7 @@ class _Bags:
 
 
 class _Features:
-    """The algebra in matrices of features (Woodbury): linear in the number of bags."""
+    """The algebra in matrices of features (Woodbury), linear in the number of bags."""
 
     def __init__(self, means: Sequence[FloatArray]) -> None:
         self.means = np.hstack(means)
@@ -189,7 +189,7 @@ class _Features:
         self.parts: Sequence[FloatArray] = np.split(self.means, self.starts[1:], axis=1)
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """F = D^-1/2 [sqrt(s_c) G_c, ...] and the Cholesky factor of I + F'F; None where it has none."""
+        """Return F = D^-1/2 [sqrt(s_c) G_c, ...] and the Cholesky factor of I + F'F; None if there is none."""
         scaled = self.means * np.sqrt(np.repeat(scales, self.widths)) / np.sqrt(diagonal)[:, None]
         inner = scaled.T @ scaled
         inner[np.diag_indices(len(inner))] += 1.0
@@ -197,7 +197,7 @@ class _Features:
         return None if failed else (scaled, factor)
 
     def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
-        """X -> C^-1 X"""
+        """Return the map X -> C^-1 X; None if I + F'F has no Cholesky factor."""
         found = self.factor(scales, diagonal)
         if found is None:
             return None
@@ -210,7 +210,7 @@ class _Features:
         return times
 
     def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
-        """What value and gradient need; None where C is not positive definite."""
+        """Return the terms of value and gradient; None unless C is positive definite."""
         found = self.factor(scales, diagonal)
         if found is None:
             return None

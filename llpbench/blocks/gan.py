@@ -1,8 +1,8 @@
 """The networks of `llp-gan`: generator and discriminator for tables, after cWGAN (Engelmann & Lessmann 2021).
 
-Both speak of a row as one vector: numbers, then one-hot columns. A real row's columns are one-hot; those of a fake row
-are soft, so that a gradient passes. Categorical columns are handled in blocks of neighbours of equal width, whose
-the flags of missing numbers are one.
+Both represent a row as one vector: numbers, then one-hot columns. Those of real rows are one-hot; those of fake rows
+are soft, so that gradients pass. Neighbouring categorical columns of equal width form a block, and so do the flags of
+missing numbers.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from llpbench.core.model import Encoder, Network, Random
 GANObjective = Literal["fm", "wgan"]
 
 KNOTS = 65
-"""quantiles of a number between which ranks are interpolated"""
+"""quantiles of a number; ranks are interpolated between them"""
 NUMERIC_NOISE = 0.01
-"""standard deviation of what the discriminator adds to numbers, which lie in [-1, 1]"""
+"""standard deviation of the noise that the discriminator adds to numbers, which lie in [-1, 1]"""
 SLOPE = 0.2
-"""of leaky ReLU below zero"""
+"""slope of leaky ReLU below zero"""
 
 
 class Columns:
-    """How rows become vectors: numbers, then every category one-hot, then a flag (two columns) a number: missing?"""
+    """Rows as vectors: numbers, then one-hot categories, then a two-column missing flag for each number."""
 
     def __init__(self, schema: Schema) -> None:
         self.numeric = schema.numeric
@@ -41,7 +41,7 @@ class Columns:
         self.one_hot = sum(widths)
 
     def vectors(self, rows: Rows) -> Tensor:
-        """[..., numeric + one-hot] of real rows."""
+        """Return vectors [..., numeric + one-hot] of real rows."""
         codes = torch.cat([rows.categorical, rows.missing.long()], dim=-1)
         parts = torch.split(codes, [columns for columns, _ in self.blocks], dim=-1)
         one_hot = [
@@ -52,11 +52,11 @@ class Columns:
         return torch.cat([numeric, torch.cat(one_hot, dim=-1).to(numeric.dtype)], dim=-1)
 
     def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Numbers [..., numeric] and one-hot columns [..., one-hot]."""
+        """Return numbers [..., numeric] and one-hot columns [..., one-hot]."""
         return vectors[..., : self.numeric], vectors[..., self.numeric :]
 
     def by_block(self, one_hot: Tensor) -> list[Tensor]:
-        """One-hot columns [..., one-hot] as [..., columns, width] a block."""
+        """Return one-hot columns [..., one-hot] as one [..., columns, width] for each block."""
         parts = torch.split(one_hot, [columns * width for columns, width in self.blocks], dim=-1)
         return [torch.unflatten(part, -1, block) for part, block in zip(parts, self.blocks, strict=True)]
 
@@ -64,16 +64,16 @@ class Columns:
 class Ranks(nn.Module):
     """Numbers as their rank among the training rows, in [-1, 1].
 
-    The z-scores of a column with outliers lie closer together than the discriminator's noise is wide.
+    With outliers, a column's z-scores are closer together than the discriminator's noise.
     """
 
     def __init__(self, columns: int) -> None:
         super().__init__()
-        # a parameter, as it is kept with a member's weights; no player updates it
+        # a parameter, so that it is saved with a member's weights; no player updates it
         self.knots = nn.Parameter(torch.linspace(-1.0, 1.0, KNOTS).repeat(columns, 1))
 
     def fit(self, rows: Rows) -> None:
-        """Take the quantiles of the training rows (numpy); a column without a number keeps what it has."""
+        """Take the quantiles of the training rows (numpy); a column without numbers is left unchanged."""
         with torch.no_grad():
             for knots, numbers, missing in zip(self.knots, rows.numeric.T, rows.missing.T, strict=True):
                 if not missing.all():
@@ -81,7 +81,7 @@ class Ranks(nn.Module):
                     knots.copy_(torch.from_numpy(quantiles))
 
     def forward(self, numeric: Tensor) -> Tensor:
-        """[..., columns] to [..., columns], piecewise linear."""
+        """Map [..., columns] to the same shape, piecewise linearly."""
         low, high = self.knots[:, :-1], self.knots[:, 1:]
         passed = (numeric.unsqueeze(-1) - low) / (high - low).clamp(min=torch.finfo(torch.float32).tiny)
         return 2.0 * passed.clamp(0.0, 1.0).mean(dim=-1) - 1.0
@@ -98,7 +98,7 @@ class ColumnEmbeddings(nn.Module):
         self.dim = sum(count * dim for count, _, dim in shapes)
 
     def forward(self, one_hot: Tensor) -> Tensor:
-        """[..., one-hot] to [..., dim]."""
+        """Map [..., one-hot] to [..., dim]."""
         blocks = zip(self.columns.by_block(one_hot), self.weights, strict=True)
         return torch.cat([torch.einsum("...cw,cwd->...cd", block, weight).flatten(-2) for block, weight in blocks], -1)
 
@@ -112,7 +112,7 @@ class Cross(nn.Module):
         self.bias = nn.Parameter(torch.zeros(layers, width))
 
     def forward(self, start: Tensor) -> Tensor:
-        """[..., width] to [..., width]."""
+        """Map [..., width] to [..., width]."""
         x = start
         for weight, bias in zip(self.weight.unbind(), self.bias.unbind(), strict=True):
             x = start * (x * weight).sum(dim=-1, keepdim=True) + bias + x
@@ -120,18 +120,18 @@ class Cross(nn.Module):
 
 
 class Judgement(NamedTuple):
-    """What the discriminator makes of rows."""
+    """The discriminator's output for rows."""
 
     features: Tensor
     """[..., dim] last hidden layer and cross layers: the row vector, whose mean the generator matches"""
     logits: Tensor
     """[..., classes] float32"""
     score: Tensor
-    """[...] float32, the larger the more real"""
+    """[...] float32, larger for rows that look real"""
 
 
 class Discriminator(nn.Module):
-    """Tells real rows from fake ones, and the classes of real ones from each other."""
+    """A classifier of real against fake rows, and of the classes of real ones."""
 
     def __init__(self, columns: Columns, classes: int, hidden: int, dropout: float, objective: GANObjective) -> None:
         super().__init__()
@@ -140,14 +140,14 @@ class Discriminator(nn.Module):
         inputs = columns.numeric + self.embeddings.dim
         widths = (inputs, hidden, hidden // 2, hidden // 4)
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in widths[2:])  # none after the first layer
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in widths[2:])  # no norm after the first layer
         self.cross = Cross(inputs, 2)
         self.dim = widths[-1] + inputs
         self.classifier = nn.Linear(self.dim, classes)
         self.critic = nn.Linear(self.dim, 1) if objective == "wgan" else None
 
     def forward(self, vectors: Tensor, random: Random | None) -> Judgement:
-        """Of rows [..., numeric + one-hot]; with dropout and noise on the numbers if there is a random stream."""
+        """Judge rows [..., numeric + one-hot]; a random stream adds dropout and noise on the numbers."""
         numeric, one_hot = self.columns.split(vectors)
         if random is not None:
             numeric = numeric + NUMERIC_NOISE * random.normal(*numeric.shape)
@@ -164,7 +164,7 @@ class Discriminator(nn.Module):
 
 
 class Generator(nn.Module):
-    """Rows from noise: first the categories, then the numbers that go with them."""
+    """A generator of rows from noise: first categories, then matching numbers."""
 
     HIDDEN = (128, 64)
     CONDITION, NUMERIC_HIDDEN = 16, 32
@@ -184,7 +184,7 @@ class Generator(nn.Module):
             self.numbers = nn.ModuleList([condition, hidden, nn.Linear(self.NUMERIC_HIDDEN, columns.numeric)])
 
     def forward(self, shape: Sequence[int], random: Random) -> Tensor:
-        """As many fake rows as `shape` says: [*shape, numeric + one-hot]."""
+        """Return fake rows [*shape, numeric + one-hot]."""
         noise = random.uniform(*shape, self.noise)
         x = noise
         for layer in self.layers:
@@ -199,7 +199,7 @@ class Generator(nn.Module):
         return torch.cat([numeric, one_hot], dim=-1)
 
     def gumbel_softmax(self, logits: Tensor, random: Random) -> Tensor:
-        """A soft draw [..., one-hot] from every column's distribution (Jang et al. 2017)."""
+        """Return a soft draw [..., one-hot] from every column's distribution (Jang et al. 2017)."""
         logits = logits.float()
         gumbel = -(-random.uniform(*logits.shape).log()).log()
         blocks = self.columns.by_block((logits + gumbel) / self.temperature)
@@ -207,7 +207,7 @@ class Generator(nn.Module):
 
 
 class Players(Network):
-    """Both networks of one member; there is no encoder."""
+    """Both networks of one member, without an encoder."""
 
     def __init__(self, encoder: Encoder, columns: Columns, discriminator: Discriminator, generator: Generator) -> None:
         super().__init__(encoder, nn.Identity())
@@ -217,12 +217,12 @@ class Players(Network):
         self.generator = generator
 
     def vectors(self, rows: Rows) -> Tensor:
-        """[..., numeric + one-hot] of real rows."""
+        """Return vectors [..., numeric + one-hot] of real rows."""
         numeric = torch.where(rows.missing, 0.0, self.ranks(rows.numeric))
         return self.columns.vectors(rows._replace(numeric=numeric))
 
 
 def _uniform(*shape: int, fan_in: int) -> nn.Parameter:
-    """A weight that starts as those of `nn.Linear`."""
+    """Return a weight initialised like those of `nn.Linear`."""
     bound = 1.0 / math.sqrt(fan_in)
     return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound))

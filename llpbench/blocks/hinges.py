@@ -1,4 +1,4 @@
-"""Hinges with a rounded corner, so that L-BFGS can follow them."""
+"""Hinges with a rounded corner, suitable for L-BFGS."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from llpbench.core.bags import FloatArray
 
 
 def hinge(x: FloatArray, corner: float) -> tuple[FloatArray, FloatArray]:
-    """max(0, x), a parabola between 0 and `corner`, and its derivative; never more than corner / 2 below max(0, x)."""
+    """Return max(0, x) with a parabola from 0 to `corner`, at most corner / 2 below max(0, x), and its derivative."""
     inside = np.clip(x, 0.0, corner)
     return inside**2 / (2 * corner) + np.maximum(x - corner, 0.0), inside / corner

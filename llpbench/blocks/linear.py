@@ -1,4 +1,4 @@
-"""What linear methods of bags share: the columns that they look at, and logits of these as probabilities."""
+"""Shared parts of linear methods on bags: columns of rows, and probabilities from logits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, Rows, Schema
 from llpbench.core.ranges import Choice
 
 FEATURES = Choice("plain", "scores", "scores+bins")
-"""how a linear method sees numbers: as they are, by normal scores, or by scores and quantile bins"""
+"""how linear methods represent numbers: unchanged, as normal scores, or as scores and quantile bins"""
 _BINS = 10
 """quantile bins of a number"""
 
@@ -25,8 +25,8 @@ _BINS = 10
 class LinearColumns:
     """Rows as a sparse matrix: numbers, missing-value indicators and one-hot categories of unit variance, then bins.
 
-    Bins are 0 and 1: with a variance below 0.1 they bend the effect of a score, and do not replace it. Columns are not
-    centred, which would make them dense: models here have an intercept without a penalty.
+    Bins are 0 and 1. With a variance below 0.1 they bend the effect of a score but do not replace it. Columns are not
+    centred, which would make them dense; models here have an intercept without penalty.
     """
 
     def __init__(self, features: str, rows: Rows, schema: Schema) -> None:
@@ -36,7 +36,7 @@ class LinearColumns:
         self.one_hot = OneHot(self._scored(rows), schema)
 
     def __call__(self, rows: Rows) -> sparse.csr_array:
-        """[rows, columns]"""
+        """Return the matrix [rows, columns]."""
         plain = self.one_hot(self._scored(rows))
         if self.bins is None:
             return plain
@@ -47,7 +47,7 @@ class LinearColumns:
 
 
 def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
-    """One-hot bins of each number, without that of missing values, which has its indicator."""
+    """Yield one-hot bins of each number, except the bin of missing values, which has its indicator."""
     for codes, feature in zip(bins(rows), bins.features, strict=True):
         if feature.positions is not None:
             ones, starts = np.ones(len(codes)), np.arange(len(codes) + 1)
@@ -65,17 +65,17 @@ class LogitWeights:
     """[outputs]"""
 
     def __call__(self, columns: sparse.csr_array) -> FloatArray:
-        """[rows, outputs]"""
+        """Return logits [rows, outputs]."""
         return np.asarray(columns @ self.coefficients + self.intercept)
 
 
 def outputs(classes: int) -> int:
-    """Number of logits that so many classes need."""
+    """Return the number of logits for a number of classes."""
     return 1 if classes == 2 else classes
 
 
 def probabilities(logits: FloatArray) -> FloatArray:
-    """[rows, classes] of logits [rows, outputs]."""
+    """Return probabilities [rows, classes] from logits [rows, outputs]."""
     if logits.shape[1] == 1:
         return np.hstack([expit(-logits), expit(logits)])
     return np.asarray(softmax(logits, axis=1))
@@ -89,12 +89,12 @@ class LogitPredictor:
     weights: LogitWeights
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
+        """Return probabilities [rows, classes]."""
         return probabilities(self.weights(self.columns(rows)))
 
 
 def bag_sums(train: BaggedRows) -> sparse.csr_array:
-    """[bags, rows]: times a matrix of rows it is the sum of each bag."""
+    """Return a matrix [bags, rows] whose product with a matrix of rows is the sum of each bag."""
     rows = len(train.bag_of_row)
     return sparse.csr_array((np.ones(rows), (train.bag_of_row, np.arange(rows))), shape=(len(train.sizes), rows))
 
@@ -102,7 +102,7 @@ def bag_sums(train: BaggedRows) -> sparse.csr_array:
 def minimise(
     objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
 ) -> tuple[float, LogitWeights]:
-    """The least value that L-BFGS finds from `start`, and where; `objective` gives value and gradient."""
+    """Minimise by L-BFGS from `start`; return the least value and its weights. `objective` gives value and gradient."""
     shape = start.coefficients.shape
 
     def unpack(flat: FloatArray) -> LogitWeights:

@@ -1,4 +1,4 @@
-"""Losses on bags: pure functions of tensors. Every mean over a bag goes through its mask."""
+"""Losses on bags: pure functions of tensors. All means over bags respect their masks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from llpbench.core.method import Pairs
 
 
 def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
-    """Log of each bag's mean prediction: logsumexp over its rows minus log of its size.
+    """Return the log of each bag's mean prediction: logsumexp over its rows minus log of its size.
 
-    `log_proba` [bags, size, classes], `mask` [bags, size] -> [bags, classes]. Without clamps, stable in float32.
+    `log_proba` [bags, size, classes], `mask` [bags, size] -> [bags, classes]. Stable in float32 without clamps.
     """
     inside = mask.unsqueeze(-1)
     total = log_proba.masked_fill(~inside, -torch.inf).logsumexp(dim=-2)
@@ -20,11 +20,11 @@ def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
 
 
 def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Mean over the known bags of KL(p || mean prediction of the bag), 0 where they agree. Every bag counts once.
+    """Return the mean over known bags of KL(p || mean prediction of the bag), each weighted equally; 0 if they agree.
 
-    DLLP, Ardehaly & Culotta 2017. The log of the mean, not the mean of the logs: published code that confuses the two
-    makes every row match its bag's proportions.
-    On bags of one row it is cross-entropy (minus the target's entropy).
+    DLLP, Ardehaly & Culotta 2017. It uses the log of the mean, not the mean of the logs: published code that confuses
+    the two makes every row match its bag's proportions. On bags of one row it is cross-entropy (minus the target's
+    entropy).
     """
     target = bags.proportions
     divergence: Tensor = (torch.xlogy(target, target) - target * bag_log_proba(log_proba, bags.mask)).sum(dim=-1)
@@ -32,9 +32,9 @@ def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
 
 
 def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Mean over the known bags of mean_i KL(p || prediction of row i): each row has its bag's proportions for a label.
+    """Return the mean over known bags of mean_i KL(p || prediction of row i), with bag proportions as labels of rows.
 
-    The mean of the logs, where `proportion_loss` has the log of the mean; bag soft labels, in steps of whole bags.
+    The mean of the logs, where `proportion_loss` uses the log of the mean: bag soft labels, in steps of whole bags.
     """
     target = bags.proportions.unsqueeze(-2)
     each = (torch.xlogy(target, target) - target * log_proba).sum(dim=-1).masked_fill(~bags.mask, 0.0)
@@ -42,12 +42,12 @@ def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
 
 
 def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
-    """Mean over the known bags of -log P(counts), rows independent given their predictions.
+    """Return the mean over known bags of -log P(counts), for rows independent given their predictions.
 
-    Its gradient by a row's logits is its prediction minus its posterior given the count (Zhang et al. 2020; count loss:
-    Shukla et al. 2023). Where no bag of the step has more than `exact` rows it is exact (Poisson-binomial), else the
-    normal approximation with 1/12 added to the variance, that of rounding to a whole count. More than two classes: the
-    sum over classes of each against the rest, a composite likelihood.
+    Its gradient with respect to a row's logits is its prediction minus its posterior given the count (Zhang et al.
+    2020; count loss: Shukla et al. 2023). It is exact (Poisson-binomial) if no bag of the step has more than `exact`
+    rows. Otherwise it is a normal approximation, with 1/12 added to the variance for rounding to whole counts. For more
+    than two classes it sums over classes each against the rest, a composite likelihood.
     """
     likelihood = _poisson_binomial if log_proba.shape[-2] <= exact else _normal
     chosen = [1] if log_proba.shape[-1] == 2 else list(range(log_proba.shape[-1]))
@@ -60,13 +60,13 @@ def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
 
 
 def _poisson_binomial(log_proba: Tensor, label: int, mask: Tensor, count: Tensor) -> Tensor:
-    """[bags] log P(`count` rows of each bag are of class `label`), `count` [bags] nearly whole.
+    """Return log P(`count` rows of each bag are of class `label`) [bags]; `count` [bags] is nearly whole.
 
-    In logarithms, so that sure and wrong predictions have their loss and their gradient: 1 - p is 0 in float32 from a
-    logit of 17 on.
+    Computed in logarithms, to keep loss and gradient of confident wrong predictions: from a logit of 17 on, 1 - p is 0
+    in float32.
     """
     others = [c for c in range(log_proba.shape[-1]) if c != label]
-    # padding is certainly of another class; finite, as logaddexp of two infinities has no gradient
+    # padding certainly belongs to another class; finite, since logaddexp of two infinities has no gradient
     yes = log_proba[..., label].masked_fill(~mask, _NEVER)
     no = log_proba[..., others].logsumexp(dim=-1).masked_fill(~mask, 0.0)
     known = torch.full_like(yes[..., :1], _NEVER).expand(*yes.shape[:-1], yes.shape[-1])
@@ -82,14 +82,14 @@ _NEVER = -1e9
 
 
 def _normal(log_proba: Tensor, label: int, mask: Tensor, count: Tensor) -> Tensor:
-    """The normal approximation of `_poisson_binomial`, for counts that need not be whole."""
+    """Return the normal approximation of `_poisson_binomial`, for counts that may be fractional."""
     p = log_proba[..., label].exp().masked_fill(~mask, 0.0)
     variance = (p * (1 - p)).sum(dim=-1) + 1 / 12
     return -(count - p.sum(dim=-1)).square() / (2 * variance) - (2 * torch.pi * variance).log() / 2
 
 
 def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) -> Tensor:
-    """Each row finds itself among the other view's rows: cross-entropy to the identity, both directions averaged.
+    """Return cross-entropy of each row's match among the other view's rows, averaged over both directions.
 
     `a`, `b` [rows, dim] of unit length, `mask` [rows]. SAINT, Somepalli et al. 2021, with a mean over rows.
     """
@@ -99,7 +99,7 @@ def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) ->
 
 
 def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
-    """Every row is its own positive, all others are negatives: mean_i -log softmax_j(similarity_ij)_i.
+    """Return mean_i -log softmax_j(similarity_ij)_i: each row is its own positive, all others are negatives.
 
     `similarity` [..., rows, rows], `mask` [..., rows]. SelfCLR-LLP, Nandy et al. 2022. It spreads the rows, whatever
     their class.
@@ -109,10 +109,10 @@ def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
 
 
 def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns: Tensor, both: bool = True) -> Tensor:
-    """Supervised InfoNCE of pseudo-positive pairs: each row finds its partner among the rows of the other bag.
+    """Return supervised InfoNCE of pseudo-positive pairs: each row must find its partner among the other bag's rows.
 
-    `similarity` [n, m] (already over the temperature), `rows` [n] and `columns` [m] bool: no padding. Mean over the
-    positive pairs, 0 if there are none; of both directions or the first alone (TabLLP-BDC, L_Diff).
+    `similarity` [n, m] (already divided by the temperature); `rows` [n] and `columns` [m] bool mark real rows. Mean
+    over positive pairs, 0 without any; of both directions, or only the first (TabLLP-BDC, L_Diff).
     """
     partner = pairs.partner.clamp(min=0)[:, None]
     similarity = _among(similarity, rows, columns)
@@ -123,7 +123,7 @@ def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns:
 
 
 def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
-    """Positive pairs are drawn together, the other assigned pairs pushed apart (torch's CosineEmbeddingLoss).
+    """Return a loss that attracts positive pairs and repels other assigned pairs (torch's CosineEmbeddingLoss).
 
     `cosine` [n, m]; mean over all assigned pairs of 1 - cos, or max(0, cos - margin).
     """
@@ -133,7 +133,7 @@ def cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:
 
 
 def bag_contrast(cosine: Tensor, similarity: Tensor, margin: float) -> Tensor:
-    """Bags with similar proportions are drawn together, others pushed apart (TabLLP-BDC, L_Bag).
+    """Return a loss that attracts bags with similar proportions and repels others (TabLLP-BDC, L_Bag).
 
     (1 - M) max(0, cos - margin) + M (1 - cos); `cosine` of two bag vectors, `similarity` M of their proportions.
     """
@@ -141,15 +141,15 @@ def bag_contrast(cosine: Tensor, similarity: Tensor, margin: float) -> Tensor:
 
 
 def ramp_up(progress: Tensor, length: Tensor | float) -> Tensor:
-    """exp(-5 (1 - t/T)^2), 1 from T on: the ramp of Laine & Aila 2017, as in LLP-VAT and TabLLP-BDC."""
+    """Return exp(-5 (1 - t/T)^2), 1 from T on: the ramp of Laine & Aila 2017, as in LLP-VAT and TabLLP-BDC."""
     return torch.exp(-5.0 * (1.0 - (progress / length).clamp(max=1.0)).square())
 
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of the values where the mask is True, 0 if it is nowhere."""
+    """Return the mean of the values selected by `mask`, 0 if there are none."""
     return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
 
 
 def _among(similarity: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Similarities [..., n, m] without any share of padding: finite, so that rows of padding are no NaN."""
+    """Return similarities [..., n, m] with padding masked by a finite value, so that padded rows are not NaN."""
     return similarity.masked_fill(~(rows.unsqueeze(-1) & columns.unsqueeze(-2)), -1e9)

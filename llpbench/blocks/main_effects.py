@@ -1,15 +1,15 @@
-"""The main effects of features in an additive process, with their posterior variance.
+"""Main effects of features in an additive process, with their posterior variance.
 
-All components are linear in normal weights w, so that a main effect is A w, A [bins, features of all components] the
-components' phi averaged over all other features of a row, less their mean. The features of a row are taken as
-independent of each other, each with its marginal in training; then averages are exact and cheap for every component:
+All components are linear in normal weights w, so a main effect is A w. A [bins, features of all components] is the
+components' phi averaged over all other features of a row, minus their mean. Features of a row are assumed independent,
+each with its marginal in training. Then averages are exact and cheap for every component:
 
-- the effect of the feature itself is one;
+- the effect of the feature itself is unchanged;
 - a pair is averaged over the bins of its other feature;
-- the linear component is a sum of features' own;
-- of the waves E cos(z . omega + b) = Re(e^(ib) prod_k E e^(i z_k . omega_k)), a product over features.
+- the linear component is a sum of terms of single features;
+- for waves, E cos(z . omega + b) = Re(e^(ib) prod_k E e^(i z_k . omega_k)), a product over features.
 
-So every pair is left with margins of zero, and no prediction changes. Functional analysis of variance: Hooker 2007;
+So every pair keeps margins of zero, and predictions do not change. Functional analysis of variance: Hooker 2007;
 purification of pairs: Lengerich et al. 2020.
 """
 
@@ -31,33 +31,33 @@ Variance = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """What is known of the weights of components, by the inverse of their posterior covariance."""
+    """The inverse posterior covariance of components' weights."""
 
     scales: FloatArray
     """[components] prior variance of each component's weights"""
     inner: FloatArray
-    """[others + features, others + features] of the weights divided by the roots of the scales; in front `others` that
-    belong to no component"""
+    """[others + features, others + features] precision of the weights divided by the roots of the scales; the first
+    `others` belong to no component"""
 
     def variance(self) -> Variance:
-        """A function: [values, features] of phi times the root of the scales -> [values] posterior variance."""
+        """Return posterior variances [values] as a function of [values, features], phi times the root of the scales."""
         factor = np.tril(cho_factor(self.inner, lower=True)[0])
         return lambda design: (solve_triangular(factor, _others(design, len(factor)).T, lower=True) ** 2).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The same, by what bags told: means of G w plus noise."""
+    """Observations by bags, means of G w plus noise, that determine the posterior of the weights."""
 
     scales: FloatArray
     """[components] prior variance of each component's weights"""
     columns: FloatArray
     """[bags, others + features] G times the root of the scales"""
     noise: FloatArray
-    """[bags] its variance"""
+    """[bags] variance of the noise"""
 
     def variance(self) -> Variance:
-        """As above; the algebra is done in bags or in features, whichever are fewer."""
+        """Return the same function as `Precision.variance`; the algebra is in bags or features, whichever are fewer."""
         white = self.columns / np.sqrt(self.noise)[:, None]
         bags, width = white.shape
         inner = white @ white.T if bags <= width else white.T @ white
@@ -74,15 +74,15 @@ class Observed:
 
 
 def _others(design: FloatArray, width: int) -> FloatArray:
-    """With zeros in front, where other weights are."""
+    """Pad with zeros in front, for the weights of no component."""
     return np.hstack([np.zeros((len(design), width - design.shape[1])), design])
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Where both the fine and the coarse bin of a feature are constant, but for those without a training row.
+    """Regions in which a feature's fine and coarse bins are constant, without those that have no training row.
 
-    Of a number the cell to the left of these reaches over them.
+    For a number, the cell to the left of a dropped one extends over it.
     """
 
     edges: FloatArray | None
@@ -92,21 +92,21 @@ class _Cells:
     coarse: IntArray
     """[cells]"""
     weights: FloatArray
-    """[cells] of the training rows"""
+    """[cells] share of the training rows"""
 
 
 def main_effects(
     components: Components, coefficients: FloatArray, observed: Observed | Precision, scale: Scale, factor: float = 1.0
 ) -> list[FeatureEffect]:
-    """Of every feature, in their order.
+    """Return the main effect of every feature, in their order.
 
     Parameters
     ----------
     components : of the process
     coefficients : [features of all components] posterior mean of w
-    observed : what its posterior is from
-    scale : of what the process is
-    factor : what one unit of the process is on that scale
+    observed : observations or precision for the posterior variance
+    scale : scale of the effects
+    factor : one unit of the process on that scale
     """
     variance = observed.variance()
     waves = [_expected_waves(components, joint) for joint in components.joint]
@@ -158,7 +158,7 @@ def _cells(components: Components, feature: int) -> _Cells:
 
 
 def _design(components: Components, feature: int, cells: _Cells, waves: list[list[FloatArray] | None]) -> FloatArray:
-    """[cells, features of all components] A"""
+    """Return A [cells, features of all components]."""
     fine, coarse = components.fine_bins[feature], components.coarse_bins
     parts: list[FloatArray] = []
     for effect in components.effects:
@@ -185,12 +185,12 @@ def _design(components: Components, feature: int, cells: _Cells, waves: list[lis
 
 
 def _less_mean(table: FloatArray, bins: FeatureBins) -> FloatArray:
-    """[bins, ...] a table less its mean over training rows."""
+    """Return a table [bins, ...] minus its mean over training rows."""
     return np.asarray(table - bins.weights @ table)
 
 
 def _expected_waves(components: Components, joint: Joint) -> list[FloatArray] | None:
-    """For each feature of a row [waves] the mean of e^(i z . omega), z its columns; None of what is linear."""
+    """Return the mean of e^(i z . omega) [waves] for each feature, z its columns; None for a linear component."""
     if joint.frequencies is None:
         return None
     means: list[FloatArray] = []
@@ -203,5 +203,5 @@ def _expected_waves(components: Components, joint: Joint) -> list[FloatArray] | 
 
 
 def _turned(frequencies: FloatArray, table: FloatArray, start: int) -> FloatArray:
-    """[bins, waves] e^(i z . omega) of a feature's bins, whose columns begin at `start`"""
+    """Return e^(i z . omega) [bins, waves] of a feature's bins, whose columns begin at `start`."""
     return np.asarray(np.exp(1j * (table @ frequencies[start : start + table.shape[1]].astype(np.float64))))

@@ -1,8 +1,8 @@
-"""A process on more rows than can be looked at often: one pass of normal equations, a few bags at a time.
+"""Normal equations in one pass over a few bags at a time, for processes with too many rows for repeated passes.
 
-With u the weights of all components divided by the roots of their scales, bags k observe y_k = x_k . u plus noise of
-variance d_k, x_k the bag's mean features times these roots. The posterior mean of u is (I + X'D^-1 X)^-1 X'D^-1 y.
-Only these sums are kept: memory does not grow with the number of bags, and each row is looked at once a step.
+Let u be the weights of all components divided by the roots of their scales. Bag k observes y_k = x_k . u plus noise of
+variance d_k, with x_k its mean features times these roots. The posterior mean of u is (I + X'D^-1 X)^-1 X'D^-1 y. Only
+these sums are kept. So memory does not grow with the number of bags, and a step reads each row once.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from llpbench.blocks.components import Components
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _ROWS = 8192
-"""that are looked at together: their features stay near the processor"""
+"""rows processed at once, so that their features fit into the CPU's cache"""
 _BAGS = 512
-"""that are added to the normal equations together"""
+"""bags added to the normal equations at once"""
 
 Found = TypeVar("Found")
 
@@ -32,7 +32,7 @@ class BagGroup:
     """The features of all rows of some bags."""
 
     def __init__(self, components: Components, rows: IntArray, bags: slice, sizes: IntArray) -> None:
-        """`rows` of the training rows, in the order of their `bags`, which have these `sizes`."""
+        """`rows` are indices of training rows, ordered by their `bags`, which have these `sizes`."""
         binned = components.binned.rows(rows)
         self.bags, self.sizes = bags, sizes
         self.bag_of_row = np.repeat(np.arange(len(sizes)), sizes)
@@ -40,7 +40,7 @@ class BagGroup:
         self._joint = components.joint_values(binned)
 
     def values(self, coefficients: list[FloatArray]) -> FloatArray:
-        """[rows] the sum of all components, given each one's coefficients [features]."""
+        """Return the sum of all components [rows], given each one's coefficients [features]."""
         value = np.zeros(len(self.bag_of_row))
         for (effect, codes), w in zip(self._effects, coefficients, strict=False):
             value += (effect.factor @ w)[codes]
@@ -49,11 +49,11 @@ class BagGroup:
         return value
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """[bags] of something of rows."""
+        """Return bag means [bags] of values of rows."""
         return np.asarray(np.bincount(self.bag_of_row, values) / self.sizes)
 
     def features(self, weights: FloatArray | None = None) -> FloatArray:
-        """[bags, features of all components] means over each bag, times `weights` [rows] where given."""
+        """Return bag means [bags, features of all components] of phi; `weights` [rows] multiply phi if given."""
         share = np.asarray((1.0 if weights is None else weights) / self.sizes[self.bag_of_row])
         bags, parts = len(self.sizes), []
         for effect, codes in self._effects:
@@ -66,20 +66,20 @@ class BagGroup:
 
 
 class BagGroups:
-    """All bags, in groups that are looked at in as many threads as torch has."""
+    """All bags in groups, processed in as many threads as torch uses."""
 
     def __init__(self, components: Components, train: BaggedRows) -> None:
-        """`components` of the rows of `train`."""
+        """`components` must be of the rows of `train`."""
         self._components, self._sizes = components, train.sizes
         self._order = np.argsort(train.bag_of_row, kind="stable")
         self._starts = np.append(0, np.cumsum(train.sizes))
 
     def __call__(self, look: Callable[[BagGroup], Found]) -> Iterator[Found]:
-        """What `look` makes of each group, in the order of bags."""
+        """Yield the result of `look` for each group, in the order of bags."""
         threads = torch.get_num_threads()
         with ThreadPoolExecutor(threads) as pool:
             waiting = []
-            for bags in self._slices():  # no further ahead than threads can be, as each group's features are megabytes
+            for bags in self._slices():  # limited look-ahead, since each group's features are megabytes
                 waiting.append(pool.submit(lambda part: look(self._group(part)), bags))
                 if len(waiting) > 2 * threads:
                     yield waiting.pop(0).result()
@@ -101,7 +101,7 @@ class BagGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a group of bags tells of the weights."""
+    """Observations by a group of bags that determine the weights."""
 
     columns: FloatArray
     """[bags, weights] x"""
@@ -112,7 +112,7 @@ class Seen:
 
 
 class NormalEquations:
-    """X'D^-1 X and X'D^-1 y, summed over groups of bags."""
+    """The sums X'D^-1 X and X'D^-1 y over groups of bags."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[FloatArray, FloatArray]] = []
@@ -120,7 +120,7 @@ class NormalEquations:
         self._right: FloatArray | None = None
 
     def add(self, seen: Seen) -> None:
-        """One more group."""
+        """Add one group."""
         deviation = np.sqrt(seen.noise)[:, None]
         self._waiting.append((seen.columns / deviation, seen.targets / deviation))
         if sum(len(each) for each, _ in self._waiting) >= _BAGS:
@@ -137,7 +137,7 @@ class NormalEquations:
         self._waiting = []
 
     def solved(self) -> tuple[FloatArray, FloatArray]:
-        """[weights, weights] I + X'D^-1 X, and [weights, outputs] the posterior mean of u."""
+        """Return I + X'D^-1 X [weights, weights], and the posterior mean of u [weights, outputs]."""
         if self._waiting:
             self._flush()
         assert self._inner is not None

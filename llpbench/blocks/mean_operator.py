@@ -1,7 +1,7 @@
 """Mean maps: class means of columns from bag means, and the logistic regression that they determine.
 
-For an exponential family the labels enter the likelihood only through sum_i y_ic x_i = N pi_c M_c, M_c the mean of
-class c, and bag means are mixtures of class means (Quadrianto et al. 2009; Patrini et al. 2014).
+For an exponential family, labels enter the likelihood only through sum_i y_ic x_i = N pi_c M_c, with M_c the mean of
+class c. Bag means are mixtures of class means (Quadrianto et al. 2009; Patrini et al. 2014).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from llpbench.blocks.linear import LogitWeights, minimise, outputs, probabilitie
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 
 _DENSE = 4_000
-"""unknowns up to which class means of bags are solved as one dense system over the graph of all bags"""
+"""most unknowns for which class means of bags are solved as one dense system over the graph of all bags"""
 _NEAREST = 10
-"""bags that a bag is linked to beyond that"""
+"""neighbours of each bag in the graph for larger systems"""
 _RIDGE = 1e-8
-"""pulls what proportions leave open towards the mean of all rows"""
+"""pulls directions that proportions leave undetermined towards the mean of all rows"""
 
 
 @dataclass(frozen=True, eq=False)
 class MeanOperator:
-    """What labels say to a logistic regression."""
+    """The statistics of labels that a logistic regression needs."""
 
     means: FloatArray
     """[classes, columns] mean over all rows of y_ic x_i"""
@@ -35,14 +35,15 @@ class MeanOperator:
 
 
 def prior_of(train: BaggedRows) -> FloatArray:
-    """[classes] share of rows, by the proportions and sizes of bags."""
+    """Return the class shares [classes] of rows, from proportions and sizes of bags."""
     return np.asarray(train.sizes @ train.proportions / train.sizes.sum())
 
 
 def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, shrinkage: float) -> FloatArray:
-    """[classes, columns] least squares of bag means [bags, columns] on proportions, bags weighted by size.
+    """Return class means [classes, columns]: least squares of bag means [bags, columns] on proportions.
 
-    `shrinkage` pulls class means towards the mean of all rows, which they are where bags do not differ.
+    Bags are weighted by size. `shrinkage` pulls class means towards the mean of all rows, their value
+    if bags do not differ.
     """
     weighted = proportions * sizes[:, None]
     total = weighted.sum(axis=0)
@@ -56,13 +57,14 @@ def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_ar
 class SmoothMeans:
     """Class means of each bag, smooth over a graph of bags (the Laplacian mean map).
 
-    They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), L the Laplacian of the
-    similarities exp(-|M_k - M_l| / median distance). What proportions leave open is the mean of all rows. With more
-    than `_DENSE` unknowns only the nearest bags are similar, and the system is solved by conjugate gradients.
+    They minimise sum_k (m_k / mean size) |M_k - sum_c p_kc B_kc|^2 + gamma sum_c tr(B_c' L B_c), with L the Laplacian
+    of the similarities exp(-|M_k - M_l| / median distance). Where proportions do not determine them, they are the mean
+    of all rows. With more than `_DENSE` unknowns only the nearest bags are similar, and conjugate gradients solve the
+    system.
     """
 
     def __init__(self, proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, gamma: float) -> None:
-        """`means` [bags, columns] are those of bags."""
+        """`means` [bags, columns] are bag means."""
         self.proportions, self.means, (bags, classes) = proportions, means, proportions.shape
         self.weights = sizes / sizes.mean()
         self.centre = means.T @ sizes / sizes.sum()
@@ -74,7 +76,7 @@ class SmoothMeans:
         self.system = sparse.csr_array(fit + gamma * smooth + ridge)
 
     def combined(self, parts: FloatArray) -> FloatArray:
-        """[combinations, columns] sum_kc a_kc B_kc of `parts` a [combinations, bags, classes]."""
+        """Return sum_kc a_kc B_kc [combinations, columns] of `parts` a [combinations, bags, classes]."""
         bags, classes = self.proportions.shape
         right = parts.transpose(0, 2, 1).reshape(len(parts), -1).T
         if bags * classes <= _DENSE:
@@ -89,13 +91,13 @@ class SmoothMeans:
         return np.asarray((self.means.T @ mixed).T + np.outer(rest, self.centre))
 
     def operator(self, sizes: FloatArray) -> FloatArray:
-        """[classes, columns] mean over all rows of y_ic x_i."""
+        """Return the mean over all rows of y_ic x_i [classes, columns]."""
         share = self.proportions * (sizes / sizes.sum())[:, None]
         return self.combined(share[None] * np.eye(share.shape[1])[:, None])
 
 
 def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
-    """[bags, bags] of similarities without a diagonal."""
+    """Return the Laplacian [bags, bags] of similarities without a diagonal."""
     from sklearn.metrics import pairwise_distances
     from sklearn.neighbors import kneighbors_graph
 
@@ -115,20 +117,20 @@ def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
 
 
 def mean_operator(train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> MeanOperator:
-    """By one mean a class (mean map); `columns` are of the rows of `train`."""
+    """Return the operator from one mean per class (mean map); `columns` are of the rows of `train`."""
     prior, sizes = prior_of(train), train.sizes.astype(np.float64)
     means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
     return MeanOperator(means * prior[:, None], prior)
 
 
 def laplacian_operator(train: BaggedRows, columns: sparse.csr_array, gamma: float) -> MeanOperator:
-    """By class means of each bag, smooth over bags (Laplacian mean map)."""
+    """Return the operator from class means of each bag, smooth over bags (Laplacian mean map)."""
     sizes, means = train.sizes.astype(np.float64), sparse.csr_array(bag_average(train) @ columns)
     return MeanOperator(SmoothMeans(train.proportions, sizes, means, gamma).operator(sizes), prior_of(train))
 
 
 def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array) -> MeanOperator:
-    """Of rows whose labels are given."""
+    """Return the operator of rows with given labels."""
     rows = len(labels)
     of_class = sparse.csr_array((np.full(rows, 1 / rows), (labels, np.arange(rows))), shape=(classes, rows))
     return MeanOperator((of_class @ columns).toarray(), np.bincount(labels, minlength=classes) / rows)
@@ -137,7 +139,10 @@ def labelled_operator(labels: IntArray, classes: int, columns: sparse.csr_array)
 def logistic_of_means(
     columns: sparse.csr_array, operator: MeanOperator, strength: float, start: LogitWeights | None = None
 ) -> tuple[float, LogitWeights]:
-    """Least sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2, and where; convex."""
+    """Minimise sum_i logsumexp_c f_ic - N sum_c (w_c . means_c + prior_c b_c) + strength/2 |w|^2, a convex function.
+
+    Returns the minimum and its weights.
+    """
     transposed, rows = sparse.csr_array(columns.T), columns.shape[0]
     width = outputs(len(operator.prior))
     means, prior = operator.means[-width:].T * rows, operator.prior[-width:] * rows

@@ -1,7 +1,7 @@
-"""Draws from a posterior of a handful of numbers by Hamiltonian Monte Carlo (Duane et al. 1987; Neal 2011).
+"""Hamiltonian Monte Carlo for posteriors of a handful of numbers (Duane et al. 1987; Neal 2011).
 
-Maintained samplers come with a compiler or a framework of their own (Stan, PyMC, BlackJAX) or take no gradients
-(emcee), which costs thousands of evaluations where a hundred trajectories do; hence these lines.
+Written here because maintained samplers bring a compiler or framework (Stan, PyMC, BlackJAX), or use no gradients
+(emcee), which takes thousands of evaluations instead of a hundred trajectories.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def hmc(
     size: float = 0.25,
     acceptance: float = 0.75,
 ) -> FloatArray:
-    """[draws, numbers] draws from exp(-minus_log), which gives value and gradient.
+    """Return draws [draws, numbers] from exp(-minus_log); `minus_log` gives value and gradient.
 
-    The scale of every number should be about one. While burning in, the leapfrog step adapts to the wanted
-    `acceptance`; it varies at random between trajectories, so that none is periodic.
+    The scale of every number should be about one. During burn-in the leapfrog step adapts to the target `acceptance`.
+    It varies randomly between trajectories, so that none is periodic.
     """
     place = start
     value, slope = minus_log(place)

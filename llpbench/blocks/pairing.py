@@ -1,7 +1,7 @@
-"""Pseudo-pairs: which row of one bag goes with which row of another (TabLLP-BDC's pair generator).
+"""Pseudo-pairs: the assignment of one bag's rows to another's (TabLLP-BDC's pair generator).
 
-Assignment problems cannot be mapped by `vmap`, so they are one custom operator: a method calls `assign_rows` like any
-function, and for a population all problems are solved in parallel threads (scipy's solver releases the GIL).
+Assignment problems cannot be mapped by `vmap`, so they are one custom operator. A method calls `assign_rows` like any
+function. For a population all problems are solved in parallel threads (scipy's solver releases the GIL).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.method import Pairs
 
 _LARGE = 128
-"""rows and columns from which prices are worth their time"""
+"""fewest rows and columns for which prices save time"""
 _ENTROPY, _ROUNDS = 0.1, 50
-"""of the transport problem whose prices an assignment starts from: its regularisation in standard deviations of the
-similarities, and rounds of scaling. For bags of 1,024 rows that have been trained on, solving takes a quarter of the
-time; less of the first is more exact, until more rounds take longer than they save"""
+"""transport problem whose prices start an assignment: its regularisation in standard deviations of the similarities,
+and rounds of scaling. For bags of 1,024 rows after training, solving takes a quarter of the time. Less regularisation
+is more exact, until more rounds take longer than they save"""
 _LEAST_KERNEL = 40.0
-"""below e to its negative nothing counts: products of two such factors are still numbers in float32"""
+"""lower limit of kernel exponents, negated: products of two such factors still fit into float32"""
 
 
 def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tensor, generator: str) -> Pairs:
     """Assign the rows of two bags to one another; as many of the most similar pairs are positive as must exist.
 
-    `similarity` [n, m]; `rows` [n], `columns` [m] bool: no padding; `counts` [2, classes] of the two bags. However the
-    labels lie, sum_c min(n_1c, n_2c) pairs of equal class can be formed (TabLLP-BDC, pseudo-pairs generator); of noisy
-    counts that is rounded down, and of suppressed ones none.
-    `generator`: `linear` (the largest total similarity) or `greedy` (the most similar pair first, and so on).
+    `similarity` [n, m]; `rows` [n], `columns` [m] bool mark real rows; `counts` [2, classes] of the two bags. For any
+    labels, sum_c min(n_1c, n_2c) pairs of equal class exist (TabLLP-BDC, pseudo-pairs generator). Noisy counts are
+    rounded down; suppressed counts give no pairs. `generator`: `linear` (the largest total similarity) or `greedy` (the
+    most similar pair first, and so on).
     """
     partner = assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
     chosen = similarity.detach().gather(1, partner.clamp(min=0)[:, None]).squeeze(1)
@@ -46,14 +46,14 @@ def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tens
 
 @torch.library.custom_op("llpbench::assign", mutates_args=())
 def assign_rows(similarity: Tensor, rows: Tensor, columns: Tensor, greedy: bool) -> Tensor:
-    """For each row the column it is assigned to, -1 for none: a one-to-one assignment of rows to columns.
+    """Return the column assigned to each row, -1 for none: a one-to-one assignment of rows to columns.
 
-    `similarity` [..., n, m] float32; `rows` [..., n], `columns` [..., m] bool: which take part. -> [..., n] int64.
-    Raises `ValueError` if a similarity is not finite, as those of a network that has diverged.
+    `similarity` [..., n, m] float32; `rows` [..., n], `columns` [..., m] bool mark those that take part. -> [..., n]
+    int64. Raises `ValueError` if a similarity is not finite, for example after a network diverged.
     """
     problems = similarity.reshape(-1, *similarity.shape[-2:]).cpu().numpy()
     inside = rows.reshape(-1, rows.shape[-1]).cpu().numpy(), columns.reshape(-1, columns.shape[-1]).cpu().numpy()
-    linear = _priced if similarity.is_cuda else _linear  # ties may fall otherwise: CPUs keep what is published
+    linear = _priced if similarity.is_cuda else _linear  # breaks ties differently: CPUs keep the published results
     solve = _greedy if greedy else linear
     tasks = [(solve, *problem) for problem in zip(problems, *inside, strict=True)]
     workers = min(len(tasks), _threads(similarity.is_cuda))
@@ -76,7 +76,7 @@ def _(info: Any, in_dims: Any, similarity: Tensor, rows: Tensor, columns: Tensor
 
 
 def _threads(gpu: bool) -> int:
-    """As many as the cell may use; where a GPU does the rest, every CPU that the process has."""
+    """Return the threads of the cell, or all CPUs of the process if a GPU does the rest."""
     return len(os.sched_getaffinity(0)) if gpu and hasattr(os, "sched_getaffinity") else torch.get_num_threads()
 
 
@@ -100,16 +100,16 @@ def _solve(task: Any) -> IntArray:
 
 
 def _linear(similarity: FloatArray) -> tuple[IntArray, IntArray]:
-    """The assignment with the largest total similarity (modified Jonker-Volgenant, Crouse 2016)."""
+    """Return the assignment with the largest total similarity (modified Jonker-Volgenant, Crouse 2016)."""
     first, second = linear_sum_assignment(similarity, maximize=True)
     return first, second
 
 
 def _priced(similarity: FloatArray) -> tuple[IntArray, IntArray]:
-    """The same in a quarter of the time, for bags of 1,024 rows, while a GPU waits.
+    """Return the same assignment in a quarter of the time, for bags of 1,024 rows, while a GPU waits.
 
-    Where as many rows as columns are assigned, what is taken from a whole row or column is taken from every
-    assignment, so the best one stays the best; with the right prices most rows get theirs at the first try.
+    If as many rows as columns are assigned, subtracting a price from a whole row or column changes all assignments
+    equally, so the best one stays the best. With good prices most rows get their column at the first try.
     """
     if not similarity.shape[0] == similarity.shape[1] >= _LARGE:
         return _linear(similarity)
@@ -121,9 +121,9 @@ def _priced(similarity: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _prices(similarity: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """[n] of rows and [n] of columns: nearly the dual solution of an assignment.
+    """Return prices of rows [n] and of columns [n], nearly the dual solution of an assignment.
 
-    That of entropic transport, by Sinkhorn scaling (Cuturi 2013).
+    They come from entropic transport, by Sinkhorn scaling (Cuturi 2013).
     """
     of_columns = similarity.mean(axis=0)
     of_rows = (similarity - of_columns).mean(axis=1)
@@ -146,10 +146,10 @@ def _prices(similarity: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _greedy(similarity: FloatArray) -> tuple[IntArray, IntArray]:
-    """The most similar pair, then the most similar of what is left, and so on.
+    """Assign the most similar pair, then the most similar of the rest, and so on.
 
-    In each round every pair whose members prefer each other is taken: these are pairs that a scan of the sorted
-    similarities would take, too, and most rounds take many.
+    Each round takes every pair whose members prefer each other. A scan of the sorted similarities would take these
+    pairs, too, and most rounds take many.
     """
     rows, columns = np.arange(similarity.shape[0]), np.arange(similarity.shape[1])
     first, second = [], []

@@ -1,13 +1,16 @@
-"""Pretraining: a stage that any method with an encoder can start from, and a factor of its own in every comparison.
+"""Pretraining: a start for any method with an encoder, and a separate factor in every comparison.
 
 `self`: two views of a row recognise each other (SAINT, Somepalli et al. 2021). `bag`: bags with similar proportions get
-similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always part of it: of mixed rows, or of rows as
-they are where views are separated and nothing is mixed. Only the encoder's weights are kept. It sees what every
-method sees: training rows, bags and class counts.
+similar vectors (TabLLP-BDC, L_Bag). `self+bag`: both. Reconstruction is always included: of mixed rows, or of unchanged
+rows with separated views, which mix nothing. Only the encoder's weights are kept. It sees what every method sees:
+training rows, bags and class counts.
 
-Where the paper is silent: the margin of L_Bag is 0; terms of rows are averaged, not summed; the weighted sum, which the
-paper writes as a matrix, is the mean of its rows, with weights from cosine similarities through a query matrix (at
-first the identity), so that equal similarities give the plain mean.
+Choices that the paper does not specify:
+
+- The margin of L_Bag is 0.
+- Terms of rows are averaged, not summed.
+- The weighted sum, which the paper writes as a matrix, is the mean of its rows. Weights come from cosine similarities
+  through a query matrix (initially the identity), so that equal similarities give the plain mean.
 """
 
 from __future__ import annotations
@@ -39,27 +42,27 @@ class PretrainingParams(MethodParams):
 
     epochs: int = 50
     view: Annotated[str, Choice("mixup", "separated")] = "mixup"
-    """of the self-contrastive task: feature mixup, or separated representation"""
+    """views of the self-contrastive task: feature mixup, or separated representation"""
     aggregator: Annotated[str, Choice("weighted-sum", "attention")] = "weighted-sum"
-    """of rows to a bag vector: by cosine similarity, or by attention between rows"""
+    """how rows form a bag vector: by cosine similarity, or by attention between rows"""
     projection: Annotated[bool, Choice(False, True)] = False
-    """whether a projector stands before the aggregator"""
+    """whether to use a projector before the aggregator"""
     similarity: Annotated[str, Choice("mpiou", "l1")] = "mpiou"
-    """of the proportions of two bags: mPIoU, or 1 - L1/2"""
+    """similarity of the proportions of two bags: mPIoU, or 1 - L1/2"""
     margin: Annotated[float, Choice(0.0, 0.1, 0.3, 0.5)] = 0.0
-    """cosine up to which bags with nothing in common are left alone"""
+    """cosine below which bags with nothing in common are not pushed apart"""
     bag_weight: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
-    """alpha, of the bag-contrastive task"""
+    """alpha, the weight of the bag-contrastive task"""
     self_weight: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
-    """beta, of the self-contrastive task and the reconstruction"""
+    """beta, the weight of the self-contrastive task and the reconstruction"""
     number_weight: Annotated[float, Choice(1.0, 10.0)] = 10.0
-    """kappa, of the squared error of reconstructed numbers; the cross-entropy of categories counts once"""
+    """kappa, the weight of the squared error of reconstructed numbers; the cross-entropy of categories has weight 1"""
     temperature: Annotated[float, Choice(0.1, 0.3, 0.7)] = 0.7
-    """of the self-contrastive task"""
+    """temperature of the self-contrastive task"""
     cutmix: Annotated[float, Choice(0.1, 0.2, 0.3)] = 0.1
-    """probability of a cell to be another row's"""
+    """probability that a cell is replaced by another row's"""
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
-    """share of the row's own embeddings"""
+    """weight of the row's own embeddings in a mix"""
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -78,7 +81,7 @@ class Pretraining(Method):
         self.stages = (Stage("pretraining", epochs=self.params.epochs, judged=False),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
-        """The encoder, a decoder of features, projectors and an aggregator of bags; no head."""
+        """Return the encoder, a decoder of features, projectors and an aggregator of bags; there is no head."""
         network = Network(encoder, nn.Identity()).add(decoder=Decoder(encoder, schema))
         if "self" in self.tasks:
             view: Any = self.params.view
@@ -91,7 +94,7 @@ class Pretraining(Method):
         return network
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        """alpha L_Bag + beta (L_NCE + reconstruction)."""
+        """Return alpha L_Bag + beta (L_NCE + reconstruction)."""
         del now
         params, network = self.params, model.network
         clean = model.encode(bags)
@@ -105,7 +108,7 @@ class Pretraining(Method):
         return loss
 
     def bag_loss(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
-        """L_Bag, mean over the pairs of known bags of a step."""
+        """Return L_Bag, the mean over the pairs of known bags of a step."""
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags a step, got {len(bags.mask)}")
         chosen = some_rows(bags.mask, model.random)
@@ -117,13 +120,13 @@ class Pretraining(Method):
         return masked_mean(bag_contrast(cosine, likeness, self.params.margin), known)
 
     def likeness(self, first: Tensor, second: Tensor) -> Tensor:
-        """[pairs] similarity in [0, 1] of proportions [pairs, classes]."""
+        """Return similarities in [0, 1] [pairs] of proportions [pairs, classes]."""
         one, other = first.unsqueeze(-2), second.unsqueeze(-2)
         return mpiou(one, other) if self.params.similarity == "mpiou" else 1 - l1(one, other) / 2
 
 
 class WeightedSum(nn.Module):
-    """A bag's vector: mean_i sum_j softmax_j(s u_i W u_j) z_j, u the rows of unit length (TabLLP-BDC, WS)."""
+    """A bag's vector mean_i sum_j softmax_j(s u_i W u_j) z_j, with u the rows of unit length (TabLLP-BDC, WS)."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -131,7 +134,7 @@ class WeightedSum(nn.Module):
         self.scale = nn.Parameter(torch.tensor(10.0))
 
     def forward(self, z: Tensor, mask: Tensor) -> Tensor:
-        """`z` [size, dim], `mask` [size] -> [dim]"""
+        """Map `z` [size, dim] and `mask` [size] to [dim]."""
         unit = F.normalize(z, dim=-1)
         logits = unit @ self.query @ unit.T * self.scale
         attention = logits.masked_fill(~mask, -torch.inf).softmax(dim=-1)
@@ -140,22 +143,22 @@ class WeightedSum(nn.Module):
 
 
 class IntersampleAttention(nn.Module):
-    """A bag's vector: the mean of multi-head attention between its rows (TabLLP-BDC, IA; SAINT's row attention)."""
+    """A bag's vector as the mean of multi-head attention between its rows (TabLLP-BDC, IA; SAINT's row attention)."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.attention = Attention(dim, heads=4, head_dim=64)
 
     def forward(self, z: Tensor, mask: Tensor) -> Tensor:
-        """`z` [size, dim], `mask` [size] -> [dim]"""
+        """Map `z` [size, dim] and `mask` [size] to [dim]."""
         mixed = self.attention(z, mask)
         return torch.where(mask[:, None], mixed, 0.0).sum(dim=0) / mask.sum()
 
 
 class Decoder(nn.Module):
-    """Reconstructs every feature from its token by a small MLP of its own, 5 times the width of a token (SAINT).
+    """Reconstruction of every feature from its token by a small MLP, 5 times the width of a token (SAINT).
 
-    From the row vector instead, where tokens know nothing of one another.
+    If tokens are not contextual, features are reconstructed from the row vector instead.
     """
 
     def __init__(self, encoder: Encoder, schema: Schema) -> None:
@@ -171,7 +174,7 @@ class Decoder(nn.Module):
         self.number_bias = nn.Parameter(torch.zeros(schema.numeric))
 
     def forward(self, encoding: Encoding, rows: Rows, mask: Tensor, number_weight: float) -> Tensor:
-        """Cross-entropy summed over categorical columns + weighted squared error averaged over numbers; mean over rows.
+        """Return summed cross-entropies of categories + the weighted mean squared error of numbers, averaged over rows.
 
         Missing numbers are left out; a missing category is a category.
         """

@@ -1,8 +1,8 @@
-"""Support vectors under unknown labels: alternating proportion-SVM (Yu et al. 2013), linear, two classes.
+"""Support vectors with unknown labels: alternating proportion-SVM (Yu et al. 2013), linear, two classes.
 
-The least over w, b and labels y of |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|.
-Given f, the labels of a bag are found exactly: those with the largest gain hinge(-f) - hinge(f) are positive, as many
-as make the sum least.
+Over w, b and labels y it minimises |w|^2 / 2 + C sum_i hinge(y_i f_i) + C_p sum_k m_k |share of y in bag k - p_k|.
+Given f, a bag's labels are found exactly: rows with the largest gain hinge(-f) - hinge(f) are positive, as many as
+minimise the sum.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from llpbench.core.bags import BaggedRows, BoolArray, FloatArray
 _CORNER = 0.05
 """width of the rounded corner of hinges"""
 _FIRST, _FACTOR, _ROUNDS, _STILL = 1e-4, 1.5, 100, 0.01
-"""least part of C, what it is raised by, rounds at most, and the change of the objective that ends them"""
+"""smallest factor of C, its growth per round, most rounds, and the change of the objective that stops them"""
 
 
 def best_labels(scores: FloatArray, train: BaggedRows, shares: FloatArray, weight: float) -> BoolArray:
-    """[rows] labels with the least sum of hinges + `weight` sum_k m_k |share of y in bag k - shares_k|."""
+    """Return the labels [rows] that minimise the hinges + `weight` sum_k m_k |share of y in bag k - shares_k|."""
     of_row, sizes = train.bag_of_row, train.sizes
     positive, negative = np.maximum(1 - scores, 0), np.maximum(1 + scores, 0)
     order = np.lexsort((positive - negative, of_row))
@@ -41,14 +41,14 @@ def best_labels(scores: FloatArray, train: BaggedRows, shares: FloatArray, weigh
 
 
 def proportion_cost(labels: BoolArray, train: BaggedRows, shares: FloatArray) -> float:
-    """sum_k m_k |share of y in bag k - shares_k|"""
+    """Return sum_k m_k |share of y in bag k - shares_k|."""
     return float(np.abs(np.bincount(train.bag_of_row, labels, len(shares)) - shares * train.sizes).sum())
 
 
 def support_vectors(
     columns: sparse.csr_array, labels: BoolArray, cost: float, start: LogitWeights
 ) -> tuple[float, LogitWeights]:
-    """Least |w|^2 / 2 + cost sum_i hinge(y_i f_i), and where; the intercept has no penalty."""
+    """Minimise |w|^2 / 2 + cost sum_i hinge(y_i f_i); return value and weights. The intercept has no penalty."""
     signs, transposed = np.where(labels, 1.0, -1.0), sparse.csr_array(columns.T)
 
     def objective(weights: LogitWeights) -> tuple[float, LogitWeights]:
@@ -70,9 +70,9 @@ def proportion_svm(
     weight: float,
     anneal: bool,
 ) -> tuple[float, LogitWeights]:
-    """Objective and scores from starting labels [rows]; C_p is `weight` times C.
+    """Return objective and weights, starting from labels [rows]; C_p is `weight` times C.
 
-    `anneal`: C starts at a ten-thousandth and is raised by half a round, so that labels of no worth can change.
+    `anneal`: C starts at a ten-thousandth and grows by half each round, so that bad initial labels can change.
     """
     weights = LogitWeights(np.zeros((columns.shape[1], 1)), np.zeros(1))
     factor, before = _FIRST if anneal else 1.0, np.inf

@@ -1,4 +1,4 @@
-"""Targets of rows that match the counts of bags, for stages of single rows."""
+"""Row targets that match the counts of bags, for stages of single rows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from llpbench.core.bags import BaggedRows, FloatArray
 
 
 def in_known_bags(values: FloatArray, train: BaggedRows) -> FloatArray:
-    """`values` [rows, classes], 0 in every class of rows whose bag has suppressed counts: they teach nothing."""
+    """Return `values` [rows, classes] with 0 for rows of bags with suppressed counts: training ignores them."""
     return np.asarray(np.where(train.known[train.bag_of_row, None], values, 0.0))
 
 
 def matching_labels(proba: FloatArray, train: BaggedRows) -> FloatArray:
-    """[rows, classes] one-hot labels at the least total -log P that match every known bag's counts, 0 elsewhere."""
+    """Return one-hot labels [rows, classes] with the least total -log P that match known bags' counts, 0 elsewhere."""
     known = train.known[train.bag_of_row]
     targets = np.zeros(proba.shape)
     labels = assigned(log_of(proba[known]), train.where_known())

@@ -1,8 +1,7 @@
-"""Residuals of bags: how far mean predictions are from proportions, alone and against each other.
+"""Residuals of bags, mean predictions minus proportions, alone and in pairs.
 
-For bags of independent rows the difference of two bags' residuals has no common offset, and
-(1/m_k + 1/m_l)^-1 |r_k - r_l|^2 is an unbiased estimate of sum_c Var(y_c - f_c), whatever the sizes m: the Brier score
-without its squared bias.
+For bags of independent rows, the difference of two bags' residuals has no common offset. Then (1/m_k + 1/m_l)^-1 |r_k -
+r_l|^2 is an unbiased estimate of sum_c Var(y_c - f_c), whatever the sizes m: the Brier score without its squared bias.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from llpbench.core.bags import Bags
 
 
 def means_of_bags(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean over each bag's rows: `values` [bags, size, classes], `mask` [bags, size] -> [bags, classes]."""
+    """Return the mean over each bag's rows: `values` [bags, size, classes], `mask` [bags, size] -> [bags, classes]."""
     total: Tensor = values.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=-2)
     return total / mask.sum(dim=-1, keepdim=True).clamp(min=1)
 
 
 def bag_residuals(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Mean prediction minus proportion of each bag, 0 where counts are suppressed: [bags, classes]."""
+    """Return mean prediction minus proportion of each bag, 0 if counts are suppressed: [bags, classes]."""
     residuals: Tensor = means_of_bags(log_proba.exp(), bags.mask) - bags.proportions
     return residuals.masked_fill(~bags.known.unsqueeze(-1), 0.0)
 
 
 def bag_sizes(bags: Bags) -> Tensor:
-    """Rows of each bag [bags], 0 where counts are suppressed."""
+    """Return the number of rows of each bag [bags], 0 if counts are suppressed."""
     sizes: Tensor = (bags.mask & bags.known.unsqueeze(-1)).sum(dim=-1).float()
     return sizes
 
 
 def pair_contrast(residuals: Tensor, sizes: Tensor) -> Tensor:
-    """Mean over pairs of bags of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2, 0 where there is no pair.
+    """Return the mean over pairs of bags of (1/m_k + 1/m_l)^-1 |r_k - r_l|^2, 0 without pairs.
 
-    `residuals` [bags, classes], `sizes` [bags] with 0 for bags that take no part.
+    `residuals` [bags, classes]; `sizes` [bags] with 0 for bags to ignore.
     """
     squares = (residuals.unsqueeze(0) - residuals.unsqueeze(1)).square().sum(dim=-1)
     product, total = sizes.unsqueeze(0) * sizes.unsqueeze(1), sizes.unsqueeze(0) + sizes.unsqueeze(1)
@@ -44,14 +43,14 @@ def pair_contrast(residuals: Tensor, sizes: Tensor) -> Tensor:
 
 
 def mean_residual(residuals: Tensor, sizes: Tensor) -> Tensor:
-    """[classes] residual of all rows together: the mean of `residuals` [bags, classes], weighted by `sizes` [bags]."""
+    """Return the residual of all rows [classes]: the mean of `residuals` [bags, classes], weighted by `sizes`."""
     return (residuals * sizes.unsqueeze(-1)).sum(dim=0) / sizes.sum().clamp(min=1.0)
 
 
 def mean_of_others(means: Tensor, sizes: Tensor) -> Tensor:
-    """Mean over the rows of all other bags: `means` [bags, ...] -> [bags, ...], 0 where there are no others.
+    """Return the mean over the rows of all other bags: `means` [bags, ...] -> [bags, ...], 0 if there are no others.
 
-    `sizes` [bags] with 0 for bags that take no part.
+    `sizes` [bags] with 0 for bags to ignore.
     """
     others = sizes.sum() - sizes
     weights = sizes.unsqueeze(0) * (1.0 - torch.eye(len(sizes), device=sizes.device))

@@ -1,9 +1,9 @@
-"""A cap on rows that are compared pair by pair.
+"""A limit on rows that are compared pair by pair.
 
-Where every row is held against every other (an assignment, a Gram matrix, attention between rows), time and memory grow
-with the square of the rows or worse, and natural bags may have ten thousand. Of a bag of more than `MOST_COMPARED` rows
-a random sample stands for all: redrawn in each step from the member's own stream, without replacement, padding last.
-Up to there nothing is drawn, and all rows are compared in their order.
+If every row is compared with every other (in an assignment, a Gram matrix or attention between rows), time and memory
+grow with the square of the rows or worse, and natural bags may have ten thousand. A random sample represents a bag of
+more than `MOST_COMPARED` rows. It is drawn again in each step from the member's own stream, without replacement,
+padding last. Up to this limit nothing is drawn, and all rows are compared in order.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 from llpbench.core.model import Random
 
 MOST_COMPARED = 1024
-"""rows of a bag: the largest bags of the paper are compared whole"""
+"""rows of a bag; the largest bags of the paper are compared completely"""
 
 
 def some_rows(mask: Tensor, random: Random | None, most: int = MOST_COMPARED) -> Tensor | None:
-    """Which rows of each bag stand for all: [bags, most] positions in `mask` [bags, rows], or None for all of them.
+    """Return positions [bags, most] in `mask` [bags, rows] of a sample of each bag, or None for all rows.
 
-    Without a random stream, as in prediction, always the same.
+    Without a random stream, as in prediction, the sample is always the same.
     """
     if mask.shape[-1] <= most:
         return None
@@ -29,7 +29,7 @@ def some_rows(mask: Tensor, random: Random | None, most: int = MOST_COMPARED) ->
 
 
 def at(values: Tensor, chosen: Tensor | None) -> Tensor:
-    """`values` [bags, rows] or [bags, rows, dim] of the rows `chosen` [bags, most]; all where that is None."""
+    """Return `values` [bags, rows] or [bags, rows, dim] of the rows `chosen` [bags, most]; None: all rows."""
     if chosen is None:
         return values
     if values.dim() == chosen.dim():

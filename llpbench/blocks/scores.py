@@ -1,6 +1,6 @@
-"""Normal scores of rows (`core.numbers.NormalScores`), for methods whose rows hold z-scores.
+"""Normal scores of rows (`core.numbers.NormalScores`), for methods whose rows are z-scores.
 
-Normal scores depend on the order of values alone, so those of z-scores are those of the raw numbers.
+Normal scores depend only on the order of values, so those of z-scores equal those of raw numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from llpbench.core.numbers import NormalScores
 
 
 class ScoredRows:
-    """Normal scores of every numeric column, 0 where a number is missing."""
+    """Normal scores of every numeric column, with 0 for missing numbers."""
 
     def __init__(self, rows: Rows) -> None:
         """`rows` are the training rows."""

@@ -9,7 +9,7 @@ from llpbench.core.bags import Rows, Schema
 
 
 class CategoricalTokens(nn.Module):
-    """One embedding table for all categorical columns; code 0 of a column is its vector for missing or unseen."""
+    """One embedding table for all categorical columns; code 0 of a column means missing or unseen."""
 
     offsets: Tensor
 
@@ -20,13 +20,13 @@ class CategoricalTokens(nn.Module):
         self.table = nn.Embedding(int(ends[-1]), dim)
 
     def forward(self, rows: Rows) -> Tensor:
-        """[..., categorical features, dim]"""
+        """Return tokens [..., categorical features, dim]."""
         embedded: Tensor = self.table(rows.categorical + self.offsets)
         return embedded
 
 
 class NumericTokens(nn.Module):
-    """A small MLP 1 -> hidden -> ReLU -> dim for each numeric column; a learned vector where the value is missing."""
+    """A small MLP 1 -> hidden -> ReLU -> dim for each numeric column, with a learned vector for missing values."""
 
     def __init__(self, schema: Schema, hidden: int, dim: int) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class NumericTokens(nn.Module):
         self.missing = nn.Parameter(torch.randn(columns, dim))
 
     def forward(self, rows: Rows) -> Tensor:
-        """[..., numeric features, dim]"""
+        """Return tokens [..., numeric features, dim]."""
         hidden = (rows.numeric.unsqueeze(-1) * self.weight_in + self.bias_in).relu()
         tokens = torch.einsum("...fh,fhd->...fd", hidden, self.weight_out) + self.bias_out
         return torch.where(rows.missing.unsqueeze(-1), self.missing, tokens)
@@ -55,6 +55,6 @@ class FeatureTokens(nn.Module):
         self.numeric = NumericTokens(schema, hidden, dim) if schema.numeric else None
 
     def forward(self, rows: Rows) -> Tensor:
-        """[..., features, dim]"""
+        """Return tokens [..., features, dim]."""
         kinds = [tokens(rows) for tokens in (self.categorical, self.numeric) if tokens is not None]
         return torch.cat(kinds, dim=-2)

@@ -1,4 +1,4 @@
-"""Transport of a bag's rows to its class counts: soft targets by Sinkhorn scaling, labels by rank. Both map by vmap."""
+"""Transport of a bag's rows to its class counts: soft targets by Sinkhorn, labels by rank. Both work with vmap."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from torch import Tensor
 from llpbench.core.bags import Bags
 
 NEVER = -1e9
-"""logarithm of nothing: finite, so that no difference is NaN"""
+"""logarithm of zero: finite, so that no difference is NaN"""
 HARD = 0.05
-"""entropy of the plan whose largest entries are the labels of several classes"""
+"""entropy of the plan for hard labels of several classes"""
 
 
 def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int = 20) -> Tensor:
-    """The plan of rows to classes: argmin of <Q, -scores> - entropy H(Q), rows adding up to 1, columns to counts.
+    """Return the plan of rows to classes: argmin of <Q, -scores> - entropy H(Q), rows sum to 1, columns to counts.
 
-    `scores` [bags, size, classes], such as log probabilities -> [bags, size, classes], 0 in padding. Log-domain
-    Sinkhorn of so many rounds. The last scales rows, so that each is a distribution; columns are met up to convergence.
+    `scores` [bags, size, classes], such as log probabilities -> [bags, size, classes], 0 in padding. Runs `rounds` of
+    log-domain Sinkhorn. The last step scales rows, so that each is a distribution; columns match up to convergence.
     """
     inside = bags.mask.unsqueeze(-1)
     counts = (bags.proportions * bags.mask.sum(dim=-1, keepdim=True)).clamp(min=0)
@@ -32,10 +32,10 @@ def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int
 
 
 def counted_labels(log_proba: Tensor, bags: Bags) -> Tensor:
-    """One-hot labels [bags, size, classes] of the rows, 0 in padding, as many of each class as a bag has.
+    """Return one-hot labels [bags, size, classes], 0 in padding, with as many of each class as a bag has.
 
-    Of two classes the rows of the largest log odds get the second one, ties by position: exact. Of several the largest
-    entry of a transport plan, whose counts are nearly met.
+    With two classes, rows with the largest log odds get the second one, ties by position: exact. With several, the
+    largest entry of a transport plan, which nearly meets the counts.
     """
     classes = log_proba.shape[-1]
     if classes > 2:

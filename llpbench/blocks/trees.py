@@ -1,8 +1,8 @@
-"""Gradient-boosted trees on any loss of rows, by XGBoost.
+"""Gradient-boosted trees for any loss of rows, by XGBoost.
 
-Why XGBoost: its interface for own losses is public, also for several classes (scikit-learn's is private, and was behind
-with the counts of bags: docs/direct-methods.md), and its wheel brings its own OpenMP (LightGBM's needs the system's,
-which slim machines lack). `xgboost-cpu` is the same library without the code for GPUs.
+Reasons for XGBoost: its interface for custom losses is public, also for several classes; scikit-learn's is private and
+did worse with the counts of bags (docs/direct-methods.md). Its wheel includes OpenMP, while LightGBM needs the
+system's, which slim machines lack. `xgboost-cpu` is the same library without GPU code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xgboost
 
 _SMALL = 20_000
-"""rows"""
+"""rows of a small table"""
 
 Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """[rows, outputs] scores -> first and second derivatives of the loss, of the same shape"""
@@ -29,21 +29,21 @@ Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """How trees are grown. Small and regularised: counts of bags say little about a row."""
+    """Settings for growing trees: small and regularised, since counts of bags say little about a row."""
 
     rounds: int
     leaves: int = 8
     learning_rate: float = 0.1
     penalty: float = 1.0
-    """of squared leaf values"""
+    """penalty of squared leaf values"""
     least: float = 5.0
-    """sum of second derivatives that a leaf needs"""
+    """least sum of second derivatives in a leaf"""
     features: float = 0.7
-    """share of the features that each tree looks at"""
+    """share of the features available to each tree"""
 
 
 class TreeInput:
-    """Rows as XGBoost takes them."""
+    """Conversion of rows to XGBoost's matrices."""
 
     def __init__(self, rows: Rows) -> None:
         """`rows` are the training rows."""
@@ -51,30 +51,30 @@ class TreeInput:
         self._types = ["c" if categorical else "q" for categorical in self._encode.categorical]
 
     def __call__(self, rows: Rows, kind: type[xgboost.DMatrix]) -> xgboost.DMatrix:
-        """A matrix of some kind."""
+        """Return a matrix of the given kind."""
         values = self._encode(rows).astype(np.float32)
         return kind(values, feature_types=self._types, enable_categorical=True, nthread=_threads(len(values)))
 
     def scores(self, booster: xgboost.Booster, rows: Rows) -> FloatArray:
-        """[rows, outputs] of a booster."""
+        """Return a booster's scores [rows, outputs]."""
         import xgboost
 
         return margins(booster, self(rows, xgboost.DMatrix))
 
 
 def _threads(rows: int) -> int:
-    """One for small tables, whose trees are grown faster than threads are called together."""
+    """Return one thread for small tables: their trees grow faster than threads start."""
     return torch.get_num_threads() if rows > _SMALL else 1
 
 
 def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
-    """[rows, outputs] the sum of all trees."""
+    """Return the sum of all trees [rows, outputs]."""
     found = np.asarray(booster.predict(data, output_margin=True), dtype=np.float64)
     return found.reshape(data.num_row(), -1)
 
 
 class TreeRows:
-    """Training rows, binned once for all trees that are grown on them."""
+    """Training rows, binned once for all trees."""
 
     def __init__(self, rows: Rows) -> None:
         import xgboost
@@ -83,13 +83,13 @@ class TreeRows:
         self.data = self.input(rows, xgboost.QuantileDMatrix)
 
     def scores(self, booster: xgboost.Booster) -> FloatArray:
-        """[rows, outputs] of the training rows."""
+        """Return a booster's scores [rows, outputs] of the training rows."""
         return margins(booster, self.data)
 
     def grow(
         self, gradients: Gradients, outputs: int, settings: TreeSettings, rng: np.random.Generator
     ) -> xgboost.Booster:
-        """A booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`."""
+        """Return a booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`."""
         import xgboost
 
         def objective(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
@@ -117,5 +117,5 @@ class TreeRows:
 
 
 def full_logits(scores: FloatArray) -> FloatArray:
-    """[rows, classes] of [rows, outputs], where two classes have one output: the second class's logit."""
+    """Return logits [rows, classes] from [rows, outputs]; with two classes the output is the second one's logit."""
     return np.hstack([np.zeros_like(scores), scores]) if scores.shape[1] == 1 else scores

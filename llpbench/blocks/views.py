@@ -1,8 +1,8 @@
-"""Two views of the same row, for self-contrastive learning: in pretraining and in methods with such a term.
+"""Two views of the same row, for self-contrastive learning in pretraining and in methods with such a term.
 
-*Feature mixup* (SAINT, Somepalli et al. 2021): CutMix replaces single cells by those of another row, MixUp then blends
-the embeddings with another row's. *Separated representation* (TabLLP-BDC) needs no augmentation: the row vector is one
-view, the feature tokens of the same forward pass are the other.
+*Feature mixup* (SAINT, Somepalli et al. 2021): CutMix replaces single cells by those of another row, then MixUp blends
+the embeddings with another row's. *Separated representation* (TabLLP-BDC) needs no augmentation: one view is the row
+vector, the other the feature tokens of the same forward pass.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ View = Literal["mixup", "separated"]
 
 
 class Projectors(nn.Module):
-    """g1 and g2, which map two views of a row to vectors of unit length that are compared (SAINT's "diff" projectors).
+    """Projectors g1 and g2 from two views of a row to comparable vectors of unit length (SAINT's "diff" projectors).
 
-    Of mixed views they see the row vector and the feature tokens, each of unit length and then concatenated, or, of an
-    encoder whose tokens know nothing of one another, the row vector alone. Three layers, as the prediction head.
+    For mixed views, their input is the row vector and the feature tokens, each of unit length, concatenated. If the
+    encoder's tokens are not contextual, it is the row vector alone. Three layers, like the prediction head.
     """
 
     def __init__(self, encoder: Encoder, schema: Schema, hidden: int, view: View = "mixup") -> None:
@@ -39,7 +39,7 @@ class Projectors(nn.Module):
         self.g2 = MLP(second, hidden, hidden, encoder.dim)
 
     def forward(self, clean: Encoding, other: Encoding) -> tuple[Tensor, Tensor]:
-        """Two [..., dim] of unit length. Separated views take both from `clean`."""
+        """Return two [..., dim] of unit length; separated views take both from `clean`."""
         if self.view == "separated":
             first, second = clean.z, clean.tokens.flatten(-2)
         else:
@@ -59,14 +59,14 @@ def self_contrast(
     temperature: float | Tensor,
     random: Random | None,
 ) -> Tensor:
-    """InfoNCE of two views of all rows of a step (of long bags of some: `sampling.py`); `mask` [bags, size]."""
+    """Return InfoNCE of two views of a step's rows (of long bags, a sample: `sampling.py`); `mask` [bags, size]."""
     chosen = some_rows(mask, random)
     first, second = (at(view, chosen).flatten(0, -2) for view in projectors(clean, other))
     return info_nce(first, second, at(mask, chosen).flatten(), temperature)
 
 
 def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encoding:
-    """The encoding of rows whose cells are replaced (probability `cutmix`) and whose embeddings are blended.
+    """Encode rows with some cells replaced (probability `cutmix`) and their embeddings blended.
 
     e' = mixup * own + (1 - mixup) * another row's. SAINT publishes mixup = 0.3: the view is mostly another row.
     """
@@ -81,7 +81,7 @@ def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encodin
 
 
 def cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Rows:
-    """Replace each cell, with `probability`, by that of the same column in another row of the step (one for all)."""
+    """Replace each cell, with `probability`, by the same column of another row of the step (one row for all cells)."""
     partner = random_partner(mask.flatten(), random)
     shape = mask.shape
 
@@ -95,7 +95,7 @@ def cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Row
 
 
 def random_partner(mask: Tensor, random: Random) -> Tensor:
-    """A random permutation of the rows where `mask` [rows] is True; padding stays among itself. [rows] int64"""
+    """Return a random permutation of the rows where `mask` [rows] is True, and of padding by itself. [rows] int64"""
     ordered = mask.logical_not().int().argsort(stable=True)  # rows first, then padding
     shuffled = (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()
     return torch.zeros_like(shuffled).scatter(0, ordered, shuffled)

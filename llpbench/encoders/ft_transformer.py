@@ -3,9 +3,9 @@
 As in the authors' code, there is no normalisation before the first attention, which they call crucial. Differences from
 the authors' code:
 
-- The dropout rate of the feed-forward part is that of the method.
+- The feed-forward part uses the method's dropout rate.
 - Weight decay also applies to tokens, norms and biases.
-- The head is that of the method instead of a linear layer.
+- The method's head replaces the linear layer.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class FTTransformer(Encoder):
         return embedded
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row does not see other rows
+        del mask  # rows are independent
         x = torch.cat([self.cls.expand(*embeddings.shape[:-2], 1, self.dim), embeddings], dim=-2)
         for block in self.blocks:
             x = block(x, random)

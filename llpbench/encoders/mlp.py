@@ -1,7 +1,7 @@
 """MLP: concatenated feature embeddings under two layers with LayerNorm. Fast on a CPU.
 
-LayerNorm instead of BatchNorm: in ordered bags, the statistics of a batch are those of a bag, so BatchNorm would shift
-between training and test.
+LayerNorm replaces BatchNorm: in ordered bags, batch statistics are those of one bag, so BatchNorm would shift between
+training and test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from llpbench.core.registry import register_encoder
 
 @dataclass(frozen=True)
 class MLPParams:
-    """Sizes."""
+    """Network sizes."""
 
     token_dim: int = 8
     """width of a feature's embedding"""
@@ -52,7 +52,7 @@ class MLPEncoder(Encoder):
         return embedded
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row does not see other rows
+        del mask  # rows are independent
         x = self.norm_first(self.first(embeddings.flatten(-2))).relu()
         if random is not None:
             x = random.dropout(x, self.dropout)

@@ -1,8 +1,8 @@
 """RealMLP: the architecture of an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024).
 
-Schedules, label smoothing and initial biases of the authors are left out: the engine has one constant rate of AdamW,
-and bag losses have no labels. Some parameters have a multiple of the learning rate. These are the product of this
-multiple and a stored value, which is equivalent under Adam.
+The authors' schedules, label smoothing and initial biases are left out: the engine uses AdamW with one constant rate,
+and bag losses have no labels. Some parameters have a multiple of the learning rate. They are stored divided by this
+multiple, which is equivalent under Adam.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import register_encoder
 
 SCALE_RATE, SLOW_RATE = 6.0, 0.1
-"""Multiples of the learning rate: for the factors of inputs; for biases, embeddings of numbers and activations."""
+"""multiples of the learning rate: for input factors; for biases, embeddings of numbers and activations"""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RealMLPParams:
 
 
 class PeriodicEmbedding(nn.Module):
-    """PBLD: a number x as [x, W cos(2 pi w x + b) + c], with separate parameters for each column."""
+    """PBLD embedding of a number x as [x, W cos(2 pi w x + b) + c], with separate parameters for each column."""
 
     def __init__(self, columns: int, params: RealMLPParams) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class PeriodicEmbedding(nn.Module):
 
 
 class ScaledLayer(nn.Module):
-    """A linear layer with weights of variance 1 over the root of their number, and a learned blend of SELU."""
+    """A linear layer with standard normal weights over the root of `fan_in`, and a learned blend with SELU."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class RealMLP(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row does not see other rows
+        del mask  # rows are independent
         x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)
         for layer in self.layers:
             x = layer(x)

@@ -1,7 +1,7 @@
 """ResNet for tables: residual blocks of two linear layers (Gorishniy et al. 2021).
 
-LayerNorm replaces the published BatchNorm, since in ordered bags the statistics of a batch are those of a bag. The
-first dropout of a block has the method's rate. There is no second dropout.
+LayerNorm replaces the published BatchNorm, since in ordered bags batch statistics are those of one bag. The first
+dropout of a block uses the method's rate. There is no second dropout.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from llpbench.core.registry import register_encoder
 
 @dataclass(frozen=True)
 class ResNetParams:
-    """Sizes."""
+    """Network sizes."""
 
     category_dim: int = 8
     """width of a category's embedding"""
@@ -32,7 +32,7 @@ class ResNetParams:
 
 
 class ResidualBlock(nn.Module):
-    """x + Linear(Dropout(ReLU(Linear(LayerNorm(x)))))."""
+    """The block x + Linear(Dropout(ReLU(Linear(LayerNorm(x)))))."""
 
     def __init__(self, dim: int, hidden: int, dropout: float) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class ResNet(Encoder):
         self.dim, self.token_dim = params.dim, params.category_dim
         self.categories = CategoricalTokens(schema, params.category_dim) if schema.cardinalities else None
         self.missing = nn.Parameter(torch.zeros(schema.numeric)) if schema.numeric else None
-        # a number is the first place of its token, whose other places are zero and are no input
+        # a number is the first entry of its token; the other entries are zero and no input
         width, first = params.category_dim, len(schema.cardinalities)
         numbers = torch.arange(first, first + schema.numeric) * width
         self.register_buffer("inputs", torch.cat([torch.arange(first * width), numbers]))
@@ -79,7 +79,7 @@ class ResNet(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row does not see other rows
+        del mask  # rows are independent
         x = self.first(embeddings.flatten(-2)[..., self.inputs])
         for block in self.blocks:
             x = block(x, random)

@@ -3,10 +3,10 @@
 - `saint` has the block of the authors' code, which the paper used: attention and feed-forward each add their output to
   the *normalised* input.
 - `saint-prenorm` has the textbook pre-norm block and a final LayerNorm.
-- `saint-row` adds attention between the rows of a step (SAINT's "colrow", depth 1). There the prediction of a row
-  depends on the others.
+- `saint-row` adds attention between the rows of a step (SAINT's "colrow", depth 1). A row's prediction then
+  depends on the other rows.
 
-The published attention dropout is left out, since it is created but never applied. So are unused parameters.
+The attention dropout and unused parameters of the authors' code are left out; the dropout was never applied.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Saint(Encoder):
 
     def transform(self, x: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         """Pass [bags, size, tokens, dim] through every block; [CLS] comes first."""
-        del mask  # a row does not see other rows
+        del mask  # rows are independent
         if torch.compiler.is_compiling() and x.device.type == "cpu":
             return self._by_lanes(x, random)
         for block in self.blocks:

@@ -1,12 +1,12 @@
 """TabM: MLPs that share their weights (Gorishniy, Kotelnikov & Babenko 2025).
 
-All copies share each layer. A copy has its own factors of inputs and outputs, biases and head. Copies differ at the
-start only by the factors of the first layer's inputs, one per feature. Training minimises the mean of their losses,
-which the authors call crucial. The loss of a bag therefore sees the predictions of one copy at a time.
+All copies share each layer. A copy has its own input and output factors, biases and head. Initially, copies differ
+only in the input factors of the first layer, one per feature. Training minimises the mean of their losses, which the
+authors call crucial. So a bag loss sees the predictions of one copy at a time.
 
 Differences from the authors' code:
 
-- Weight decay and head are those of the method.
+- Weight decay and head come from the method.
 - A category with more levels than `most_one_hot` has an embedding.
 - A missing number has a learned value.
 """
@@ -48,7 +48,7 @@ class TabMParams:
 
 @dataclass(frozen=True)
 class TabMSmallParams(TabMParams):
-    """Sizes for a CPU."""
+    """Smaller sizes for CPUs."""
 
     copies: int = 8
     dim: int = 128
@@ -69,7 +69,7 @@ class PlainNumbers(nn.Module):
 
 
 class AdaptedLayer(nn.Module):
-    """A linear layer of one copy: shared weights with factors of inputs and outputs, and a bias."""
+    """A linear layer of one copy: shared weights with input and output factors, and a bias."""
 
     def __init__(self, fan_in: int, fan_out: int) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class TabM(Encoder):
         return torch.cat(kinds, dim=-2)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask  # a row does not see other rows
+        del mask  # rows are independent
         x = embeddings.flatten(-2)[..., self.inputs]
         for layer in self.layers:
             x = layer(x).relu()

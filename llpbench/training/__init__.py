@@ -1,1 +1,1 @@
-"""A cell becomes records: populations of members, early stopping, judging, pretrained weights."""
+"""Training a cell into records: populations of members, early stopping, judging and pretrained weights."""

@@ -1,7 +1,7 @@
-"""What a record says of a run's bags: how many, how large, and how much they differ from one another.
+"""Facts about a run's bags for its record: number, sizes, and how much bags differ.
 
-Both figures of difference compare training bags with what they would be without any reason to share a bag. They are
-known before anything is trained, from proportions and features alone.
+Both measures of difference compare the training bags with randomly formed bags. They need only proportions and
+features, so they are known before training.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from llpbench.core.record import PROPORTION_BINS
 
 
 def bag_facts(task: Task) -> dict[str, Any]:
-    """`bags`, as a record has it: numbers and sizes of bags, and for each class how its proportions are distributed."""
+    """Return the record's `bags`: numbers and sizes of bags, and a histogram of proportions for each class."""
     sizes = task.bags.sizes
     known = task.bags.proportions[task.bags.known]
     bins = np.minimum((known * PROPORTION_BINS).astype(int), PROPORTION_BINS - 1)
@@ -32,12 +32,12 @@ def bag_facts(task: Task) -> dict[str, Any]:
 
 
 def spread(bags: BaggedRows) -> float | None:
-    """The variance of bags' proportions over that of random bags of these sizes: 1 where bags carry no information.
+    """Return the variance of bag proportions relative to random bags of the same sizes: 1 if bags carry no information.
 
-    A bag weighs as many rows as it has, else bags of a few rows, whose proportions chance alone makes 0 or 1, would
-    outweigh all others: sum_b m_b sum_c (p_bc - pi_c)^2, of B bags of m_b of N rows and shares pi_c of all rows, over
-    its expectation under random assignment of the same rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1). None for one
-    bag or class.
+    With B bags of m_b of N rows and class shares pi_c of all rows, this is sum_b m_b sum_c (p_bc - pi_c)^2 over its
+    expectation under random assignment of the same rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1). Bags are weighted
+    by their rows. Otherwise small bags would dominate, whose proportions are 0 or 1 by chance alone. None for one bag
+    or class.
     """
     sizes, known = bags.sizes[bags.known], bags.proportions[bags.known]
     rows, prior = sizes.sum(), bags.prior
@@ -46,12 +46,12 @@ def spread(bags: BaggedRows) -> float | None:
 
 
 def separation(bags: BaggedRows) -> float | None:
-    """How much farther apart two rows of different bags are than two of one bag: mean squared distance over the same.
+    """Return the mean squared distance of rows from different bags, divided by that of rows from the same bag.
 
-    Of normalised numbers and of categories as 0 and 1; over pairs of bags, over bags. With v_S the mean squared
-    distance of a bag's rows from their mean mu_S, that is mean (v_S + v_T + |mu_S - mu_T|^2) over mean 2 v_S (the ratio
-    of inter- to intra-bag distance of LLP-Bench, Brahmbhatt et al. 2023). 1 + 1 / (m - 1) for random bags of m rows.
-    None of a single bag, and where rows of a bag are all alike.
+    Numbers are normalised and categories one-hot. Distances are averaged over pairs of bags and over bags. With v_S the
+    mean squared distance of a bag's rows from their mean mu_S, the ratio is mean (v_S + v_T + |mu_S - mu_T|^2) over
+    mean 2 v_S (inter- to intra-bag distance of LLP-Bench, Brahmbhatt et al. 2023). Random bags of m rows give 1 + 1 /
+    (m - 1). None for a single bag, or if all rows within each bag are equal.
     """
     number, sizes = len(bags.sizes), bags.sizes
     if number < 2:
@@ -71,7 +71,7 @@ def separation(bags: BaggedRows) -> float | None:
 
 
 def _between(means: FloatArray) -> float:
-    """Mean of |mu_S - mu_T|^2 over all pairs of different bags, of means [bags, columns]."""
+    """Return the mean of |mu_S - mu_T|^2 over all pairs of different bags, for `means` [bags, columns]."""
     return float(2 * ((means - means.mean(axis=0)) ** 2).sum() / (len(means) - 1))
 
 

@@ -1,6 +1,6 @@
-"""From a cell to records: load the data, train or fit, judge on the test rows, and write down everything that counts.
+"""Running one cell: load the data, train or fit, judge on the test rows, and write the records.
 
-The test split is touched here alone, after all training, once for each selected epoch.
+Only this module uses the test split: after all training, once for each selected epoch.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ NOTHING_CHOSEN = (
 
 
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch = None) -> list[Record]:
-    """Train all seeds of a cell as one population (or fit them one by one) and judge them: one record a seed.
+    """Train and judge all seeds of a cell; return one record a seed.
 
-    What goes wrong in a method is a record with status `failed` or `out-of-memory`, never an exception; only
-    `KeyboardInterrupt` and `LLPBenchError` (bad input) pass.
+    All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
+    status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
     """
     for plugin in environment.plugins:
         load_plugin(plugin)
@@ -80,8 +80,10 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
 
 
 def pick_machine(cell: Cell, environment: Environment) -> Machine:
-    """Where a cell's populations train; direct methods are fitted on the CPU. Raises `LLPBenchError` for a device or
-    precision that is not to be had."""
+    """Return where a cell's populations train; direct methods are fitted on the CPU.
+
+    Raises `LLPBenchError` if the device or precision is not available.
+    """
     device = pick_device("cpu" if cell.protocol is None else environment.device)
     return Machine(
         device=device,
@@ -93,7 +95,7 @@ def pick_machine(cell: Cell, environment: Environment) -> Machine:
 
 @contextmanager
 def limit_threads(number: int) -> Iterator[None]:
-    """Limit torch and the libraries under numpy and scikit-learn to some threads, so that executors agree."""
+    """Limit the threads of torch, numpy and scikit-learn, so that all executors give the same results."""
     import sklearn.ensemble  # noqa: F401  (only what is loaded can be limited)
     from threadpoolctl import threadpool_limits
 
@@ -114,17 +116,17 @@ def _compute(
     machine: Machine,
     on_epoch: OnEpoch,
 ) -> list[Record]:
-    facts = cell_facts(cell)  # first: what is edited while this trains is not what trained
+    facts = cell_facts(cell)  # before training: later edits of the sources did not take part in it
     clock = time.perf_counter()
     tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
     data_seconds = (time.perf_counter() - clock) / len(tasks)
     if isinstance(method, DirectMethod):
-        # an object each: what one keeps of a seed, whose training rows are another's test rows, goes no further
+        # one object per seed: state kept from one seed would leak, since its training rows are another's test rows
         results = [_fit_alone(cell, method, seed, task) for seed, task in tasks.items()]
     else:
         results, keep = [], environment.predictions is not None
         if machine.device.type == "cpu":
-            rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # as many of all, but for odd baggings
+            rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
             machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
         most = most_together(cell, environment, machine)
         most = most and max(most // cell.ensemble, 1)
@@ -138,7 +140,7 @@ def _compute(
                 file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
                 try:
                     keep_predictions(file, result.predicted, tasks[result.seed], classes)
-                except LLPBenchError as error:  # they are no part of a result, which is worth more
+                except LLPBenchError as error:  # a lost prediction file must not cost the result
                     warnings.warn(str(error), stacklevel=1)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
     shared = {**facts, "hardware": hardware}
@@ -153,17 +155,17 @@ def _pretrainer(
     machine: Machine,
     on_epoch: OnEpoch,
 ) -> Pretrainer | None:
-    """What gives the encoders of a cell their weights; None where they start from random ones."""
+    """Return the provider of pretrained encoder weights, or None if encoders start from random weights."""
     if cell.pretraining == "none":
         return None
-    if supervision != "bags":  # pretraining sees bags, whatever the method sees
+    if supervision != "bags":  # pretraining uses bags, whatever the method's supervision
         tasks = {seed: make_task(cell, seed, "bags", environment.data_dir) for seed in tasks}
     folder = Path(environment.pretrained) if environment.pretrained else None
     return Pretrainer(cell, tasks, folder, machine, on_epoch)
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
-    """The data of one seed of a cell."""
+    """Return the data of one seed of a cell."""
     from llpbench.data.splits import assign_bags
 
     with contained(f"dataset {cell.dataset} or bagging {cell.bagging}"):
@@ -176,7 +178,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
 
 
 def populations(tasks: dict[int, Task], most: int | None, bags_per_step: int) -> list[dict[int, Task]]:
-    """Seeds that can train together: tasks of equal shape, at most `most` at once."""
+    """Group seeds that can train together: tasks of equal shape, no more than `most` in a group."""
     shapes: dict[Any, list[int]] = {}
     for seed, task in tasks.items():
         shapes.setdefault(shape_of(task, bags_per_step), []).append(seed)
@@ -195,17 +197,17 @@ def train_population(
     *,
     keep: bool = False,
 ) -> list[SeedResult]:
-    """Train some seeds together and judge each; `keep` what they predict, too.
+    """Train some seeds together and judge each; `keep` also keeps their predictions.
 
-    Out of memory: the same with half as many at once, down to one. A damaged library among those kept: the same without
-    it. Any other error: each alone, so that it costs only the seed that caused it.
+    Out of memory: retry with half as many seeds at once, down to one. Damaged compiled library: retry without it. Any
+    other error: retry each seed alone, so that only the seed at fault fails.
     """
     try:
         with contained(f"method {cell.method}"):
             return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
     except LLPBenchError:
         raise
-    except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
+    except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         crowded = is_out_of_memory(error)
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
@@ -214,7 +216,7 @@ def train_population(
             if crowded:
                 reason = f"out of memory with one member alone: {reason}"
             return [SeedResult(seed, status, reason) for seed in tasks]
-    # outside the handler, so that the traceback no longer holds the tensors
+    # outside the handler, where the traceback would keep the tensors alive
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
     assert cell.protocol is not None
@@ -281,7 +283,7 @@ def _train_together(
 
 
 def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
-    """What each criterion of the boards saw in a judged stage, as a record has it; of an ensemble the mean."""
+    """Return each leaderboard criterion's curve in a judged stage, as recorded; the mean over an ensemble."""
     return {
         name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in own]))
         for name in BOARD_CRITERIA
@@ -290,7 +292,7 @@ def _curves(own: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]
 
 
 def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
-    """Of the epochs that all members have trained."""
+    """Return the mean over the epochs that all members have trained."""
     return np.asarray(np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0))
 
 
@@ -300,7 +302,7 @@ def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedR
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
-    """Fit a direct method and judge it. It has no epochs, so every criterion selects the same."""
+    """Fit a direct method and judge it. It has no epochs, so all criteria select the same predictor."""
     reset_peak_memory(torch.device("cpu"))
     clock = time.perf_counter()
     try:
@@ -319,7 +321,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             found["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
     except LLPBenchError:
         raise
-    except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
+    except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
         return SeedResult(seed, status, reason_of(error), times={"total": time.perf_counter() - clock})
     end = time.perf_counter()
@@ -341,12 +343,12 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
 
 def proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
-    """What a direct method makes of rows, as `probabilities`."""
+    """Return a direct method's predictions for rows, checked by `probabilities`."""
     return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
 
 
 def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
-    """What is predicted. Raises `ValueError` for what is no array [rows, classes], or not in [0, 1]."""
+    """Return the predictions. Raises `ValueError` unless they are an array [rows, classes] in [0, 1]."""
     expected = (rows, classes)
     if not isinstance(proba, np.ndarray):
         raise ValueError(f"a predictor must return a numpy array of shape {expected}, got {type(proba).__name__}")

@@ -1,4 +1,4 @@
-"""What the members of a population share: their data, networks and hyperparameters on the device."""
+"""State shared by the members of a population: data, networks and hyperparameters on the device."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from llpbench.training.training_data import TrainingData
 PREDICT_ROWS = 2048
 """rows predicted at once"""
 PREDICT_ROWS_COMPILED = 512
-"""likewise by code compiled for a CPU: what is padded is little"""
+"""rows predicted at once by code compiled for a CPU; fewer, so that the last chunk needs little padding"""
 
 
 class Cohort:
-    """Members that are trained together, and what became of each so far."""
+    """Members that train together, with their outcomes so far."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Cohort:
     ) -> None:
         """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
 
-        Raises if the members' tasks differ in shape.
+        Raises `LLPBenchError` if the members' tasks differ in shape.
         """
         tasks, device = [member.task for member in members], machine.device
         if len({shape_of(task, protocol.bags_per_step) for task in tasks}) > 1:
@@ -61,13 +61,13 @@ class Cohort:
         self.validation = Validation([task.validation for task in tasks], device)
         fine: tuple[Regime, ...] = ("fine",) if self.validation.labelled else ()
         self.regimes: tuple[Regime, ...] = (*fine, "coarse")
-        """whose criteria watch the training: for a fine-grained one, labels of validation rows are needed"""
+        """validation regimes whose criteria watch training; "fine" needs labels of validation rows"""
         if machine.compiled:
             forget_compiled(machine)
         self.losses = compiled(self._losses, machine) if machine.compiled else self._losses
-        """as `_losses`"""
+        """`_losses`, compiled if the machine compiles"""
         self.judging = self.prediction
-        """of the validation rows, once an epoch"""
+        """predicts the validation rows, once an epoch"""
         if machine.compiled and device.type == "cpu":
             mapped = compiled(self.map, machine)
             self.judging = Prediction(mapped, self.data.prior, together or PREDICT_ROWS_COMPILED, filled=True)
@@ -77,21 +77,21 @@ class Cohort:
             self.data.targets(),
             [generator(member.seed, purpose, *member.stream) for member in members],
         )
-        """what training has changed so far"""
+        """everything that training has changed so far"""
         self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict"), 0.0)
         self.seconds |= {f"stage {stage.name}": 0.0 for stage in self.method.stages}
         self._values = {
             name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
             for name in continuous(type(self.method.params))
-            if name not in ("learning_rate", "weight_decay")  # the optimiser's
+            if name not in ("learning_rate", "weight_decay")  # handled by the optimiser
         }
 
     def weights(
         self, theta: Tensor, slots: Tensor, buffers: dict[str, Tensor], modules: tuple[str, ...] = ("",)
     ) -> Weights:
-        """`theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters.
+        """Return parameters `theta` [n, parameters] of the members `slots` [n], with their buffers and hyperparameters.
 
-        `modules`: prefixes of the names of the parameters whose gradient is wanted.
+        `modules`: name prefixes of the parameters that need gradients.
         """
         return Weights(
             self.stack.parameters(theta, modules),
@@ -100,21 +100,21 @@ class Cohort:
         )
 
     def per_step(self, stage: Stage) -> int:
-        """Bags or rows of a step."""
+        """Return the bags or rows of a step."""
         return self.protocol.bags_per_step if stage.unit == "bags" else self.schema.rows_per_step
 
     def steps(self, stage: Stage) -> int:
-        """Steps of an epoch."""
+        """Return the steps of an epoch."""
         return self.data.steps(stage.unit, self.per_step(stage))
 
     def progress(self, stage: Stage, at: Sequence[int]) -> Tensor:
-        """[len(at), 4] the numbers of `Now` at some steps, counted over all epochs of the stage."""
+        """Return the numbers of `Now` at some steps of a stage, [len(at), 4]; steps count over all its epochs."""
         epochs, steps = stage.epochs or self.protocol.epochs, self.steps(stage)
         rows = [[step // steps, epochs, step, epochs * steps] for step in at]
         return torch.tensor(rows, dtype=torch.float32, device=self.machine.device)
 
     def now(self, stage: Stage, step: int) -> Now:
-        """A step of a stage, counted over all of its epochs, as a moment of no phase; on the CPU."""
+        """Return a step of a stage, counted over all its epochs, as a moment without a phase, on the CPU."""
         return Now(stage.name, "", *self.progress(stage, [step])[0].cpu().unbind())
 
     def _losses(
@@ -127,7 +127,7 @@ class Cohort:
         keys: Tensor,
         progress: Tensor,
     ) -> Tensor:
-        """The loss of every member [n], in the stage and phase `names`."""
+        """Return the loss of every member [n] in the stage and phase `names`."""
         now, precision = Now(*names, *progress.unbind()), self.machine.precision
         modules = next(phase.modules for phase in self.method.phases if phase.name == names[1])
         with torch.autocast(theta.device.type, precision, enabled=precision != torch.float32):

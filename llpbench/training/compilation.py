@@ -1,11 +1,11 @@
-"""Compiled training steps: where they are worth their compilation, and code that is kept between runs.
+"""Compiled training steps: when compilation pays off, and a cache of compiled code between runs.
 
-On a GPU steps are recorded (`recording.py`), which is nearly as fast and takes no time. `--compile` compiles them, too.
+On a GPU steps are recorded (`recording.py`): nearly as fast, with no compilation time. `--compile` compiles them, too.
 
-On a CPU compilation takes a minute or two. A deep encoder repays it, so encoders that declare `Encoder.compiles` are
-compiled if enough training is planned, their method allows it (`Method.compiles`) and there is a compiler. For other
-encoders compilation takes ten seconds a size of population and is left to `--compile`. The decision depends neither on
-timings nor on the number of seeds: compiled for a CPU, SAINT's dropout falls on other elements, and a seed must get the
+On a CPU compilation takes a minute or two. It pays off for deep encoders. Encoders that declare `Encoder.compiles` are
+compiled if enough training is planned, the method allows it (`Method.compiles`) and a compiler exists. For other
+encoders compilation takes ten seconds per population size and needs `--compile`. The decision depends neither on
+timings nor on the number of seeds: compiled for a CPU, SAINT's dropout hits other elements, and a seed must get the
 same numbers alone as among others. A record's `hardware` says whether its steps were compiled.
 """
 
@@ -27,35 +27,35 @@ from llpbench.data.loading import cache_directory
 from llpbench.training.device import Machine, quick_products
 
 REPAID_AFTER = 1_000_000
-"""planned rows x epochs of a member, 2,000 steps of 512 rows: compiling those of SAINT took one to two minutes on a CPU
-of 2021 (three to five where a loss takes derivatives itself) and spares about a tenth of a second of each"""
+"""planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two minutes on
+a CPU of 2021 (three to five if a loss takes derivatives itself) and saves about a tenth of a second a step."""
 
 RECOMPILES = 64
-"""of a step; beyond it torch silently stops compiling"""
+"""compilations of a step; beyond that torch silently stops compiling"""
 
 _KEPT_IN = "TORCHINDUCTOR_CACHE_DIR"
 _LIBRARY = re.compile(r"/[^\s:]+\.so(?=:)")
 
 
 def forget_compiled(machine: Machine) -> None:
-    """Make room for a new population: what was compiled for others is of no use to it, but counts."""
+    """Make room for a new population: code compiled for earlier ones is useless to it, but counts towards the limit."""
     torch.compiler.reset()
     torch._dynamo.config.recompile_limit = RECOMPILES
-    # else where a ReLU was positive is kept as booleans, which C++ stores more slowly than it multiplies matrices; not
-    # in bfloat16, where nothing is gained
+    # Otherwise the sign of ReLU inputs is stored as booleans, which in C++ is slower than a matrix product. In bfloat16
+    # this gains nothing.
     quick = machine.device.type == "cpu" and machine.precision == torch.float32
     torch._functorch.config.recompute_views = quick
-    # a matter between two parts of torch: users cannot act on it
+    # internal to torch: users cannot act on it
     warnings.filterwarnings("ignore", r"`torch\._prims_common\.check` is deprecated", FutureWarning)
 
 
 def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., Any]:
-    """Compiled for every combination of phase, stage and number of members that a training meets.
+    """Return `function`, compiled for every combination of phase, stage and number of members that training meets.
 
-    For a CPU, what calls the kernels is compiled, too: from Python, the more than a hundred calls of a step of SAINT
-    take some of its time.
+    For a CPU the kernel launches are compiled, too: from Python, the over one hundred calls of a SAINT step take some
+    of its time.
     """
-    # sizes that torch would take for dynamic, since another population had others, cannot be mapped over members
+    # torch would make sizes dynamic that differ between populations, and dynamic sizes cannot be mapped over members
     made = torch.compile(function, dynamic=False, options={"cpp_wrapper": machine.device.type == "cpu"})
 
     def quick(*args: Any) -> Any:
@@ -66,7 +66,7 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
 
 
 def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
-    """Whether a cell's steps are compiled there: as somebody says, else where it is repaid. `rows`: of a member."""
+    """Return whether a cell's steps are compiled on a CPU: as requested, else if it pays off for `rows` of a member."""
     if environment.compile is not None:
         return environment.compile
     if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
@@ -75,10 +75,10 @@ def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
 
 
 def most_together(cell: Cell, environment: Environment, machine: Machine) -> int | None:
-    """How many members of a cell train together at most, unless somebody says otherwise; None: all.
+    """Return how many members of a cell train together at most, unless requested otherwise; None: all.
 
-    A deep encoder compiled for a CPU trains one at a time: three of SAINT take as long together as one after the other,
-    with more memory, and as members finish other numbers of them would have to be compiled, too.
+    A deep encoder compiled for a CPU trains one member at a time. Three members of SAINT take as long together as in
+    turn and need more memory, and each change in their number would need another compilation.
     """
     if not METHODS.get(cell.method).stackable:
         return 1
@@ -89,8 +89,8 @@ def most_together(cell: Cell, environment: Environment, machine: Machine) -> int
 
 @cache
 def compiler_exists() -> bool:
-    """Whether there is a C++ compiler, which compiling for a CPU needs."""
-    keep_compiled_code()  # before torch, when asked, settles on its temporary folder, for all processes started later
+    """Return whether a C++ compiler exists, as compiling for a CPU needs."""
+    keep_compiled_code()  # first: the call below fixes torch's folder for this and all later processes
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
@@ -102,17 +102,17 @@ def compiler_exists() -> bool:
 
 
 def keep_compiled_code() -> None:
-    """Keep what is compiled in the user's cache, for later runs and cells of the same shape; torch's own is temporary.
+    """Keep compiled code in the user's cache, for later runs and cells of the same shape; torch's own is temporary.
 
-    Somebody's own TORCHINDUCTOR_CACHE_DIR is left as it is.
+    A TORCHINDUCTOR_CACHE_DIR set by the user is left unchanged.
     """
     os.environ.setdefault(_KEPT_IN, str(cache_directory() / "compiled"))
 
 
 def remove_damaged(error: BaseException) -> bool:
-    """Remove the kept library that `error` says cannot be loaded; whether there was one.
+    """Remove the cached library that `error` says cannot be loaded; return whether one was removed.
 
-    A process that was killed while it compiled leaves half a file, which torch takes for a whole one ever after.
+    A process killed while compiling leaves half a file, which torch would take for complete forever.
     """
     found = _LIBRARY.search(str(error))
     folder = os.environ.get(_KEPT_IN)

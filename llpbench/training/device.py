@@ -1,4 +1,4 @@
-"""What a device is and what it allows: choice, precision, memory, and what a record says of it."""
+"""Devices: choice, precision and memory, and the facts that a record states."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from llpbench.core import memory
 from llpbench.core.errors import LLPBenchError
 
 _CONTEXT_BYTES = 1.5 * 2**30
-"""more than a process takes of a GPU beside its tensors"""
+"""upper bound of a process's own GPU memory beside its tensors"""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where a population trains; decides its speed, and how its numbers are rounded."""
+    """Where a population trains; affects speed and rounding."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     compiled: bool = False
     precision: torch.dtype = torch.float32
     recorded: bool = False
-    """whether a GPU records a step once and replays it (`recording.py`)"""
+    """whether the GPU records a step once and replays it (`recording.py`)"""
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one. Raises if a device is asked for that is not there."""
+    """Return the device `name`; `auto` picks a GPU if there is one. Raises `LLPBenchError` if it is not available."""
     demand_device_name(name)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -45,7 +45,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def demand_device_name(name: str) -> None:
-    """Raises `LLPBenchError` for what names no device that is supported, whether it is there or not."""
+    """Raise `LLPBenchError` unless `name` is a supported device, whether or not it exists here."""
     if name == "auto":
         return
     try:
@@ -57,7 +57,7 @@ def demand_device_name(name: str) -> None:
 
 
 def pick_precision(name: str, device: torch.device) -> torch.dtype:
-    """The precision of the encoder. Raises for bfloat16 where no instructions of its own make it quick."""
+    """Return the encoder's precision. Raises `LLPBenchError` for bfloat16 on a CPU without fast instructions for it."""
     if name == "float32":
         return torch.float32
     if name != "bfloat16":
@@ -71,16 +71,16 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether this CPU has instructions for products of bfloat16 (five times as fast as float32, else far slower)."""
+    """Return whether this CPU multiplies bfloat16 natively (five times as fast as float32; far slower otherwise)."""
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
 
 
 @contextmanager
 def quick_products(machine: Machine) -> Iterator[None]:
-    """Within it, oneDNN multiplies the matrices of what is compiled for a CPU in float32, if it is quick and exact.
+    """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
 
-    torch leaves float32 to MKL, which uses AVX-512 on Intel's CPUs alone: on AMD's oneDNN is twice as fast. What is
-    not compiled stays as torch has it, so that it gives the same bits as ever.
+    torch uses MKL for float32, which uses AVX-512 only on Intel CPUs; on AMD's, oneDNN is twice as fast. Code that is
+    not compiled keeps torch's default and so gives the same bits as before.
     """
     compiled = machine.compiled and machine.device.type == "cpu" and machine.precision == torch.float32
     if not (compiled and "Intel" not in _processor() and _onednn_is_exact()):
@@ -92,7 +92,10 @@ def quick_products(machine: Machine) -> Iterator[None]:
 
 @contextmanager
 def _onednn() -> Iterator[None]:
-    """torch gives oneDNN products of float32 only where it might round to bfloat16, for which only AMX is a reason."""
+    """Send float32 products to oneDNN.
+
+    torch does so only if rounding to bfloat16 is allowed. oneDNN rounds only on CPUs with AMX.
+    """
     matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before, matmul.fp32_precision = matmul.fp32_precision, "bf16"
     try:
@@ -103,7 +106,7 @@ def _onednn() -> Iterator[None]:
 
 @cache
 def _onednn_is_exact() -> bool:
-    """Whether a product by oneDNN has float32's error, not that of bfloat16, which is thousands of times as large."""
+    """Return whether oneDNN products have float32's error; bfloat16's is thousands of times as large."""
     if not torch.cpu._is_avx512_supported() or torch.cpu._is_amx_tile_supported():
         return False
     rows, weight = torch.arange(2.0 * 512 * 96).sin().reshape(2, 512, 96), torch.arange(96.0 * 64).cos().reshape(96, 64)
@@ -117,7 +120,7 @@ def _onednn_is_exact() -> bool:
 
 
 def hardware_facts(device: torch.device, threads: int, compiled: bool, precision: str) -> dict[str, Any]:
-    """`hardware`, as a record has it: no host name."""
+    """Return the record's `hardware`, without a host name."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     return {
         "device": device.type,
@@ -130,9 +133,9 @@ def hardware_facts(device: torch.device, threads: int, compiled: bool, precision
 
 
 def is_shared(device: torch.device, threads: int) -> bool | None:
-    """Whether others use the device now, so that times are upper bounds; None where the platform does not tell.
+    """Return whether others use the device now, so that times are upper bounds; None if the platform does not tell.
 
-    A GPU: somebody else holds memory of it. A CPU: the load of the last minute is that of more than `threads`.
+    A GPU is shared if another process holds memory on it; a CPU if the last minute's load exceeds `threads`.
     """
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
@@ -151,21 +154,21 @@ def _processor() -> str:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Reset the peak of memory."""
+    """Reset the peak memory that `peak_memory_mb` reports."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     else:
-        memory.give_back()  # what is left of earlier cells
+        memory.give_back()  # left over from earlier cells
         memory.reset_peak()
 
 
 def peak_memory_mb(device: torch.device) -> float | None:
-    """Peak memory in MB since the reset: on a GPU of its tensors, on a CPU of the process (`core/memory.py`)."""
+    """Return peak memory in MB since the reset: a GPU's tensors, or the process on a CPU (`core/memory.py`)."""
     return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else memory.peak_mb()
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that the GPU's or the machine's memory did not suffice."""
+    """Return whether an exception says that the GPU or the machine ran out of memory."""
     text = str(error)
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError)

@@ -1,4 +1,4 @@
-"""The evaluator: what a trained member is worth on the test rows. It alone sees labels, after all training."""
+"""The evaluator of trained members on the test rows. It alone sees labels, after all training."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PAIR = 2
 
 
 def judge(population: Population, numbers: Sequence[int]) -> dict[str, CriterionResult]:
-    """Test metrics and diagnostics at the epoch that each criterion selected; the same epoch is judged once.
+    """Return test metrics and diagnostics at each criterion's selected epoch; an epoch selected twice is judged once.
 
-    Of several members, an ensemble, the mean of their predictions is judged, each at its own epoch; epoch is then the
-    median of theirs, validation and diagnostics their mean. A criterion that was never a number (AUC of validation rows
-    that all are of one class) has selected nothing and has no result.
+    For an ensemble of several members, the mean of their predictions is judged, each at its own epoch. The reported
+    epoch is then their median; validation and diagnostics are their means. A criterion that was always NaN (such as AUC
+    of validation rows of a single class) selected nothing and has no result.
     """
     names = chosen_by_all([population.outcomes[number] for number in numbers])
     members = [_Looked(population, number, names) for number in numbers]
@@ -55,15 +55,15 @@ def judge(population: Population, numbers: Sequence[int]) -> dict[str, Criterion
 
 
 def _mean(members: Sequence[FloatArray], places: Sequence[int]) -> FloatArray:
-    """Of the predictions [epochs, rows, classes] of each member those at one of its epochs, averaged."""
+    """Return the mean of members' predictions [epochs, rows, classes], each at its own epoch."""
     return np.asarray(np.mean([proba[place] for proba, place in zip(members, places, strict=True)], axis=0))
 
 
 class _Looked:
-    """What a member says at each of the epochs that its criteria selected."""
+    """A member's predictions and diagnostics at each epoch that its criteria selected."""
 
     def __init__(self, population: Population, number: int, criteria: Sequence[str]) -> None:
-        """Raises `ValueError` for predictions that are no probabilities."""
+        """Raises `ValueError` unless predictions are probabilities."""
         task = population.members[number].task
         self.selected = {name: population.outcomes[number].selected[name] for name in criteria}
         weights = {(choice.training, choice.epoch): choice.weights for choice in self.selected.values()}
@@ -78,7 +78,7 @@ class _Looked:
             raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
         natural = task.test_bags is not None
         self.of_train = population.predict(number, stacked, task.bags.rows) if natural else self.proba[:, :0]
-        """of the training rows, where test rows are of their bags"""
+        """predictions of the training rows, if test rows belong to training bags"""
         representation = population.represent(number, stacked, task.test.rows)
         labels = task.test.labels
         self.diagnostics = [
@@ -89,13 +89,15 @@ class _Looked:
         ]
 
     def place(self, choice: Selected) -> int:
-        """Of the epoch of a choice."""
+        """Return the index of a choice's epoch."""
         return self._places[choice.training, choice.epoch]
 
 
 def _judge_pairs(population: Population, number: int, weights: torch.Tensor) -> list[dict[str, float]]:
-    """Accuracy of the pseudo-pairs that a member forms with each of `weights` [n, parameters] in an epoch of training
-    bags; nothing for methods that form none, and where nobody knows the labels."""
+    """Return the accuracy of a member's pseudo-pairs with each of `weights` [n, parameters].
+
+    Pairs are formed in an epoch of training bags. Empty for methods that form none, and for data without labels.
+    """
     member = population.members[number]
     train, labels = member.task.train, member.task.train_labels
     if not population.forms_pairs or labels is None:

@@ -1,10 +1,9 @@
-"""Rows of known bags: predictions that know, besides a row's features, which training bag it is of.
+"""Predictions for rows of known bags: they use, besides features, which training bag a row belongs to.
 
-Where bags are natural (a district, a day), a row to be predicted is often of a bag whose counts are known. What made
-the bag what it is, and no feature says, its rows share: their logits are moved by the bag's random effect, as the
-counts of its training rows tell it (`BagCounts.bag_effects`). Moved until they meet these counts exactly, new rows
-would take the chance in a small bag for knowledge. The training rows themselves are another matter: it is they that
-were counted, and what is said of them adds up to the counts (disaggregation).
+With natural bags (a district, a day), a new row often belongs to a bag with known counts. Its rows share causes that no
+feature shows. So their logits are shifted by the bag's random effect, estimated from the counts of its training rows
+(`BagCounts.bag_effects`). Shifting new rows until they meet these counts exactly would mistake chance in a small bag
+for knowledge. Training rows differ: the counts are theirs, so their predictions add up to the counts (disaggregation).
 """
 
 from __future__ import annotations
@@ -19,12 +18,14 @@ from llpbench.core.bags import FloatArray, Task
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics
 
 _LEAST = 1e-7
-"""probability: what is surer has logits that nothing would move"""
+"""smallest probability: no shift could move the logits of smaller ones"""
 
 
 def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> dict[str, float]:
-    """Test metrics `...-known-bags` of predictions [training rows, classes] and [test rows, classes]; none where no
-    test row is of a training bag, or nobody knows labels."""
+    """Return the test metrics `...-known-bags` of predictions [training rows, classes] and [test rows, classes].
+
+    Empty if no test row belongs to a training bag, or without labels.
+    """
     if task.test_bags is None or task.test.labels is None or not (task.test_bags >= 0).any():
         return {}
     effects = BagCounts(task.bags).bag_effects(_logits(of_train))
@@ -37,10 +38,10 @@ def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> 
 
 
 def whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
-    """Metrics `...-whole-bags` of what predictions [training rows, classes] say of the training rows, once they add up
-    to the counts of every bag; accuracy is that of labels of which there are as many as were counted.
+    """Return the metrics `...-whole-bags` of training predictions that are adjusted to every bag's counts.
 
-    None where bags are not natural, or nobody knows labels.
+    `of_train` [training rows, classes] are the predictions. Accuracy is of assigned labels, as many of each class as
+    were counted. Empty if bags are not natural, or without labels.
     """
     if task.test_bags is None or task.train_labels is None:
         return {}

@@ -1,4 +1,4 @@
-"""What a population consists of: members with their data, and what becomes of each."""
+"""Members of a population: their data, networks and outcomes."""
 
 from __future__ import annotations
 
@@ -27,62 +27,62 @@ EncoderFactory = Callable[[Task], Encoder]
 
 @dataclass(frozen=True)
 class Trainee:
-    """What one member trains on."""
+    """A member's seed, method, data and start."""
 
     seed: int
     method: Method
     task: Task
     start: Mapping[str, Tensor] | None = None
-    """parameters, by name, that training starts from (pretraining's); None: random ones"""
+    """initial parameters by name, from pretraining; None: random ones"""
     copy: int = 0
-    """place in the ensemble of its seed: each has random numbers of its own"""
+    """index in the ensemble of its seed; each copy has its own random numbers"""
 
     @property
     def stream(self) -> tuple[str, ...]:
-        """What tells its random numbers from those of others of its seed."""
+        """Names that separate its random numbers from those of other members of its seed."""
         return (f"copy {self.copy}",) if self.copy else ()
 
 
 @dataclass
 class Outcome:
-    """What training made of one member."""
+    """The result of training one member."""
 
     failure: str = ""
-    """why it failed, with the epoch; "" if it did not"""
+    """why it failed, with the epoch; "" if it succeeded"""
     stopped: bool = False
-    """whether it had to leave at a rung (`Rungs`); it then takes no part in later stages"""
+    """whether a rung (`Rungs`) stopped it; it then skips later stages"""
     epochs: int = 0
-    """epochs trained, over all stages; those that are run for each validation regime count for each"""
+    """epochs trained, over all stages; stages repeated for each validation regime count every time"""
     selected: dict[str, Selected] = field(default_factory=dict)
-    """by criterion, of the last stage"""
+    """selections of the last stage, by criterion"""
 
 
 def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
-    """The criteria that were ever a number for each of some members: others have chosen nothing that can be judged."""
+    """Return the criteria that were a number at some epoch of every member; others chose nothing that can be judged."""
     first, *_ = outcomes
     return [name for name in first.selected if not any(math.isnan(each.selected[name].value) for each in outcomes)]
 
 
 class Rungs(Protocol):
-    """Decides, after some epochs of the first judged stage, which members go on."""
+    """A rule that decides after some epochs of the first judged stage which members continue."""
 
     @property
     def criterion(self) -> Criterion:
-        """By which they are compared."""
+        """The criterion that compares members."""
         ...
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
-        """The members that leave, given each one's best value of the criterion after so many epochs."""
+        """Return the members to stop after some epochs, given each member's best value of the criterion."""
         ...
 
 
 def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
-    """What builds the untrained encoders of a cell."""
+    """Return a function that builds untrained encoders of a cell."""
     return lambda task: make_encoder(cell, task.schema, dropout)
 
 
 def make_encoder(cell: Cell, schema: Schema, dropout: float) -> Encoder:
-    """An untrained encoder of a cell."""
+    """Return an untrained encoder of a cell."""
     if cell.encoder is None:
         return NoEncoder()
     declared = ENCODERS.get(cell.encoder)
@@ -91,7 +91,7 @@ def make_encoder(cell: Cell, schema: Schema, dropout: float) -> Encoder:
 
 
 def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
-    """Tasks of equal shape can train in one population."""
+    """Return a task's shape; tasks of equal shape can train in one population."""
     holdout = task.validation
     return (
         replace(task.schema, prior=()),
@@ -104,7 +104,7 @@ def shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
 
 
 def build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Network:
-    """A member's untrained network; its random start depends on the seed alone, on CPU whatever the device."""
+    """Return a member's untrained network; its random weights depend on the seed alone, not on the device."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(member.seed, purpose, "initial weights", *member.stream))
         network = copies.build(member.method, build_encoder(member.task), member.task.schema)

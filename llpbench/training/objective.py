@@ -1,4 +1,4 @@
-"""Functions of one member's network and method, and such functions over all members at once."""
+"""Functions of one member's network and method, and their mapping over all members."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from llpbench.core.text import hint, one_line
 from llpbench.training.copies import log_mean_of_copies, map_over, mean_of_copies, over_copies
 
 OfMember = Callable[..., Any]
-"""takes a member's network, its method, and what else is mapped"""
+"""takes a member's network, its method, and its parts of the other mapped arguments"""
 
 
 class Weights(NamedTuple):
-    """What sets members apart, each with a leading dimension [members]."""
+    """Everything that differs between members, each with a leading dimension [members]."""
 
     parameters: Mapping[str, Tensor]
     buffers: Mapping[str, Tensor]
     values: Mapping[str, Tensor]
-    """hyperparameters in which members may differ"""
+    """hyperparameters that may differ between members"""
 
 
 def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
-    """The prediction that is judged."""
+    """Return the log probabilities that are judged."""
 
     def of_copy(copy: Network) -> Tensor:
         made = method.log_proba(Model(copy), bags)
@@ -45,19 +45,19 @@ def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
 
 
 def encoding(network: Network, method: Method, bags: Bags) -> Tensor:
-    """The row vectors of the encoder."""
+    """Return the row vectors of the encoder."""
     return mean_of_copies(lambda copy: Model(copy).encode(bags).z, network, method.stackable)
 
 
 def representation(network: Network, method: Method, bags: Bags) -> Tensor:
-    """The row vectors that are looked at."""
+    """Return the row vectors that diagnostics use."""
     if not isinstance(method, Reports):
         return encoding(network, method, bags)
     return mean_of_copies(lambda copy: method.represent(Model(copy), bags), network, method.stackable)
 
 
 def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, ...]:
-    """The pairs that the method forms between two bags; of several copies, those of the first."""
+    """Return the pairs that the method forms between two bags; with several copies, those of the first."""
     assert isinstance(method, Reports)
     if not network.of_copy:
         return tuple(method.pseudo_pairs(Model(network), bags))
@@ -66,9 +66,9 @@ def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, 
 
 
 def loss_at(now: Now) -> OfMember:
-    """The loss at a moment of training, with a member's bags and the key of its random stream.
+    """Return the loss at a moment of training, a function of a member's bags and the key of its random stream.
 
-    Copies have streams of their own and are trained by the mean of their losses, never by the loss of their mean.
+    Each copy has its own stream. Training minimises the mean of the copies' losses, never the loss of their mean.
     """
 
     def loss(network: Network, method: Method, bags: Bags, key: Tensor) -> Tensor:
@@ -89,11 +89,11 @@ def loss_at(now: Now) -> OfMember:
 
 
 def after_step_at(now: Now) -> OfMember:
-    """The method's new values of parameters and buffers at a moment of training, by name."""
+    """Return a function that gives the method's new parameters and buffers by name, at a moment of training."""
 
     def of_copy(copy: Network, method: Method) -> dict[str, Tensor]:
         own = dict(copy.named_parameters()) | dict(copy.named_buffers())
-        # codes and offsets are no weights: a method that averages every value must not average these
+        # without integer codes and offsets: a method that averages all values must not average these
         given = method.after_step({name: v for name, v in own.items() if v.is_floating_point()}, now)
         return _new_values(method, given, own)
 
@@ -107,7 +107,7 @@ def after_step_at(now: Now) -> OfMember:
 
 
 def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `after_step` has given. Raises `HookError` if it is not what a network has by those names."""
+    """Return what `after_step` gave. Raises `HookError` unless it maps names of the network's tensors to values."""
     if not isinstance(given, Mapping):
         what = f"must return new values by name, {{}} for none, got {type(given).__name__}"
         raise hook_error(method, "after_step", what)
@@ -119,16 +119,19 @@ def _new_values(method: Method, given: object, own: Mapping[str, Tensor]) -> dic
 
 
 class MemberMap:
-    """Maps functions of one member over the members of a stack."""
+    """Mapping of functions of one member over the members of a stack."""
 
     def __init__(self, template: Network, method: Method) -> None:
-        """`template`: a network whose weights are put aside for those of each member."""
+        """`template`: a network whose weights are replaced by those of each member."""
         self._template = template
         self.method = method
         self._names = tuple(name for name in vars(method) if name != "params")
 
     def __call__(self, function: OfMember, weights: Weights, *stacked: Any) -> Any:
-        """`function(network, method, *own)` of each member, `own` its part of `stacked`; results with [members]."""
+        """Return `function(network, method, *own)` for each member, stacked as [members, ...].
+
+        `own` is the member's part of `stacked`.
+        """
 
         def of_member(parameters: Any, buffers: Any, values: Any, *own: Any) -> Any:
             method = self._bound(values)
@@ -139,7 +142,7 @@ class MemberMap:
         return map_over(of_member, self.method.stackable, *map(dict, weights), *stacked)
 
     def _bound(self, values: Mapping[str, Any]) -> Method:
-        """The method with one member's hyperparameters. By hand, since torch 2.11 cannot compile `copy()`."""
+        """Return the method with one member's hyperparameters. Copied by hand: torch 2.11 cannot compile `copy()`."""
         bound: Method = object.__new__(type(self.method))
         for name in self._names:
             setattr(bound, name, getattr(self.method, name))
@@ -148,19 +151,19 @@ class MemberMap:
 
 
 class UnmappableError(RuntimeError):
-    """A method cannot be mapped over members, said in words for its author."""
+    """A method that cannot be mapped over members; the message is written for its author."""
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """What `vmap` refuses in a method, in words for its author; any other error as it is."""
+    """Turn errors of `vmap` into an `UnmappableError` for the method's author; pass on other errors."""
     try:
         yield
     except UnmappableError:
         raise
     except RuntimeError as error:
         text = str(error)
-        if "vmap" not in text and "broadcast shape" not in text:  # the latter: a write in place
+        if "vmap" not in text and "broadcast shape" not in text:  # the second text: a write in place
             raise
         if "random" in text:
             told = "torch's own random functions cannot be used in a method. Use model.random instead."

@@ -1,11 +1,11 @@
-"""Training: many members (seeds, in tuning also hyperparameter settings) as one stacked model.
+"""Training of many members (seeds; in tuning also hyperparameter settings) as one stacked model.
 
 `vmap` maps a method's loss, written for one model, over the members; ordinary autograd runs outside; one AdamW updates
 the stacked parameters. Everything stays on the device. Every member has its own split, bags, normalisation and random
 streams, so that it gets the same numbers alone as among ten (up to rounding).
 
-What members share is `cohort.py`, the loop of a stage `stage.py`, early stopping `selection.py`, what members make of
-rows `prediction.py`.
+See `cohort.py` for shared state, `stage.py` for the training loop, `selection.py` for early stopping and
+`prediction.py` for predictions.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ OnEpoch = Callable[[Epoch], None] | None
 
 
 class Population(Cohort):
-    """Members trained together by the stages of their method, and what they make of rows."""
+    """Members that train together through their method's stages, and then predict."""
 
     def train(
         self, on_epoch: OnEpoch = None, *, rungs: Rungs | None = None, regimes: Collection[Regime] | None = None
     ) -> list[Outcome]:
-        """Run every stage of the method; what became of each member, in order.
+        """Run every stage of the method; return the outcome of each member, in order.
 
-        What comes after a judged stage starts from its best weights, which depend on the validation regime: it is run
-        once for each, and gives the results of that regime's criteria. `regimes`: those that are wanted, if not all
-        that can be had. At `rungs`, which are of the first judged stage, members may have to leave.
+        Stages after a judged one start from its best weights, which depend on the validation regime. So they run once
+        for each regime and give the results of that regime's criteria. `regimes`: restrict them to these; None: all
+        available. `rungs` may stop members early in the first judged stage.
         """
         if regimes is not None:
             self.regimes = tuple(regime for regime in self.regimes if regime in regimes)
@@ -56,16 +56,16 @@ class Population(Cohort):
         return self.outcomes
 
     def run(self, stage: Stage, state: State, on_epoch: OnEpoch = None, rungs: Rungs | None = None) -> None:
-        """Run one stage, from a state and into it."""
+        """Run one stage, starting from `state` and updating it."""
         if any(not (outcome.failure or outcome.stopped) for outcome in self.outcomes):
             StageRun(self, stage, state).run(on_epoch, rungs)
 
     def predict(self, number: int, weights: Tensor, rows: Rows) -> FloatArray:
-        """What a member with parameters `weights` [n, parameters] makes of rows: probabilities [n, rows, classes]."""
+        """Return a member's probabilities [n, rows, classes] for rows, with parameters `weights` [n, parameters]."""
         return np.asarray(self._of_rows(log_proba, number, weights, rows).double().exp().cpu())
 
     def represent(self, number: int, weights: Tensor, rows: Rows) -> FloatArray:
-        """Its representations [n, rows, dim] of them."""
+        """Return a member's representations [n, rows, dim] of rows."""
         return np.asarray(self._of_rows(representation, number, weights, rows).cpu())
 
     def _of_rows(self, function: OfMember, number: int, weights: Tensor, rows: Rows) -> Tensor:
@@ -74,11 +74,11 @@ class Population(Cohort):
 
     @property
     def forms_pairs(self) -> bool:
-        """Whether the method tells of pseudo-pairs."""
+        """Whether the method reports pseudo-pairs."""
         return isinstance(self.method, Reports) and type(self.method).pseudo_pairs is not Reports.pseudo_pairs
 
     def pseudo_pairs(self, number: int, weights: Tensor, drawn: Tensor, width: int) -> Pairs:
-        """The pairs that a member with `weights` [n, parameters] forms in two bags `drawn` [2]: each [n, width]."""
+        """Return the pairs [n, width] that a member with `weights` [n, parameters] forms in two bags `drawn` [2]."""
         own, slots = self._own(number, weights)
         two = drawn.to(self.machine.device).expand(len(weights), -1)
         with torch.no_grad(), explained():
@@ -86,7 +86,7 @@ class Population(Cohort):
             return Pairs(*self.map(pseudo_pairs, own, bags))
 
     def schedules(self, number: int, epoch: int) -> dict[str, float]:
-        """The weights that a member's method changes, at the start of an epoch of the last stage."""
+        """Return the loss weights that a member's method schedules, at the start of an epoch of the last stage."""
         method, stage = self.members[number].method, self.method.stages[-1]
         if not isinstance(method, Reports):
             return {}
@@ -94,7 +94,7 @@ class Population(Cohort):
         return {name: float(value) for name, value in method.schedules(now).items()}
 
     def _own(self, number: int, theta: Tensor) -> tuple[Weights, Tensor]:
-        """One member with several weights [n, parameters], and its number [n]."""
+        """Return one member with several weights [n, parameters], and its number repeated [n]."""
         slots = torch.full((len(theta),), number, device=self.machine.device)
         return self.weights(theta.to(self.machine.device), slots, self.state.buffers), slots
 
@@ -104,14 +104,14 @@ class Population(Cohort):
         results: list[dict[str, Selected]] = [{} for _ in self.members]
         regimes = {regime: name for regime, name in GUIDES.items() if regime in self.regimes}
         for regime, handover in regimes.items():
-            for outcome, selected in zip(self.outcomes, before, strict=True):  # nothing of the other regime is left
+            for outcome, selected in zip(self.outcomes, before, strict=True):  # discard the results of the other regime
                 outcome.selected = selected
             streams = [generator(member.seed, self.purpose, "later stages", *member.stream) for member in self.members]
             self.state = start.fork()
             judged = True
             for stage in stages:
-                # every stage has streams of its own: else they would depend on how long the judged one before it took,
-                # which labels of validation rows decide
+                # Every stage has its own streams. Otherwise they would depend on the length of the judged stage before
+                # it, and so on the labels of validation rows.
                 self.state.rngs, streams = streams, [stream.spawn(1)[0] for stream in streams]
                 if judged:
                     self._hand_over(handover)
@@ -123,11 +123,11 @@ class Population(Cohort):
         for outcome, result in zip(self.outcomes, results, strict=True):
             if not outcome.stopped:
                 outcome.selected = result
-        for name, first in seconds.items():  # of one regime: nobody needs both
+        for name, first in seconds.items():  # average over regimes: a run needs only one
             self.seconds[name] = first + (self.seconds[name] - first) / len(regimes)
 
     def _hand_over(self, criterion: str) -> None:
-        """Let the next stage start from the weights that a criterion has selected, where it has."""
+        """Let the next stage start from the weights that a criterion has selected, if any."""
         for number, outcome in enumerate(self.outcomes):
             if outcome.selected:
                 self.state.weights[number] = outcome.selected[criterion].weights

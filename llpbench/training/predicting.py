@@ -1,4 +1,4 @@
-"""What members make of rows, and how that does on the validation split."""
+"""Predictions of members in chunks of rows, and their criteria on the validation split."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from llpbench.training.training_data import stacked, stacked_rows
 
 
 class Prediction:
-    """Functions of rows, a chunk at a time, without gradients and without randomness."""
+    """Evaluation of functions of rows, a chunk at a time, without gradients or randomness."""
 
     def __init__(self, members: Callable[..., Any], prior: Tensor, rows_at_once: int, filled: bool = False) -> None:
         """`members` maps a function over members (`MemberMap`); `prior` [members, classes].
 
-        `rows_at_once`: an encoder whose rows see each other is always given as many as it was trained on. `filled`:
-        every chunk has as many rows, as compiled code wants it; what the last one lacks is masked.
+        `rows_at_once`: chunk size; an encoder with row interaction gets as many rows as in training. `filled`: all
+        chunks are of this size, as compiled code requires; the last one is padded and masked.
         """
         self._members, self._prior, self._rows_at_once, self._filled = members, prior, rows_at_once, filled
 
     def __call__(self, function: OfMember, weights: Weights, slots: Tensor, rows: Rows, where: Tensor) -> Tensor:
-        """[n, rows, ...]: `function` of members `slots` [n] with `weights` [n] on the rows `where` [n] of `rows`."""
+        """Return `function` [n, rows, ...] of members `slots` [n] with `weights` [n], on rows `where` [n] of `rows`."""
         with torch.no_grad(), explained():
             chunks = [self._members(function, weights, bags) for bags in self.chunks(rows, slots, where)]
         return torch.cat(chunks, dim=-2).squeeze(1)[:, : rows.numeric.shape[1]]
 
     def chunks(self, rows: Rows, slots: Tensor, where: Tensor) -> Iterator[Bags]:
-        """Rows of each member, some at a time, as one bag [n, 1, size] without known counts."""
+        """Yield chunks of each member's rows, each as one bag [n, 1, size] without known counts."""
         prior, number = self._prior[slots], rows.numeric.shape[1]
         for start in range(0, number, self._rows_at_once):
             end = start + self._rows_at_once
@@ -57,7 +57,7 @@ class Validation:
         ]
 
     def criteria(self, predict: Prediction, weights: Weights, slots: Tensor) -> dict[str, FloatArray]:
-        """Every validation criterion that the splits allow, by name: [members]."""
+        """Return every validation criterion that the splits allow, by name: [members]."""
         proba = predict(log_proba, weights, slots, self._rows, slots).double().exp()
         labels = None if self._labels is None else self._labels[slots]
         values = validation_criteria(proba, labels, *(part[slots] for part in self._bags))
@@ -65,5 +65,5 @@ class Validation:
 
     @property
     def labelled(self) -> bool:
-        """Whether there are fine-grained criteria."""
+        """Whether fine-grained criteria are available."""
         return self._labels is not None

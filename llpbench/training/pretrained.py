@@ -1,8 +1,8 @@
-"""Pretrained encoders: computed once, kept beside the journal, shared by every method that starts from them.
+"""Pretrained encoders: computed once, stored beside the journal, shared by all methods that start from them.
 
 A file's name is the hash of everything that decides its content: data, bags, seed, encoder and its source, tasks,
-hyperparameters, precision and the engine's numerics; never the method. It begins with a checksum: a torn or damaged
-file is computed again, never half-read.
+hyperparameters, precision and the engine's numerics; never the method. The content starts with a checksum: a torn or
+damaged file is computed again, never half-read.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from llpbench.training.members import Trainee, encoder_factory, shape_of
 from llpbench.training.population import Population
 
 PURPOSE = "pretraining"
-"""of its random streams: none is shared with the training that follows"""
+"""name of its random streams; later training shares none of them"""
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What pretraining made of an encoder."""
+    """A pretrained encoder."""
 
     weights: Mapping[str, Tensor]
-    """by name within a network: `encoder....`"""
+    """by name in the network: `encoder....`"""
     seconds: float
-    """that it took, when it was computed"""
+    """time that pretraining took when first computed"""
 
 
 Compute = Callable[[dict[int, Task]], dict[int, Pretrained]]
@@ -54,21 +54,21 @@ Compute = Callable[[dict[int, Task]], dict[int, Pretrained]]
 
 @dataclass(frozen=True)
 class Pretrainer:
-    """Gives the encoders of a cell their weights: from the folder, or by pretraining them now."""
+    """Provider of pretrained encoder weights for a cell: read from the folder, or computed now."""
 
     cell: Cell
     tasks: dict[int, Task]
-    """with bags, whatever supervision the cell's method has"""
+    """always with bags, whatever the method's supervision"""
     folder: Path | None
     machine: Machine
     on_epoch: Callable[[Epoch], None] | None = None
 
     def __call__(self, seeds: Sequence[int]) -> dict[int, Pretrained]:
-        """The pretrained encoder of each seed. Raises `RuntimeError` if pretraining diverges."""
+        """Return the pretrained encoder of each seed. Raises `RuntimeError` if pretraining diverges."""
         return load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
-        """Pretrain some seeds: those with as many rows and bags as one population."""
+        """Pretrain some seeds; those with equal numbers of rows and bags train as one population."""
         assert self.cell.protocol is not None
         bags_per_step = self.cell.protocol.bags_per_step
         groups: dict[Any, dict[int, Task]] = {}
@@ -98,13 +98,13 @@ class Pretrainer:
 
 
 def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: Compute) -> dict[int, Pretrained]:
-    """The pretrained encoder of every seed; `compute` is called for those that `folder` lacks (None: all)."""
+    """Return every seed's pretrained encoder; call `compute` for those not in `folder` (None: for all)."""
     keys = {seed: key(cell, seed, task) for seed, task in tasks.items()}
     if folder is None:
         return compute(tasks)
     with _refused(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        # cells that start from the same weights wait here for the first of them
+        # cells that share weights wait here until the first has computed them
         lock = FileLock(folder / f"{min(keys.values())}.lock")
         lock.acquire()
     try:
@@ -122,7 +122,7 @@ def load_or_compute(cell: Cell, tasks: dict[int, Task], folder: Path | None, com
 
 @contextmanager
 def _refused(folder: Path) -> Iterator[None]:
-    """What the system refuses, as one line."""
+    """Turn an `OSError` into a one-line `LLPBenchError`."""
     try:
         yield
     except OSError as error:
@@ -132,7 +132,7 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def key(cell: Cell, seed: int, task: Task) -> str:
-    """32 hexadecimal digits: the content hash of the pretraining of one seed."""
+    """Return 32 hexadecimal digits: the content hash of one seed's pretraining."""
     assert cell.protocol is not None
     assert cell.encoder is not None
     content: dict[str, Any] = {
@@ -155,7 +155,7 @@ def key(cell: Cell, seed: int, task: Task) -> str:
 
 
 def write(path: Path, pretrained: Pretrained) -> None:
-    """Write a file whole or not at all."""
+    """Write a file completely or not at all."""
     buffer = io.BytesIO()
     torch.save({"weights": dict(pretrained.weights), "seconds": pretrained.seconds}, buffer)
     payload = buffer.getvalue()
@@ -163,7 +163,7 @@ def write(path: Path, pretrained: Pretrained) -> None:
 
 
 def read(path: Path) -> Pretrained | None:
-    """What a file holds; None if there is none or it is damaged."""
+    """Return a file's content; None if it does not exist or is damaged."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -175,4 +175,4 @@ def read(path: Path) -> Pretrained | None:
         stored = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
         return Pretrained(stored["weights"], stored["seconds"])
     except (pickle.UnpicklingError, RuntimeError, KeyError, TypeError):
-        return None  # whole, but not ours
+        return None  # undamaged, but in another format

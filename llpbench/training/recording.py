@@ -1,7 +1,7 @@
-"""Steps that a GPU replays.
+"""Training steps that a GPU records and replays.
 
-A step of SAINT launches about 900 small kernels. Launching them from Python takes longer than running them.
-So a GPU records a step as a CUDA graph and replays it with one launch. The kernels are the same, so the numbers are.
+A step of SAINT launches about 900 small kernels. Launching them from Python takes longer than running them. So a GPU
+records a step as a CUDA graph and replays it with one launch. The kernels and numbers are the same.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from torch import Tensor
 from llpbench.core.text import one_line
 
 _BEFORE = 2
-"""calls of a width that are run, not recorded: the first compiles, the second is watched for waits"""
+"""calls of a width before recording: the first compiles, the second is checked for waits"""
 _WAITS = "synchronizing CUDA operation"
-"""what torch warns of where the host waits for the GPU"""
+"""torch's warning when the host waits for the GPU"""
 
 
 class Recorded:
     """A step that is recorded once for each width of its bags, and then replayed.
 
-    What it reads besides its arguments must stay where it is, and what it changes must be changed in place. A step in
-    which the host waits for the GPU, as to assign rows on the CPU, is run as it is.
+    Inputs other than its arguments must keep their addresses, and changes must be made in place. A step is not recorded
+    if the host waits for the GPU in it, for example to assign rows on the CPU.
     """
 
     def __init__(self, step: Callable[[int, Tensor, Tensor, Tensor], Tensor]) -> None:
@@ -35,7 +35,7 @@ class Recorded:
         self._possible = True
 
     def __call__(self, width: int, *tensors: Tensor) -> Tensor:
-        """`tensors`: as those of earlier calls in shape and type."""
+        """Run or replay the step; `tensors` must have the shapes and types of earlier calls."""
         self._calls[width] += 1
         if not self._possible or self._calls[width] < _BEFORE:
             return self._step(width, *tensors)
@@ -52,7 +52,7 @@ class Recorded:
         return result.clone()
 
     def _watch(self, width: int, tensors: tuple[Tensor, ...]) -> Tensor:
-        """Run the step, and note whether the host waits in it."""
+        """Run the step and record whether the host waits for the GPU in it."""
         before = torch.cuda.get_sync_debug_mode()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -73,7 +73,7 @@ class Recorded:
         graph = torch.cuda.CUDAGraph()
         others = next(iter(self._graphs.values()), None)
         try:
-            # other widths are never replayed at the same time: they share their memory
+            # graphs of other widths never run at the same time, so they share memory
             with torch.cuda.graph(graph, pool=None if others is None else others[0].pool()):
                 result = self._step(width, *places)
         except RuntimeError as error:

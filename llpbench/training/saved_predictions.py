@@ -1,6 +1,6 @@
-"""What a run predicts of single rows, kept for those who want more than its figures.
+"""Optional files with a run's predictions for single rows.
 
-No part of a result: neither a cell's specification nor the journal knows of it, and nothing reads it back.
+They are no part of a result: neither cell specifications nor the journal mention them, and nothing reads them back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from llpbench.training.stamp import Predicted
 
 
 def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
-    """What members predict at the epoch that each criterion has selected: the mean of an ensemble, as it is judged."""
+    """Return members' predictions at each criterion's selected epoch; the mean over an ensemble, as in judging."""
     parts: dict[str, dict[str, list[FloatArray]]] = {}
     names = chosen_by_all([population.outcomes[number] for number in numbers])
     for number in numbers:
@@ -37,10 +37,10 @@ def predicted_by(population: Population, numbers: Sequence[int]) -> Predicted:
 
 
 def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
-    """Write a parquet file with a row for each validation and test row of a task.
+    """Write a parquet file with one row for each validation and test row of a task.
 
-    Its columns: `row` (place in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
-    `LLPBenchError` if it cannot be written.
+    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
+    `LLPBenchError` if the file cannot be written.
     """
     from pandas import Categorical, DataFrame, concat
 

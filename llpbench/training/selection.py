@@ -1,7 +1,7 @@
 """Early stopping with several criteria at once.
 
-Every criterion watches the same run and keeps its own best epoch, the weights of that epoch and its patience: what it
-selects is what a run with this criterion alone would have selected. A run ends when all have settled.
+Every criterion watches the same run, with its own best epoch, weights and patience. It selects the same epoch as in a
+run with this criterion alone. A run ends when all criteria have settled.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ from llpbench.core.criteria import CRITERIA, GUIDES, Regime
 
 @dataclass(frozen=True)
 class Selected:
-    """What one criterion selected for one member."""
+    """One criterion's selection for one member."""
 
     epoch: int
     value: float
-    """the criterion there; NaN if it was never a number"""
+    """the criterion at that epoch; NaN if it was never a number"""
     weights: Tensor
     """[parameters]"""
     curves: Mapping[str, FloatArray]
-    """[epochs] the criterion after each epoch of that training, by judged stage in order; the epoch is of the last"""
+    """[epochs] the criterion after each epoch, by judged stage in order; `epoch` counts in the last stage"""
     training: str = ""
-    """which training this epoch is of, where stages are run for each validation regime"""
+    """validation regime of this epoch's training, if stages run once per regime"""
 
 
 class Selection:
     """The best epochs and weights of several members, by criterion."""
 
     def __init__(self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES)) -> None:
-        """`theta` [members, parameters]: where they start; `regimes`: whose criteria watch, without labels of
-        validation rows the coarse-grained ones alone."""
+        """`theta` [members, parameters]: initial weights; `regimes`: validation regimes whose criteria watch.
+
+        Without labels of validation rows, only "coarse" is possible.
+        """
         self.patience = patience
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
         shape = (len(self.criteria), members)
@@ -53,11 +55,11 @@ class Selection:
         return np.asarray(self.settled.all(axis=0))
 
     def give_up(self, member: int) -> None:
-        """Watch a member no longer."""
+        """Stop watching a member."""
         self.settled[:, member] = True
 
     def observe(self, epoch: int, criteria: dict[str, FloatArray], theta: Tensor) -> None:
-        """Take in an epoch: `criteria` by name [members], `theta` [members, parameters]."""
+        """Update selections after an epoch: `criteria` by name [members], `theta` [members, parameters]."""
         now = np.stack([criteria[name] for name in self.criteria])
         self.curves = np.concatenate([self.curves, now[None]])
         improved = np.zeros_like(self.settled)
@@ -66,7 +68,7 @@ class Selection:
                 best = float(self.value[row, member])
                 improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
         self.value[improved], self.epoch[improved] = now[improved], epoch
-        # a criterion that was never a number keeps the newest weights: a stage after this one starts from them
+        # a criterion that is still NaN keeps the newest weights, since a later stage may start from them
         blind = np.isnan(self.value)
         taken = improved | (blind & ~self.settled)
         self.settled |= np.where(blind, epoch, epoch - self.epoch) >= self.patience
@@ -76,7 +78,7 @@ class Selection:
             self.weights = torch.where(where, theta.detach(), self.weights)
 
     def selected(self, member: int, stage: str, before: Mapping[str, Selected]) -> dict[str, Selected]:
-        """What each criterion selected for a member in a stage; `before`: likewise in the judged one before it."""
+        """Return each criterion's selection for a member in a stage; `before`: those of the previous judged stage."""
         earlier = {name: choice.curves for name, choice in before.items()}
         return {
             name: Selected(
@@ -89,7 +91,7 @@ class Selection:
         }
 
     def keep(self, positions: list[int]) -> None:
-        """Keep some members only."""
+        """Keep only the members at some positions."""
         self.epoch, self.value = self.epoch[:, positions], self.value[:, positions]
         self.settled, self.weights = self.settled[:, positions], self.weights[:, positions]
         self.curves = self.curves[:, :, positions]

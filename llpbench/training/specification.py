@@ -1,4 +1,4 @@
-"""Cells with every hyperparameter filled in, from the declarations of methods, encoders and pretraining."""
+"""Complete cells: every hyperparameter filled in from methods, encoders and pretraining."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def make_cell(
     max_bags: int | None = None,
     numbers: str | None = None,
 ) -> Cell:
-    """A cell with every hyperparameter filled in from the method's and the encoder's declarations.
+    """Return a cell with every hyperparameter filled in from the declarations of method and encoder.
 
-    `params`: hyperparameters that differ from the defaults, as values or texts; raises `LLPBenchError` on unknown names
-    and impossible values; `pretraining_params` likewise. Direct methods ignore `protocol`, and they and methods that
-    bring their own network ignore `encoder` and pretraining; a bagging with sizes of its own ignores `bag_size`.
-    `numbers` (`cell.NUMBERS`): None for what the encoder declares, else z-scores; a method with its own network always
-    has z-scores.
+    `params`, `pretraining_params`: hyperparameters that differ from the defaults, as values or texts. Raises
+    `LLPBenchError` on unknown names and invalid values. Direct methods ignore `protocol`. They and methods with their
+    own network ignore `encoder` and pretraining. A bagging with its own sizes ignores `bag_size`. `numbers`
+    (`cell.NUMBERS`): None for the encoder's declaration, else z-scores; a method with its own network always uses
+    z-scores.
     """
     if not is_sized(parse_bagging(bagging)[0]):
         bag_size = UNSIZED
@@ -78,21 +78,21 @@ def make_cell(
 
 
 def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Every hyperparameter of a pretraining; those that are the encoder's own from its `facts`."""
+    """Return every hyperparameter of a pretraining; encoder-specific defaults come from `facts`."""
     params = hyperparameters(read_params(PretrainingParams, values, owner="pretraining"))
     return {name: facts.get(name) if value is None else value for name, value in params.items()}
 
 
 def configuration(cell: Cell) -> str:
-    """`hidden=128, learning_rate=0.0003`: what differs from the default configuration, in a few words."""
+    """Return the differences from the default configuration as text: `hidden=128, learning_rate=0.0003`."""
     items = (f"{name}={f'{value:.4g}' if isinstance(value, float) else value}" for name, value in changed(cell).items())
     return ", ".join(items)
 
 
 def changed(cell: Cell) -> dict[str, Any]:
-    """The hyperparameters in which a cell differs from its default configuration, by name.
+    """Return a cell's hyperparameters that differ from its default configuration, by name.
 
-    Those of pretraining and encoder as `pretraining.NAME` and `encoder.NAME`.
+    Names of pretraining and encoder hyperparameters start with `pretraining.` and `encoder.`.
     """
     usual = make_cell(
         cell.method,

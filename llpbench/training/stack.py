@@ -1,7 +1,7 @@
 """Many networks as one: their parameters are the rows of a matrix, and one AdamW updates them all.
 
-A matrix [members, parameters] rather than a tensor a layer: an optimiser step, a snapshot of the best weights, gradient
-clipping and taking members out are then a handful of operations, however many layers there are.
+With a matrix [members, parameters] instead of one tensor per layer, optimiser steps, snapshots of the best weights,
+gradient clipping and removal of members take a handful of operations, however many layers there are.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Stack:
         self.sizes = [shape.numel() for shape in self.shapes]
         rows = [torch.cat([params[name].detach().reshape(-1).to(device) for name in self.names]) for params in named]
         self.theta = torch.stack(rows)
-        """[members, parameters] before any training"""
+        """[members, parameters] before training"""
         buffers = [dict(network.named_buffers()) for network in networks]
         self.buffers = {name: torch.stack([b[name].to(device) for b in buffers]) for name in buffers[0]}
-        """[members, ...] by name, likewise"""
+        """[members, ...] by name, before training"""
 
     def parameters(self, theta: Tensor, prefixes: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
-        """Rows of a matrix like `theta` as named parameters, each with a leading dimension [members].
+        """Return rows of a matrix like `theta` as named parameters, each with a leading dimension [members].
 
-        Those whose name begins with none of the prefixes are constants: nobody wants their gradient.
+        Parameters whose names start with none of the prefixes are detached: they need no gradient.
         """
-        parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward is one concatenation
+        parts = torch.split(theta, self.sizes, dim=1)  # one split: its backward pass is one concatenation
         named = zip(self.names, parts, self.shapes, strict=True)
         return {
             name: (part if name.startswith(prefixes) else part.detach()).reshape(len(theta), *shape)
@@ -44,7 +44,7 @@ class Stack:
         }
 
     def columns(self, prefixes: Sequence[str]) -> Tensor:
-        """[parameters] bool: which belong to modules with one of the prefixes."""
+        """Return a mask [parameters] of those in modules with one of the prefixes."""
         marks = [
             torch.full((size,), any(name.startswith(prefix) for prefix in prefixes))
             for name, size in zip(self.names, self.sizes, strict=True)
@@ -52,12 +52,12 @@ class Stack:
         return torch.cat(marks).to(self.theta.device)
 
     def place(self, name: str) -> slice:
-        """The columns of a parameter."""
+        """Return the columns of a parameter."""
         start = sum(self.sizes[: self.names.index(name)])
         return slice(start, start + self.sizes[self.names.index(name)])
 
     def write_out(self, weights: Tensor, buffers: Mapping[str, Tensor], number: int) -> Network:
-        """The template with `weights` [parameters] and the buffers [members, ...] of a member written into it."""
+        """Return the template with a member's `weights` [parameters] and its part of the buffers [members, ...]."""
         with torch.no_grad():
             for name, value in self.parameters(weights[None]).items():
                 self.template.get_parameter(name).copy_(value[0])
@@ -66,17 +66,17 @@ class Stack:
         return self.template
 
     def read_back(self, buffers: Mapping[str, Tensor], number: int) -> Tensor:
-        """The template's parameters as [parameters]; its buffers are written into those [members, ...] of a member."""
+        """Return the template's parameters as [parameters]; copy its buffers into the member's part of `buffers`."""
         for name, value in buffers.items():
             value[number] = self.template.get_buffer(name)
         return torch.cat([self.template.get_parameter(name).detach().reshape(-1) for name in self.names])
 
 
 class AdamW:
-    """AdamW (Loshchilov & Hutter 2019) on a matrix of parameters, a learning rate and weight decay for each row.
+    """AdamW (Loshchilov & Hutter 2019) on a matrix of parameters, with a learning rate and weight decay for each row.
 
-    The formulas and defaults of `torch.optim.AdamW`, which takes one learning rate for all; gradients are clipped to a
-    norm for each row first.
+    Formulas and defaults are those of `torch.optim.AdamW`, which takes one learning rate for all. First, each row's
+    gradient is clipped to a norm.
     """
 
     BETA2, EPS = 0.999, 1e-8
@@ -99,7 +99,7 @@ class AdamW:
         self._update: Callable[..., Any] = torch.compile(_adamw, dynamic=False) if compiled else _adamw
 
     def step(self, theta: Tensor, gradient: Tensor) -> None:
-        """Update `theta` and the running means in place: a GPU that replays a step finds them where they were."""
+        """Update `theta` and the running means in place, because a GPU that replays a step reuses their addresses."""
         with torch.no_grad():
             self.steps += 1
             updated, mean, square = self._update(
@@ -118,7 +118,7 @@ class AdamW:
                 place.copy_(new)
 
     def keep(self, positions: Tensor) -> None:
-        """Keep the state of some members only."""
+        """Keep only the state of the members at some positions."""
         self.mean, self.square = self.mean[positions], self.square[positions]
         self.rate, self.decay = self.rate[positions], self.decay[positions]
 
@@ -135,7 +135,7 @@ def _adamw(
     columns: Tensor | None,
     beta1: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """New parameters, mean and mean square: without in-place operations, so that it compiles to one kernel."""
+    """Return new parameters, mean and mean square; without in-place operations, so that it compiles to one kernel."""
     if columns is not None:
         gradient = gradient * columns
     norm = gradient.square().sum(dim=1, keepdim=True).sqrt()

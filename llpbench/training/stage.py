@@ -1,7 +1,7 @@
 """One stage of training: its optimisers, epochs and steps, and the early stopping of each member.
 
-Within an epoch the host never waits for the device: the batches of a whole epoch are drawn beforehand, NaN is looked
-for at its end. Members leave the stack when all their criteria have settled.
+Within an epoch the host never waits for the device: the batches of a whole epoch are drawn in advance, and NaN is
+checked at its end. Members leave the stack when all their criteria have settled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CLIP = 1.0
 
 
 class StageRun:
-    """A stage of a population that is being run: `run` does all of it, `plan` and `step` a part."""
+    """One run of a stage for a population: `run` does all of it, `plan` and `step` a part."""
 
     def __init__(self, cohort: Cohort, stage: Stage, state: State) -> None:
         self.cohort, self.stage, self.state = cohort, stage, state
@@ -44,23 +44,23 @@ class StageRun:
         outcomes = enumerate(cohort.outcomes)
         active = [number for number, outcome in outcomes if not (outcome.failure or outcome.stopped)]
         self.slots = torch.tensor(active, device=self.device)
-        """[n] the members still in the stack, by number"""
+        """[n] numbers of the members still in the stack"""
         self.theta = state.weights[self.slots].clone().requires_grad_()
         """[n, parameters] of these members"""
         self.optimisers = self._optimisers()
-        """one a phase; phases of one player share theirs"""
+        """one for each phase; phases of one player share theirs"""
         self.selection = Selection(len(active), cohort.protocol.patience, self.theta, cohort.regimes)
         self.epochs = stage.epochs or cohort.protocol.epochs
         self._cold = True
-        """whether the next step is the first of its kind, in which compilation and the like take place"""
+        """whether the next step is the first of its kind, with compilation and other one-time work"""
         self._hears_steps = type(self.method).after_step is not Method.after_step
         self._recorded = self._recorder()
-        """`_run_phases` as the GPU replays it; None where it does not"""
+        """`_run_phases` for replay by the GPU; None without recording"""
 
     def run(self, on_epoch: Callable[[Epoch], None] | None = None, rungs: Rungs | None = None) -> None:
-        """Train until every member has settled, or for all epochs; writes into the state and the outcomes.
+        """Train until every member has settled, or for all epochs; update the state and the outcomes.
 
-        At `rungs`, of a judged stage, members may have to leave before.
+        `rungs` may stop members of a judged stage early.
         """
         with explained():
             self._run(on_epoch, rungs)
@@ -82,7 +82,7 @@ class StageRun:
                 break
             if self.stage.judged:
                 self._drop_finished()
-        self._recorded = None  # its memory is for what comes after
+        self._recorded = None  # frees its memory for what follows
         if self.stage.judged:
             self._collect(range(len(self.slots)))
         else:
@@ -90,7 +90,7 @@ class StageRun:
         self.cohort.seconds[f"stage {self.stage.name}"] += time.perf_counter() - start
 
     def prepare(self, epoch: int) -> None:
-        """Let the method work on the whole training set, member by member."""
+        """Run the method's `prepare` on the whole training set, member by member."""
         if type(self.method).prepare is Method.prepare:
             return
         now = self.cohort.now(self.stage, epoch * self.cohort.steps(self.stage))
@@ -107,7 +107,7 @@ class StageRun:
                 known[number] = True
 
     def plan(self, epoch: int) -> EpochPlan:
-        """What every step of an epoch draws; advances the members' random streams."""
+        """Return what every step of an epoch draws; advances the members' random streams."""
         return self.cohort.data.plan_epoch(
             self.stage.unit,
             self.cohort.per_step(self.stage),
@@ -117,9 +117,9 @@ class StageRun:
         )
 
     def step(self, plan: EpochPlan, step: int, progress: Tensor) -> Tensor:
-        """One step of all members: every phase in its turn; the sum of their losses [n].
+        """Run one step of all members, every phase in turn; return the sum of their losses [n].
 
-        `progress` [4]: epoch, most epochs, step and most steps of the stage.
+        `progress` [4]: epoch, total epochs, step and total steps of the stage.
         """
         run_phases = self._recorded or self._run_phases
         total = run_phases(plan.widths[step], plan.drawn[:, step], plan.keys[:, step], progress)
@@ -128,7 +128,7 @@ class StageRun:
         return total
 
     def _run_phases(self, width: int, drawn: Tensor, keys: Tensor, progress: Tensor) -> Tensor:
-        """Every phase of a step; changes parameters and optimisers in place, so that a GPU can replay it."""
+        """Run every phase of a step; updates parameters and optimisers in place, so that a GPU can replay it."""
         bags = self.cohort.data.take(self.stage.unit, self.slots, drawn, width, self.state.targets)
         total = torch.zeros(len(self.slots), device=self.device)
         for turn, phase in enumerate(self.method.phases):
@@ -146,11 +146,11 @@ class StageRun:
         return total
 
     def _recorder(self) -> Recorded | None:
-        """For the members in the stack now."""
+        """Return a new recorder for the members now in the stack; None without recording."""
         return Recorded(self._run_phases) if self.cohort.machine.recorded else None
 
     def run_epoch(self, epoch: int) -> FloatArray:
-        """One epoch of all members; the mean loss of each [n], not finite if any of its losses was not."""
+        """Run one epoch of all members; return each one's mean loss [n], not finite if any of its losses was not."""
         clock = time.perf_counter()
         plan = self.plan(epoch)
         steps = plan.drawn.shape[1]
@@ -161,13 +161,13 @@ class StageRun:
             if self._cold:
                 total.cpu()
                 self._cold, clock = False, self._spent("warm-up", clock)
-        mean_losses = np.asarray((total / steps).cpu())  # the only wait of the epoch, but for a first step
+        mean_losses = np.asarray((total / steps).cpu())  # the only wait of an epoch, except after a first step
         self._spent("train", clock)
         return mean_losses
 
     @property
     def weights(self) -> Weights:
-        """Of the members in the stack."""
+        """The weights of the members in the stack."""
         return self.cohort.weights(self.theta.detach(), self.slots, self.state.buffers)
 
     def _optimisers(self) -> list[AdamW]:
@@ -185,7 +185,7 @@ class StageRun:
         return AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, self.cohort.machine.compiled)
 
     def _columns(self, phase: Phase) -> Tensor:
-        """[parameters] bool: what a phase's optimiser holds."""
+        """Return a mask [parameters] of those that a phase's optimiser updates."""
         names = self.cohort.stack.names
         for prefix in phase.modules:
             if not any(name.startswith(prefix) for name in names):
@@ -195,7 +195,7 @@ class StageRun:
         return self.cohort.stack.columns(phase.modules)
 
     def _judge(self, epoch: int) -> tuple[str, FloatArray]:
-        """Let every criterion see an epoch; the one to show, and its values [n]."""
+        """Pass an epoch to every criterion; return the name of the one to show, and its values [n]."""
         clock = time.perf_counter()
         criteria = self.cohort.validation.criteria(self.cohort.judging, self.weights, self.slots)
         self._spent("evaluate", clock)
@@ -212,7 +212,7 @@ class StageRun:
                     self.theta[:, self.cohort.stack.place(name)] = values.reshape(len(values), -1)
                     continue
                 buffer = self.state.buffers[name]
-                if values.dtype != buffer.dtype:  # an average of codes or offsets, most likely
+                if values.dtype != buffer.dtype:  # most likely an average of codes or offsets
                     raise ValueError(f"after_step gives {values.dtype} for buffer {name!r}, which holds {buffer.dtype}")
                 buffer[self.slots] = values
 
@@ -228,7 +228,7 @@ class StageRun:
                 self.selection.give_up(position)
 
     def _stop_at_rung(self, rungs: Rungs, epochs: int) -> None:
-        """Let those members leave that a rung stops. All are compared; those that have settled cost nothing more."""
+        """Stop the members that a rung rejects. All are compared; those that have settled cost nothing more."""
         outcomes, name = self.cohort.outcomes, rungs.criterion.name
         best = {
             number: outcome.selected[name].value
@@ -249,7 +249,7 @@ class StageRun:
                 self.selection.give_up(positions[number])
 
     def _drop_finished(self) -> None:
-        """Take finished members out of the stack: at once, or by halves where a new size must be compiled."""
+        """Remove finished members from the stack: at once, or by halves if each new size needs compilation."""
         done = self.selection.done
         if not done.any() or (self.cohort.machine.compiled and 2 * (~done).sum() > len(done)):
             return
@@ -264,14 +264,14 @@ class StageRun:
         self._cold, self._recorded = True, self._recorder()
 
     def _collect(self, positions: Sequence[int]) -> None:
-        """Write down what a judged stage made of members."""
+        """Store a judged stage's selections in the members' outcomes."""
         numbers = self.slots.tolist()
         for position in positions:
             outcome = self.cohort.outcomes[numbers[position]]
             outcome.selected = self.selection.selected(position, self.stage.name, outcome.selected)
 
     def _spent(self, on: str, since: float) -> float:
-        """Book the time since a moment; returns the present one."""
+        """Add the time since `since` to the cohort's `seconds`; return the current time."""
         now = time.perf_counter()
         self.cohort.seconds[on] += now - since
         return now
@@ -287,11 +287,11 @@ class _MemberView:
         self.rng = run.state.rngs[number]
 
     def encode(self) -> FloatArray:
-        """[rows, dim]"""
+        """Return the row vectors [rows, dim]."""
         return self._apply(encoding)
 
     def proba(self) -> FloatArray:
-        """[rows, classes]; by compiled code, where such judges the validation rows"""
+        """Return the probabilities [rows, classes], by compiled code if validation uses it."""
         cohort, buffers = self._run.cohort, self._run.state.buffers
         if cohort.judging is cohort.prediction:
             return self._apply(_proba)
@@ -304,7 +304,7 @@ class _MemberView:
         here, method = torch.tensor([self._number], device=self._run.device), cohort.members[self._number].method
         with torch.no_grad():
             chunks = [
-                function(self.network, method, tree_map(itemgetter(0), bags))  # this one member's
+                function(self.network, method, tree_map(itemgetter(0), bags))  # remove the dimension of members
                 for bags in cohort.prediction.chunks(cohort.data.rows, here, here)
             ]
         return np.asarray(torch.cat(chunks, dim=1)[0].float().cpu())

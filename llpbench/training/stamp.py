@@ -1,4 +1,4 @@
-"""Records written down: what became of a seed, what its cell's parts declare, and which code they are."""
+"""Writing records: a seed's outcome, the declared facts of its cell, and the version of the code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DATASET = ("code", "licence", "rows", "numeric", "categorical", "classes")
 
 @dataclass
 class SeedResult:
-    """What became of one seed, before it is written down."""
+    """The outcome of one seed, before it becomes a record."""
 
     seed: int
     status: Status = "ok"
@@ -40,11 +40,11 @@ class SeedResult:
     times: dict[str, float] = field(default_factory=dict)
     memory_mb: float | None = None
     predicted: Predicted = field(default_factory=dict)
-    """what the journal does not hold (`training/saved_predictions.py`); empty unless somebody wants to keep it"""
+    """not in the journal (`training/saved_predictions.py`); empty unless predictions are kept"""
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
-    """`method`, `dataset`, `sources`, `numerics`, `code` and `libraries`, as a record has them."""
+    """Return the record's `method`, `dataset`, `sources`, `numerics`, `code` and `libraries`."""
     facts, spec = METHODS.entry(cell.method).facts, dataset_spec(cell.dataset)
     return {
         "method": {name: facts.get(name, "") for name in _METHOD} | {"changed": changed(cell)},
@@ -56,7 +56,7 @@ def cell_facts(cell: Cell) -> dict[str, Any]:
 
 
 def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, shared: dict[str, Any]) -> Record:
-    """The journal's line of one run."""
+    """Return the journal's line of one run."""
     record: Record = {
         "schema": SCHEMA,
         "run": cell.run_id(result.seed),
@@ -83,5 +83,5 @@ def write_down(cell: Cell, result: SeedResult, task: Task, data_seconds: float, 
 
 
 def rounded(curve: FloatArray) -> list[float | None]:
-    """Values as the journal holds them: to four digits, None where there is no number."""
+    """Return values as the journal stores them: to four digits, None unless finite."""
     return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]

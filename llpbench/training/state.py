@@ -1,4 +1,4 @@
-"""What training changes: the state that one stage hands to the next."""
+"""The training state that one stage hands to the next."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from llpbench.training.training_data import Targets
 
 @dataclass
 class State:
-    """What training changes, of all members."""
+    """Everything that training changes, for all members."""
 
     weights: Tensor
-    """[members, parameters] what the next stage starts from"""
+    """[members, parameters] initial weights of the next stage"""
     buffers: dict[str, Tensor]
     """by name, [members, ...]"""
     targets: Targets
-    """what single rows are trained on"""
+    """targets of single rows"""
     rngs: list[np.random.Generator]
 
     def fork(self) -> State:
-        """A state that may go another way, with the same random streams."""
+        """Return an independent copy of the state that shares the random streams."""
         return State(
             self.weights.clone(),
             {name: value.clone() for name, value in self.buffers.items()},

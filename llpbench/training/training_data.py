@@ -1,4 +1,4 @@
-"""The training sets of a population on the device: what every step of an epoch draws, and the bags it takes."""
+"""The training sets of a population on the device: the draws of an epoch and the bags of a step."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from llpbench.core.method import Unit
 from llpbench.core.seeding import generator
 
 LONGER = 1.5
-"""times the shortest: how much the longest of the bags that share a step may be padded to, where enough are alike"""
+"""longest over shortest bag in a step: the limit of padding, if enough bags are of similar size"""
 
 
 class EpochPlan(NamedTuple):
-    """What the steps of an epoch draw."""
+    """The draws of all steps of an epoch."""
 
     drawn: Tensor
     """[members, steps, units] numbers of bags or rows"""
     keys: Tensor
-    """[members, steps, phases] of the random streams"""
+    """[members, steps, phases] keys of the random streams"""
     widths: tuple[int, ...]
-    """rows of each step's bags, padding included: the same for all members"""
+    """rows of each step's bags with padding, equal for all members"""
 
 
 class Targets(NamedTuple):
-    """What single rows are trained on in a stage of rows."""
+    """Training targets of single rows, for stages of rows."""
 
     values: Tensor
     """[members, rows, classes] float32"""
@@ -40,10 +40,10 @@ class Targets(NamedTuple):
 
 
 def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
-    """Numbers of the bags that may share a step, `sizes` [bags]: bags of about the same size, so that little is padded.
+    """Group bags of `sizes` [bags] that may share a step; bags of a group are of similar size, to limit padding.
 
-    Equal bags are one bucket. Else, from the longest bag down, a bucket takes bags until one is shorter than 1/`LONGER`
-    of its longest, and then as many more as fill its last step: only the bucket of the shortest bags may leave a gap.
+    Equal bags form one bucket. Otherwise, from the longest bag down, a bucket takes bags until one is shorter than
+    1/`LONGER` of its longest, and then more bags to fill its last step. Only the last bucket may leave a gap.
     """
     if sizes.min() == sizes.max():
         return [np.arange(len(sizes))]
@@ -59,21 +59,21 @@ def buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
 
 
 def profile(train: BaggedRows, per_step: int) -> tuple[tuple[int, int], ...]:
-    """Number of bags and longest size of each bucket: members of one population must agree on it."""
+    """Return number of bags and longest size of each bucket; members of one population must have the same."""
     return tuple((len(bucket), int(train.sizes[bucket].max())) for bucket in buckets(train.sizes, per_step))
 
 
 class TrainingData:
-    """Rows and bags of all members, each with a leading dimension [members], on the device from the start."""
+    """Rows and bags of all members on the device, each with a leading dimension [members]."""
 
     def __init__(self, trains: Sequence[BaggedRows], device: torch.device) -> None:
-        """`trains`: one training set a member, of equal shape and `profile`."""
+        """`trains`: one training set per member, of equal shape and `profile`."""
         self.device = device
         self.rows = stacked_rows([train.rows for train in trains], device)
         self._sizes = [train.sizes for train in trains]
         self._bucketed: dict[int, list[list[IntArray]]] = {}
-        """by bags a step: the buckets of each member"""
-        # bag by bag, so that however unequal bags are, no more is held than their rows
+        """buckets of each member, by bags in a step"""
+        # bag by bag without padding: memory for the rows alone, however unequal bags are
         self._row = stacked([train.bag_by_bag for train in trains], device)
         self._first = stacked([np.cumsum(train.sizes) - train.sizes for train in trains], device)
         self._size = stacked(self._sizes, device)
@@ -86,16 +86,16 @@ class TrainingData:
         self._bag_of_row = stacked([train.bag_of_row for train in trains], device)
 
     def targets(self) -> Targets:
-        """Each row's bag's proportions."""
+        """Return each row's target: its bag's proportions."""
         members = torch.arange(len(self._row), device=self.device)[:, None]
         return Targets(self._proportions[members, self._bag_of_row], self._known[members, self._bag_of_row])
 
     def units(self, unit: Unit) -> int:
-        """Bags or rows of a member."""
+        """Return the number of a member's bags or rows."""
         return self._size.shape[1] if unit == "bags" else self._row.shape[1]
 
     def steps(self, unit: Unit, per_step: int) -> int:
-        """Steps of an epoch."""
+        """Return the steps of an epoch."""
         return len(self._widths(unit, per_step, 0))
 
     def plan_epoch(
@@ -106,10 +106,10 @@ class TrainingData:
         streams: Mapping[int, np.random.Generator],
         epoch: int = 0,
     ) -> EpochPlan:
-        """What an epoch draws, for some members (by number), each from its own stream.
+        """Draw an epoch for some members (by number), each from its own stream.
 
-        Every unit comes once, in random order; a last step that is not full takes units of earlier ones. Bags of
-        unequal size share steps within `buckets`, whose steps are shuffled, in one order for all members.
+        Every unit occurs once, in random order; an incomplete last step is filled with units of earlier steps. Bags of
+        unequal size share steps within `buckets`. These steps are shuffled, in the same order for all members.
         """
         widths = self._widths(unit, per_step, next(iter(streams)))
         steps = np.arange(len(widths))
@@ -123,7 +123,7 @@ class TrainingData:
         return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths[steps].tolist()))
 
     def take(self, unit: Unit, members: Tensor, drawn: Tensor, width: int, targets: Targets) -> Bags:
-        """The bags, or the rows as bags of one with their own targets, `drawn` [members, units] by some members."""
+        """Return the bags `drawn` [members, units] by some members, or rows as bags of one with their own targets."""
         slots = members[:, None]
         prior = self.prior[members]
         if unit == "bags":
@@ -144,7 +144,7 @@ class TrainingData:
         return self._bucketed[per_step][slot]
 
     def _widths(self, unit: Unit, per_step: int, slot: int) -> IntArray:
-        """[steps] the longest bag of each step's bucket, bucket by bucket; of a row 1."""
+        """Return the longest bag of each step's bucket [steps], bucket by bucket; 1 for rows."""
         own = self._buckets(unit, per_step, slot)
         longest = [int(self._sizes[slot][bucket].max()) if unit == "bags" else 1 for bucket in own]
         return np.repeat(longest, [math.ceil(len(bucket) / per_step) for bucket in own])
@@ -154,7 +154,7 @@ class TrainingData:
 
 
 def _draw(units: int, per_step: int, rng: np.random.Generator) -> IntArray:
-    """[steps, per_step] every number below `units` once, in random order, and then some of the earlier ones again."""
+    """Return every number below `units` once in random order, then some earlier ones again: [steps, per_step]."""
     steps = math.ceil(units / per_step)
     order = rng.permutation(units)
     earlier = order[: (steps - 1) * per_step] if steps > 1 else order
@@ -162,10 +162,10 @@ def _draw(units: int, per_step: int, rng: np.random.Generator) -> IntArray:
 
 
 def stacked(arrays: Sequence[NDArray[Any]], device: torch.device) -> Tensor:
-    """Arrays of equal shape as one tensor on the device."""
+    """Return arrays of equal shape as one tensor on the device."""
     return torch.from_numpy(np.stack(arrays)).to(device)
 
 
 def stacked_rows(rows: Sequence[Rows], device: torch.device) -> Rows:
-    """Rows of several members as [members, rows, features]."""
+    """Return rows of several members as [members, rows, features]."""
     return Rows(*(stacked(parts, device) for parts in zip(*rows, strict=True)))
