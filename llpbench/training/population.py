@@ -5,7 +5,7 @@ the stacked parameters. Everything stays on the device. Every member has its own
 streams, so that it gets the same numbers alone as among ten (up to rounding).
 
 See `cohort.py` for shared state, `stage.py` for the training loop, `selection.py` for early stopping and
-`prediction.py` for predictions.
+`predicting.py` for predictions.
 """
 
 from __future__ import annotations
