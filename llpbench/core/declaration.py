@@ -1,4 +1,4 @@
-"""What is wrong with how a method is declared, as far as that can be told without training it."""
+"""Checks of a method's declaration, as far as they need no training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llpbench.core.text import hint
 
 
 def complaints(entry: Entry) -> list[str]:
-    """A line for each fault in the declaration of a method, with what to do."""
+    """Return one line for each fault in the declaration of a method, with advice."""
     declared: Any = entry.load()
     if not (is_a(declared, Method) or is_a(declared, DirectMethod)):
         return [f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one"]
@@ -22,12 +22,12 @@ def complaints(entry: Entry) -> list[str]:
 
 
 def faults(entry: Entry) -> list[str]:
-    """Those of them that make its results wrong, or none at all."""
+    """Return the faults that make results wrong or impossible."""
     return [*_hooks(entry.load()), *_supervision(entry), *_hyperparameters(entry.load())]
 
 
 def course_faults(method: Method) -> list[str]:
-    """What is wrong with the stages and phases of a method, which may follow from its hyperparameters."""
+    """Return the faults in the stages and phases of a method, which may depend on its hyperparameters."""
     return [*_course(method)]
 
 
@@ -50,7 +50,7 @@ def _course(method: Method) -> Iterator[str]:
 
 
 def _formalities(entry: Entry, declared: type) -> Iterator[str]:
-    """What readers of lists and boards want to know."""
+    """Yield faults in the facts shown in lists and on leaderboards."""
     if not entry.summary:
         yield f"{declared.__name__} needs a docstring; its first line is shown in lists"
     role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
@@ -71,7 +71,7 @@ def _supervision(entry: Entry) -> Iterator[str]:
 
 
 def _hooks(declared: type) -> Iterator[str]:
-    """A hook in another spelling would never be called, and nobody would notice."""
+    """Yield faults in hooks: a misspelt hook would never be called, and nobody would notice."""
     base, needed, signature = (
         (DirectMethod, "fit", "train, schema, rng")
         if is_a(declared, DirectMethod)
@@ -130,7 +130,7 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
 
 
 _TYPES = {int, float, bool, str, type(None)}
-"""of hyperparameters without a choice of values"""
+"""types of hyperparameters that are no `Choice`"""
 
 
 def is_a(thing: Any, base: type) -> bool:
