@@ -1,4 +1,4 @@
-"""What every dataset must hold to, on the copy that this machine has."""
+"""Checks of every dataset, on this machine's copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FACTS = ("rows", "numeric", "categorical", "columns", "balance")
 SIZE = 256
-"""rows of a bag, where there are enough"""
+"""largest number of rows per bag"""
 
 
 class DatasetSubject:
@@ -36,7 +36,7 @@ class DatasetSubject:
 
     @cached_property
     def table(self) -> Table:
-        """Checked against its declaration."""
+        """Table of the dataset, checked against its declaration."""
         if locate(self.spec) is None:
             fetch = f"llpbench data fetch {self.name}"
             raise InapplicableError(f"not on this machine: {fetch}" if self.spec.remote else absence(self.spec))
@@ -44,14 +44,14 @@ class DatasetSubject:
 
     @property
     def labelled(self) -> Table:
-        """The same, where somebody knows the labels."""
+        """The table, if its labels are known. Raises `InapplicableError` otherwise."""
         if self.table.labels is None:
             raise InapplicableError("nobody knows the labels of its rows")
         return self.table
 
 
 def declaration(subject: DatasetSubject) -> str:
-    """What it declares is complete and consistent."""
+    """Its declaration is complete and consistent."""
     spec = subject.spec
     demand(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     shared = spec.remote is not None
@@ -62,13 +62,13 @@ def declaration(subject: DatasetSubject) -> str:
 
 
 def loads(subject: DatasetSubject) -> str:
-    """It is what it declares."""
+    """Its data match the declaration."""
     table = subject.table
     return f"{len(table):,} rows, {len(table.numeric_names)} + {len(table.categorical_names)} features"
 
 
 def unchanged(subject: DatasetSubject) -> str:
-    """What was prepared once is given back unchanged."""
+    """Prepared data stay unchanged when prepared again."""
     from llpbench.data.frames import read_parquet
 
     assert subject.table is not None
@@ -95,13 +95,13 @@ def classes(subject: DatasetSubject) -> str:
 
 
 def features(subject: DatasetSubject) -> str:
-    """No feature is constant, or tells the label by itself."""
+    """No feature is constant or reveals the label by itself."""
     table = subject.labelled
     for place, name in enumerate(table.categorical_names):
         codes = table.categorical[:, place]
         values = np.unique(codes)
         demand(len(values) > 1, f"feature {name!r} is constant: leave it out")
-        if len(values) <= len(table) / 10:  # of names and identifiers each row has its own
+        if len(values) <= len(table) / 10:  # names and identifiers differ in each row
             most = sum(np.bincount(table.row_labels[codes == value]).max() for value in values) / len(table)
             _not_the_label(name, most)
     for place, name in enumerate(table.numeric_names):
@@ -116,7 +116,7 @@ def features(subject: DatasetSubject) -> str:
 
 
 def bags(subject: DatasetSubject) -> str:
-    """Its rows fill bags, those of its natural keys too."""
+    """Its rows fill bags, also by its natural keys."""
     table = subject.table
     if table.labels is None:
         return f"{len(assign_bags(table, 'given', 0, 0).train):,} as they were published"

@@ -1,4 +1,4 @@
-"""What every encoder must hold to, on toy data."""
+"""Checks of every encoder, on toy data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from llpbench.training.population import Population
 
 DROPOUT = 0.2
 TOO_DEAR = 3000.0
-"""times the time of the MLP; the published sizes of FT-Transformer take 440, of TabM 900"""
+"""largest multiple of the MLP's time; the published sizes of FT-Transformer take 440 times as long, of TabM 900"""
 _BAGS, _SIZE = 2, 6
 
 
@@ -51,7 +51,7 @@ class EncoderSubject:
 
     @cached_property
     def built(self) -> Encoder:
-        """For the toy table, always the same."""
+        """The encoder for the toy table, always the same."""
         return self.build(self.task.schema)
 
     def build(self, schema: Schema, dropout: float = DROPOUT) -> Encoder:
@@ -60,14 +60,14 @@ class EncoderSubject:
         return found
 
     def rows(self, task: Task | None = None) -> Rows:
-        """[bags, size] rows of the toy task."""
+        """Return [bags, size] rows of the toy task."""
         index = torch.arange(_BAGS * _SIZE).reshape(_BAGS, _SIZE)
         return Rows(*(torch.from_numpy(part)[index] for part in (task or self.task).train.rows))
 
     def encode(self, rows: Rows, *, key: int | None = None, encoder: Encoder | None = None) -> Encoding:
-        """What it makes of rows; `key`: of the random stream of a training step; None to predict.
+        """Return the encoding of rows; `key`: key of the random stream of a training step, None to predict.
 
-        Raises `FaultError` where that has not the shapes which all others count on.
+        Raises `FaultError` if its shapes are not those of the contract.
         """
         made = encoder or self.built
         sizes = [getattr(made, name, None) for name in ("dim", "token_dim")]
@@ -83,8 +83,8 @@ class EncoderSubject:
         return found
 
     def population(self, tasks: dict[int, Task], epochs: int) -> Population:
-        """Untrained members by seed, on the proportion loss."""
-        self.encode(self.rows())  # what is wrong with its shapes is told as such, and not from within a training
+        """Return untrained members by seed, with the proportion loss."""
+        self.encode(self.rows())  # reports wrong shapes before training would fail on them
         own = {name: self.entry.facts.get(name, USUAL[name]) for name in USUAL}
         method = ProportionsAlone(replace(MethodParams(), **{**own, "learning_rate": USUAL["learning_rate"]}))
         members = [Trainee(seed, method, task) for seed, task in tasks.items()]
@@ -97,7 +97,7 @@ def _demand_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
 
 
 def declaration(subject: EncoderSubject) -> str:
-    """What it declares is complete and consistent."""
+    """Its declaration is complete and consistent."""
     demand(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
     for hook in ("embed", "encode"):
         own = getattr(subject.declared, hook) is not getattr(Encoder, hook)
@@ -121,7 +121,7 @@ def declaration(subject: EncoderSubject) -> str:
 
 
 def encodes(subject: EncoderSubject) -> str:
-    """It gives row vectors and a token for each feature."""
+    """It returns row vectors and a token for each feature."""
     found = subject.encode(subject.rows())
     for name, value in zip(Encoding._fields, found, strict=True):
         demand(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
@@ -129,7 +129,7 @@ def encodes(subject: EncoderSubject) -> str:
 
 
 def seeded(subject: EncoderSubject) -> str:
-    """Prediction is free of chance, training draws from its stream alone."""
+    """Prediction is deterministic, and training draws only from its random stream."""
     rows = subject.rows()
     before = {name: value.clone() for name, value in subject.built.state_dict().items()}
     once, again = subject.encode(rows).z, subject.encode(rows).z
@@ -144,7 +144,7 @@ def seeded(subject: EncoderSubject) -> str:
 
 
 def padding(subject: EncoderSubject) -> str:
-    """Padding carries nothing."""
+    """Padding has no effect."""
     rows, rng = subject.rows(), np.random.default_rng(0)
     numeric = torch.from_numpy(10 * rng.normal(size=rows.numeric.shape)).float()
     dirty = rows._replace(numeric=torch.where(subject.mask[..., None], rows.numeric, numeric))
@@ -156,7 +156,7 @@ def padding(subject: EncoderSubject) -> str:
 
 
 def row_interaction(subject: EncoderSubject) -> str:
-    """Rows see one another only if it says so."""
+    """Rows influence one another only if this is declared."""
     rows = subject.rows()
     changed = rows.numeric.clone()
     changed[0, 0] += 1.0
@@ -170,7 +170,7 @@ def row_interaction(subject: EncoderSubject) -> str:
 
 
 def contextual(subject: EncoderSubject) -> str:
-    """Tokens know of one another only if it says so."""
+    """Tokens influence one another only if this is declared."""
     rows = subject.rows()
     changed = rows.numeric.clone()
     changed[..., 0] += 1.0
@@ -183,7 +183,7 @@ def contextual(subject: EncoderSubject) -> str:
 
 
 def awkward(subject: EncoderSubject) -> str:
-    """Missing, constant and unseen values do no harm, nor lone kinds of features."""
+    """Missing values, constant columns, unseen values and a single kind of feature do no harm."""
     for what, (table, assignment) in awkward_tables().items():
         task = build_task(table, assignment)
         z = subject.encode(subject.rows(task), encoder=subject.build(task.schema)).z
@@ -196,7 +196,7 @@ def awkward(subject: EncoderSubject) -> str:
 
 
 def together(subject: EncoderSubject) -> str:
-    """Members trained together get what each gets alone."""
+    """Members trained together get the same results as alone."""
     tasks = {seed: toy_task(seed) for seed in (0, 1)}
     outcomes = train(subject.population(tasks, 2))
     (alone,) = train(subject.population({0: tasks[0]}, 2))
@@ -207,7 +207,7 @@ def together(subject: EncoderSubject) -> str:
 
 
 def learns(subject: EncoderSubject) -> str:
-    """With the proportion loss it learns pure bags."""
+    """It learns pure bags with the proportion loss."""
     task = build_task(*pure_bags(2))
     population = subject.population({0: task}, LEARNING_EPOCHS)
     (outcome,) = train(population)
@@ -238,7 +238,7 @@ ENCODER_CHECKS = checks_of(
 
 
 def _step(network: Network, rows: Rows, mask: Tensor) -> float:
-    """Seconds of a forward and a backward pass of all copies, the best of three."""
+    """Return the seconds of a forward and a backward pass of all copies, the best of three."""
     found = []
     for _ in range(3):
         start = time.perf_counter()

@@ -63,8 +63,8 @@ class Cell:
     def spec(self) -> dict[str, Any]:
         """The canonical specification, of JSON types only.
 
-        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: these fields were added later, and
-        existing ids must stay the same.
+        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: these fields were added later,
+        and existing ids must stay the same.
         """
         spec = asdict(self)
         if self.precision == "float32":

@@ -84,8 +84,8 @@ def modules_of(package: str) -> Iterator[str]:
 def read_entries(module: str, kind: str) -> Iterator[Entry]:
     """Yield the entries that a module registers at its top level, read from its source.
 
-    Yields nothing if an entry is registered in any form other than `@register_KIND("name", ...)`, if its name is no text
-    literal, or if a base class in another file decides the kind of a method.
+    Yields nothing if an entry is registered in any form other than `@register_KIND("name", ...)`, if its name is no
+    text literal, or if a base class in another file decides the kind of a method.
     """
     spec = importlib.util.find_spec(module)
     assert spec is not None

@@ -26,7 +26,7 @@ class HookError(ValueError):
 
 
 def hook_error(method: object, hook: str, complaint: str) -> HookError:
-    """Return an error such as `loss (mine.py:12) must return a single number, ...`, with `complaint` after the location."""
+    """Return an error such as `loss (mine.py:12) must return a single number, ...`; `complaint` is its last part."""
     code = getattr(inspect.unwrap(getattr(type(method), hook, None)), "__code__", None)  # type: ignore[arg-type]
     if code is not None:
         return HookError(f"{hook} ({Path(code.co_filename).name}:{code.co_firstlineno}) {complaint}")
