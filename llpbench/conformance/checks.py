@@ -97,7 +97,7 @@ def declaration(subject: Subject) -> str:
     if not subject.direct:
         demand(not (found := course_faults(subject.method())), "; ".join(found))
         own = declared.takes_encoder or declared.Params().learning_rate is not None
-        demand(own, "without an encoder there is none whose learning rate it could take: give learning_rate a default")
+        demand(own, "without an encoder, learning_rate needs a default")
     searched, declares = ranges(declared.Params), fields(declared.Params)
     without = [field.name for field in declares if field.name not in searched]
     return f"{len(declares)} hyperparameters" + (f"; no range to search: {', '.join(without)}" if without else "")
@@ -118,7 +118,7 @@ def seeded(subject: Subject) -> str:
         what = "predictions" if subject.direct else "weights"
         where = "the generator that `fit` is given" if subject.direct else "model.random"
         same = np.array_equal(first.kept[criterion], second.kept[criterion])
-        demand(same, f"two trainings with one seed give different {what}: draw random numbers from {where} alone")
+        demand(same, f"two trainings with one seed give different {what}: draw random numbers only from {where}")
     other = subject.learn(subject.toy(), seed=1).kept
     if np.array_equal(other["l1"], first.kept["l1"]):
         demand(subject.direct, "another seed gives the same weights")
@@ -171,10 +171,10 @@ def padding(subject: Subject) -> str:
         return "trained; its steps draw single rows, which need no padding"
     network, method, bags = _step_of(learned, task)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
-    _demand_equal_losses(network, method, dirty, "padding", "go through bags.mask")
+    _demand_equal_losses(network, method, dirty, "padding", "use bags.mask")
     one, other = (method.log_proba(Model(network), each)[bags.mask] for each in dirty)
-    demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: go through bags.mask")
-    return "garbage there changes neither loss nor predictions"
+    demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: use bags.mask")
+    return "garbage in the padding changes neither loss nor predictions"
 
 
 def suppressed(subject: Subject) -> str:
@@ -185,7 +185,7 @@ def suppressed(subject: Subject) -> str:
     some = np.where(np.arange(len(task.train.counts)) % 3 == 0, np.nan, 1.0)[:, None]
     subject.learn(replace(task, train=replace(task.train, counts=task.train.counts * some)), epochs=1)
     if subject.direct:
-        return "fitted where a third of the bags has none"
+        return "fitted with a third of the bags suppressed"
     network, method, bags = _step_of(subject.learned, task)
     shares = (bags.proportions[1].flip(-1), bags.prior)
     told = [
@@ -196,9 +196,9 @@ def suppressed(subject: Subject) -> str:
         )
         for share in shares
     ]
-    what = "the `proportions` of bags that are not `known`, where the prior stands for them"
-    _demand_equal_losses(network, method, told, what, "go through losses.masked_mean(each, bags.known)")
-    return "what stands for their proportions changes no loss"
+    what = "the `proportions` of bags that are not `known`, which are only the prior"
+    _demand_equal_losses(network, method, told, what, "use losses.masked_mean(each, bags.known)")
+    return "their placeholder proportions do not change the loss"
 
 
 def missing_values(subject: Subject) -> str:
@@ -275,8 +275,8 @@ def rows_alone(subject: Subject) -> str:
             population: Any = learned.source
             proba = population.predict(0, learned.kept["l1"][None], some)[0]
         difference = float(np.abs(proba - learned.proba[few]).max())
-        demand(difference < CLOSE, f"predictions of a row depend on those beside it: {difference:.2g} apart")
-    return "what is predicted beside a row changes nothing"
+        demand(difference < CLOSE, f"predictions of a row depend on the rows beside it: {difference:.2g} apart")
+    return "other rows do not change the prediction of a row"
 
 
 def saved(subject: Subject) -> str:
@@ -285,7 +285,7 @@ def saved(subject: Subject) -> str:
     if subject.direct:
         predictor: Any = learned.source
         again = np.array_equal(predictor(task.test.rows), learned.proba)
-        demand(again, "the predictor gives something else the second time")
+        demand(again, "the predictor gives different predictions the second time")
         return "called again, it predicts the same"
     file = io.BytesIO()
     torch.save(learned.kept["l1"], file)
@@ -304,7 +304,7 @@ def saved(subject: Subject) -> str:
 def storable(subject: Subject) -> str:
     """A model that `llpbench fit` trains with it can be saved and loaded."""
     if subject.declared.supervision != "bags":
-        raise InapplicableError("llpbench fit knows no labels")
+        raise InapplicableError("llpbench fit does not use labels of rows")
     assert subject.learned  # otherwise a fault of every training would be reported as one of `fit`
     table, bags = toy_table(), np.arange(400) // 16
     frame = pd.DataFrame(table.numeric).assign(category=table.categorical[:, 0].astype(str)).rename(columns=str)
@@ -314,7 +314,7 @@ def storable(subject: Subject) -> str:
         model.fit(frame, bags, counts=counts)
     except Exception as error:  # the benchmark may still be able to use it
         told = f"llpbench fit cannot use it: {fault(error, subject.entry.file)}. "
-        padded = "Bags of own data are not padded: train.index has no columns there, go through it bag by bag"
+        padded = "Bags of your own data are not padded: train.index has no columns there, iterate over it bag by bag"
         raise InapplicableError(told + padded * subject.direct) from error
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -323,7 +323,7 @@ def storable(subject: Subject) -> str:
             raise InapplicableError(str(error)) from error
         loaded = LLPClassifier.load(folder)
     same = np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
-    demand(same, "a model that was saved and loaded predicts something else: keep all it needs in its attributes")
+    demand(same, "a saved and loaded model predicts differently: keep all it needs in its attributes")
     return "saved and loaded, it predicts the same"
 
 
@@ -334,7 +334,7 @@ def learns(subject: Subject) -> str:
         task = subject.task(*pure_bags(classes))
         proba = subject.learn(task, epochs=LEARNING_EPOCHS).proba
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
-            raise InapplicableError("a floor that says the same of every row")
+            raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
         demand(auc >= LEARNED, f"AUC {auc:.3f} on {classes} well-separated classes in pure bags, below {LEARNED}")
         found[classes] = auc
@@ -342,9 +342,9 @@ def learns(subject: Subject) -> str:
     proba = subject.learn(task, epochs=1).proba
     auc, spread = holdout_criteria(proba, task.test)["auc"], float(np.ptp(proba, axis=0).max())
     alike = spread < ALIKE or abs(auc - 0.5) < NEAR_CHANCE
-    told = f"AUC {auc:.3f}, from probabilities {spread:.2g} apart, where all bags have the same proportions"
+    told = f"AUC {auc:.3f}, with probabilities {spread:.2g} apart, if all bags have the same proportions"
     harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - NEAR_CHANCE:g} to {0.5 + NEAR_CHANCE:g}"
-    what = f"{told}: such bags say nothing about single rows, so predictions must be {harmless}"
+    what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
     demand(not subject.direct or subject.declared.supervision == "instances" or alike, what)
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
 

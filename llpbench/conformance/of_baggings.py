@@ -140,8 +140,8 @@ def declaration(subject: BaggingSubject) -> str:
         kinds = (bool, int, float, str, tuple)
         demand(isinstance(value, kinds), f"option {name!r}: default {value!r} cannot be written as a text")
     again = parse_bagging(subject.text)
-    demand(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as it was written")
-    sized = "of the size it is told" if is_sized(subject.name) else "of their own sizes"
+    demand(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as written")
+    sized = "of a given size" if is_sized(subject.name) else "of varying sizes"
     return f"bags {sized}; " + (f"options {', '.join(own)}" if own else "no options")
 
 
@@ -162,7 +162,7 @@ def seeded(subject: BaggingSubject) -> str:
         first = subject.bags(subject.table, size)
         np.random.seed(1)  # noqa: NPY002
         same = subject.same(first, subject.bags(subject.table, size))
-        demand(same, "one seed gives different bags: draw random numbers from the generator that it is given alone")
+        demand(same, "one seed gives different bags: draw random numbers only from the given generator")
     return "one seed gives the same bags"
 
 
@@ -171,18 +171,18 @@ def harmless(subject: BaggingSubject) -> str:
     table = subject.fresh()
     before = table.fingerprint
     subject.bags(table, subject.sizes[0])
-    demand(replace(table).fingerprint == before, "it has written into the table: sort or standardise a copy")
-    return "the table is as it was"
+    demand(replace(table).fingerprint == before, "it modifies the table: sort or standardise a copy")
+    return "the table is unchanged"
 
 
 def awkward(subject: BaggingSubject) -> str:
     """Missing values, constant columns and a single kind of feature do no harm."""
     if subject.dataset is not None:
-        raise InapplicableError(f"tried on {subject.dataset} alone")
+        raise InapplicableError(f"tried only on {subject.dataset}")
     if needed_options(subject.name):
-        raise InapplicableError("it sorts by the features that it is told, and by no others")
+        raise InapplicableError("it uses only the features in its options")
     if not subject.labelled:
-        raise InapplicableError("it takes the bags that were published")
+        raise InapplicableError("it uses the published bags")
     for what, (table, _) in awkward_tables().items():
         try:
             subject.bags(_longer(table), subject.sizes[0])
@@ -196,7 +196,7 @@ def awkward(subject: BaggingSubject) -> str:
 def keyed(subject: BaggingSubject) -> str:
     """If it is declared keyed, the bag of a row depends on that row alone."""
     if not subject.entry.facts["keyed"]:
-        raise InapplicableError("not declared: rows to come are of no bag")
+        raise InapplicableError("not declared: new rows have no bag")
     found = subject.bags(subject.table, UNSIZED)
     assert found.test_bags is not None
     pairs = [_of_row(found.train), dict(zip(found.split.test.tolist(), found.test_bags.tolist(), strict=True))]
@@ -226,7 +226,7 @@ def looks_at(subject: BaggingSubject) -> str:
         "categories": replace(table, categorical=rng.permutation(table.categorical)),
     }
     names = [name for name, changed in shuffled.items() if not np.array_equal(first, bags(changed))]
-    otherwise = "bags depend on nothing but chance" if subject.labelled else "bags are those that were published"
+    otherwise = "bags depend on nothing but chance" if subject.labelled else "bags are the published ones"
     return f"bags depend on {' and '.join(names)}" if names else otherwise
 
 

@@ -108,7 +108,7 @@ def declaration(subject: EncoderSubject) -> str:
     demand(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)
-        demand(stated, f"methods take its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
+        demand(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
     sizes = getattr(subject.declared, "Params", None)
     whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
     demand(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
@@ -133,13 +133,16 @@ def seeded(subject: EncoderSubject) -> str:
     rows = subject.rows()
     before = {name: value.clone() for name, value in subject.built.state_dict().items()}
     once, again = subject.encode(rows).z, subject.encode(rows).z
-    demand(torch.equal(once, again), "two predictions differ: without a random stream nothing may be drawn")
+    demand(torch.equal(once, again), "two predictions differ: draw no random numbers without a random stream")
     first, same, other = (subject.encode(rows, key=key).z for key in (1, 1, 2))
     demand(
-        torch.equal(first, same), "one stream gives different encodings: draw from the stream that it is given alone"
+        torch.equal(first, same), "one stream gives different encodings: draw random numbers only from the given stream"
     )
     for name, value in subject.built.state_dict().items():
-        demand(torch.equal(value, before[name]), f"{name!r} changes as rows pass: an encoder keeps nothing of them")
+        demand(
+            torch.equal(value, before[name]),
+            f"{name!r} changes when rows are encoded: an encoder must not store anything of them",
+        )
     return "dropout draws from its stream" if not torch.equal(first, other) else "it draws nothing"
 
 
@@ -151,8 +154,8 @@ def padding(subject: EncoderSubject) -> str:
     one, other = (subject.encode(each) for each in (rows, dirty))
     for name, first, second in zip(Encoding._fields, one, other, strict=True):
         same = torch.allclose(first[subject.mask], second[subject.mask], atol=1e-5)
-        demand(same, f"{name} of rows depends on padding: go through the mask")
-    return "garbage there changes nothing"
+        demand(same, f"{name} of rows depends on padding: use the mask")
+    return "garbage in the padding changes nothing"
 
 
 def row_interaction(subject: EncoderSubject) -> str:
@@ -165,7 +168,7 @@ def row_interaction(subject: EncoderSubject) -> str:
     seen = float(difference[0, 1:].max()) > CLOSE
     said = subject.declared.row_interaction
     demand(said or not seen, "a row's vector depends on other rows of its bag: declare row_interaction = True")
-    demand(seen or not said, "rows do not see one another: declare row_interaction = False")
+    demand(seen or not said, "rows do not influence one another: declare row_interaction = False")
     return "they do" if seen else "they do not"
 
 
@@ -178,7 +181,7 @@ def contextual(subject: EncoderSubject) -> str:
     moved = [float(difference[subject.mask][:, place].max()) > CLOSE for place in range(difference.shape[2])]
     seen, said = sum(moved) > 1, subject.declared.contextual
     demand(said or not seen, "a feature's token depends on another feature: declare contextual = True")
-    demand(seen or not said, "tokens do not know of one another: declare contextual = False")
+    demand(seen or not said, "tokens do not influence one another: declare contextual = False")
     return "they do" if seen else "they do not"
 
 
@@ -191,7 +194,7 @@ def awkward(subject: EncoderSubject) -> str:
     rows = subject.rows()
     shown = subject.encode(rows._replace(missing=torch.zeros_like(rows.missing))).z
     hidden = subject.encode(rows._replace(missing=torch.ones_like(rows.missing))).z
-    demand(not torch.allclose(shown, hidden), "a missing number is the same to it as 0: look at rows.missing")
+    demand(not torch.allclose(shown, hidden), "it treats a missing number as 0: use rows.missing")
     return "; ".join(awkward_tables())
 
 

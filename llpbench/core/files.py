@@ -79,7 +79,7 @@ def at_home(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise LLPBenchError(f"nobody knows the home folder of {str(path)!r}. Write the whole path.") from None
+        raise LLPBenchError(f"the home folder of {str(path)!r} is unknown. Write the full path.") from None
 
 
 def require_folder(folder: Path, what: str) -> None:
@@ -90,7 +90,7 @@ def require_folder(folder: Path, what: str) -> None:
             pass
     except OSError as error:
         raise LLPBenchError(
-            f"{what} cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
+            f"{what} cannot be stored in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
 
 

@@ -70,8 +70,8 @@ class Registry:
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
                 f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, {SUITE!r}, "
-                f"{OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a bagging have meanings of "
-                "their own, and blanks at the ends are cut off. Give it another name."
+                f"{OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a bagging have special "
+                "meanings, and blanks at the ends are removed. Choose another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
@@ -142,7 +142,7 @@ class Registry:
         if name.lower() in by_code:
             return by_code[name.lower()]
         other = next((kind for kind, one in REGISTRIES.items() if one is not self and name in one.names()), None)
-        known = f" ({'an' if other[0] in 'aeiou' else 'a'} {other} is called so)" if other else ""
+        known = f" ({'an' if other[0] in 'aeiou' else 'a'} {other} has this name)" if other else ""
         raise LLPBenchError(f"unknown {self.kind} {name!r}{known}. {self._suggest(name)}")
 
     def get(self, name: str) -> Any:
@@ -179,7 +179,7 @@ class Registry:
         names = [entry.name for entry in self.entries() if entry.family == family]
         if not names:
             families = list(dict.fromkeys(filter(None, (entry.family for entry in self.entries()))))
-            known = f"There are: {', '.join(families)}." if families else "Families are of methods alone."
+            known = f"There are: {', '.join(families)}." if families else "Only methods have families."
             raise LLPBenchError(f"no {self.kind} is of family {family!r}. {hint(family, families)}{known}")
         return names
 

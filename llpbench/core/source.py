@@ -205,8 +205,8 @@ def _typed(target: Any) -> dict[str, str]:
         lines = linecache.getlines(code.co_filename) if code is not None else []
         if code is None or not lines:
             raise LLPBenchError(
-                f"the source of {target.__qualname__!r} is not known, so nobody could tell when its results are stale. "
-                "Put it into a file, and load that with --plugin."
+                f"the source of {target.__qualname__!r} is unknown, so its stale results could not be detected. "
+                "Put it into a file, and load it with --plugin."
             )
         if code.co_filename in found:
             continue

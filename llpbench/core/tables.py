@@ -56,7 +56,7 @@ class Table:
         """[rows] labels. Raises `LLPBenchError` if they are unknown."""
         if self.labels is None:
             raise LLPBenchError(
-                f"dataset {self.name!r} has counts of bags and no label of any row. Choose --baggings given, and "
+                f"dataset {self.name!r} has counts of bags and no labels of rows. Choose --baggings given, and "
                 "methods that learn from bags."
             )
         return self.labels

@@ -147,7 +147,7 @@ class BagTable:
             if named is not None and set(named) != set(self.columns):
                 more = " or unmatched='drop' the others" if set(named) < set(self.columns) else ""
                 raise LLPBenchError(
-                    f"{self.what} are of the classes {_some(self.columns)}, classes says {_some(named)}. "
+                    f"{self.what} have the classes {_some(self.columns)}, but the given classes are {_some(named)}. "
                     f"Give the same classes{more}."
                 )
             return list(self.columns)
@@ -158,8 +158,8 @@ class BagTable:
         found = usual if named is None else [*named]
         if len(found) != number:
             raise LLPBenchError(
-                f"{self.what} with {plural(width, 'column')} are of {number} classes, classes has {len(found)} "
-                f"({_some(found)}). Give a column a class."
+                f"{self.what} with {plural(width, 'column')} need {number} classes, got {len(found)} "
+                f"({_some(found)}). Give one column per class."
             )
         return found
 
@@ -445,7 +445,7 @@ def ascending(classes: Sequence[Hashable]) -> list[int]:
     Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
     """
     if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise LLPBenchError(f"there must be two classes at least, each once, got {list(classes)}")
+        raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
     mixed = f"classes must be all texts or all numbers, got {list(classes)}"
     if not all(isinstance(label, TEXT_TYPES) for label in classes):
         raise LLPBenchError(mixed)
@@ -466,12 +466,12 @@ def _numbers(values: Any, what: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
         hint = f". If {texts[0]!r} says which bag it is, give {what}=frame.set_index({texts[0]!r})." if texts else ""
-        raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, got {error}{hint}") from error
+        raise LLPBenchError(f"{what} must be numbers, NaN if suppressed, got {error}{hint}") from error
     if not array.size:
-        raise LLPBenchError(f"{what} are of no bag. Give those of each.")
+        raise LLPBenchError(f"{what} are empty. Give those of each bag.")
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
-        raise LLPBenchError(f"{what} hold an infinite number. Give NaN for what is suppressed.")
+        raise LLPBenchError(f"{what} contain an infinite number. Give NaN for suppressed values.")
     return array
 
 
@@ -499,8 +499,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             raise LLPBenchError(
                 f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) {verb(len(lacking))} no "
-                f"{table.what}, which are of bags such as {_some(table.names, 3)}. "
-                f"Give NaN where they are suppressed{or_drop}."
+                f"{table.what}, which are given for bags such as {_some(table.names, 3)}. "
+                f"Give NaN if they are suppressed{or_drop}."
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
@@ -512,8 +512,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
         return labels
     if not listed.any():
         raise LLPBenchError(
-            f"no bag of X ({_some(labels.names, 3)}) has {table.what}, which are of bags such as "
-            f"{_some(table.names, 3)}. Call them the same in both."
+            f"no bag of X ({_some(labels.names, 3)}) has {table.what}, which are given for bags such as "
+            f"{_some(table.names, 3)}. Use the same labels in both."
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
     return BagLabels(place[labels.of_row], [name for name, there in zip(labels.names, listed, strict=True) if there])

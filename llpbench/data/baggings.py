@@ -101,14 +101,14 @@ def options_of(name: str) -> dict[str, Any]:
     others = [each.name.lstrip("_") for each in parameters if each.name not in options]
     if others not in (["table", "rows", "size", "rng"], ["table", "rows", "rng"]):
         raise LLPBenchError(
-            f"bagging {name!r} must take (table, rows, size, rng), without size if its bags have sizes of their own, "
-            f"and options behind a *, got ({', '.join(others)}). Fix {BAGGINGS.entry(name).where}."
+            f"bagging {name!r} must take (table, rows, size, rng), without size if it decides the sizes of its bags, "
+            f"and options after a *, got ({', '.join(others)}). Fix {BAGGINGS.entry(name).where}."
         )
     if "size" in others:
         return options
     if taken := options.keys() & OWN_SIZES.keys():
         raise LLPBenchError(
-            f"bagging {name!r} has an option {min(taken)!r}, which every bagging with bags of their own sizes has. "
+            f"bagging {name!r} has an option {min(taken)!r}, which every bagging without a size has. "
             f"Rename it in {BAGGINGS.entry(name).where}."
         )
     return {**options, **OWN_SIZES}
@@ -188,6 +188,6 @@ def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
     least, most = options["least"], options["most"]
     if least < 1 or most < 0 or (most and most < least):
         raise LLPBenchError(
-            f"least={least} and most={most or 'any number'} in {text!r} are no sizes of bags: least must be 1 or more, "
-            "and most no fewer. Fix them."
+            f"least={least} and most={most or 'any number'} in {text!r} must be sizes of bags: least at least 1, "
+            "and most not below least. Fix them."
         )

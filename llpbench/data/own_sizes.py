@@ -80,7 +80,7 @@ def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[s
             chosen[part].append(waiting.pop(0))
         if rows <= tenth / 2:
             raise LLPBenchError(
-                f"{what} makes too few bags of at most a tenth of the rows to test and validate on bags of their own: "
+                f"{what} makes too few bags of at most a tenth of the rows for separate test and validation bags: "
                 f"{len(bags):,} bags, {int((sizes <= tenth).sum()):,} of them small enough. Choose split=rows "
                 "or a finer key."
             )

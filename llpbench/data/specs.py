@@ -183,8 +183,8 @@ def _spec(entry: Entry) -> DatasetSpec:
             raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) declares an unknown {fact!r}. {hint}")
     if not given.get("target") and not (given.get("bags") and given.get("by")):
         raise LLPBenchError(
-            f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or the 'bags' whose "
-            "counts are known, and the columns 'by' which they go."
+            f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or add 'bags' with "
+            "known counts, and the columns 'by' that identify them."
         )
     if given.get("target") and given.get("bags"):
         raise LLPBenchError(

@@ -81,7 +81,9 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
         rest = None
     else:
         if bag_size != UNSIZED:
-            raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, got {bag_size!r}")
+            raise LLPBenchError(
+                f"bag size must be 0 for bagging {name!r}, which decides the sizes of its bags, got {bag_size!r}"
+            )
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
@@ -126,8 +128,8 @@ def _own_sizes(
         by = "bags"  # counts are known only for whole bags
         if name != GIVEN or most or rest != "drop":
             raise LLPBenchError(
-                f"the bags of {table.name!r} are counted as a whole, and cannot be made or cut up otherwise, got "
-                f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with least= at most."
+                f"the bags of {table.name!r} have published counts and cannot be changed, got "
+                f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with no option but least=."
             )
     if by == "bags":  # the split does not depend on limits to sizes
         rng = generator(seed, "split by bags", table.name, format_bagging(name, own))
@@ -221,6 +223,6 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> Int
     if size != UNSIZED and (bags.shape[1] != size or len(inside) < bags.size):
         raise LLPBenchError(
             f"{place} must make bags of {size} rows, got {(bags >= 0).sum(axis=1).min()} to "
-            f"{(bags >= 0).sum(axis=1).max()}. Bags of its own sizes are made by a bagging that takes no `size`."
+            f"{(bags >= 0).sum(axis=1).max()}. Remove the parameter `size` to make bags of varying sizes."
         )
     return bags.astype(np.int64)

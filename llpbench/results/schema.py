@@ -71,7 +71,7 @@ def decode(line: bytes) -> dict[str, Any]:
         value = from_json(to_json(value, inf_nan_mode="null"))
     schema = value.get("schema")
     if type(schema) is not int or not 0 < schema <= _LATEST_SCHEMA:
-        raise DamagedError(f"schema is {_shown(schema)}, not the number of one")
+        raise DamagedError(f"schema is {_shown(schema)}, not a schema number")
     if schema == UNPACKED:
         return {**value, "schema": SCHEMA}
     if schema != SCHEMA:
@@ -88,7 +88,7 @@ def as_run(value: dict[str, Any]) -> Record:
     run = cast(Record, value)
     name = f"{run['cell']}-{run['seed']}"
     if run["run"] != name:
-        raise DamagedError(f"run is {_shown(run['run'])}, not {name}, as cell and seed say")
+        raise DamagedError(f"run is {_shown(run['run'])}, but cell and seed give {name}")
     if run["status"] == "ok" and not run["results"]:
         raise DamagedError("results is empty, though status is ok")
     for criterion, result in run["results"].items():
@@ -154,6 +154,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise DamagedError(f"{_shown(key)} is there twice")
+            raise DamagedError(f"{_shown(key)} appears twice")
         found[key] = value
     return found
