@@ -178,7 +178,7 @@ def padding(subject: Subject) -> str:
 
 
 def suppressed(subject: Subject) -> str:
-    """Bags without counts have no effect on its loss."""
+    """Suppressed counts have no effect on its loss."""
     if subject.declared.supervision != "bags":
         raise InapplicableError("it sees labels")
     task = subject.toy()

@@ -146,7 +146,7 @@ def declaration(subject: BaggingSubject) -> str:
 
 
 def bags_rows(subject: BaggingSubject) -> str:
-    """It puts each row into one bag, of the given size."""
+    """It puts rows into bags of the given size, each row at most once."""
     numbers = []
     for size in subject.sizes:
         found = subject.bags(subject.table, size)

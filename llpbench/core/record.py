@@ -128,7 +128,7 @@ class HardwareFacts(TypedDict):
 
 
 class StampFacts(TypedDict):
-    """A renewed stamp."""
+    """Facts of a renewed stamp (`llpbench restamp`)."""
 
     when: Moment
     commit: NotRequired[str | None]

@@ -115,7 +115,7 @@ def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray
 def _own_sizes(
     table: Table, name: str, options: Mapping[str, Any], seed: int
 ) -> tuple[Split, dict[str, IntArray], Rest | None]:
-    """Return split, bags and rest of the training rows for a bagging without a size; no limits, no rest (None)."""
+    """Return split, bags and rest of the training rows for a bagging without a size; rest is None without limits."""
     own = {option: value for option, value in options.items() if option not in OWN_SIZES}
     least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
     streams = {part: _stream(table, name, options, UNSIZED, seed, part) for part in PARTS}

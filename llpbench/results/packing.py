@@ -66,6 +66,6 @@ def _unpacked(criterion: str, result: Any, judged: list[dict[str, Any]]) -> dict
         raise PackingError(f"results.{criterion} is not an object")
     place = result.get("judged")
     if type(place) is not int or not 0 <= place < len(judged):
-        raise PackingError(f"results.{criterion}.judged is {json.dumps(place)}, not the place of a judgement")
+        raise PackingError(f"results.{criterion}.judged is {json.dumps(place)}, not the position of an evaluation")
     own = {name: value for name, value in result.items() if name != "judged"}
     return judged[place] | own
