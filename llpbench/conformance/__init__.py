@@ -1,4 +1,4 @@
-"""What every method, encoder, bagging and dataset must hold to, checked in seconds: `llpbench check`, and the tests."""
+"""Checks of every method, encoder, bagging and dataset, done in seconds: for `llpbench check` and the tests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ CHECKS_OF: Mapping[str, tuple[Callable[[Entry], Any], tuple[Check, ...]]] = {
     "bagging": (BaggingSubject, BAGGING_CHECKS),
     "dataset": (DatasetSubject, DATASET_CHECKS),
 }
-"""by kind: what is made of an entry to check it, and the checks"""
+"""for each kind: the class that wraps an entry for its checks, and the checks"""
 
 
 def find(target: str) -> list[Entry]:
-    """All that is called `target`, methods by pattern, or what a Python file registers. Raises if there is nothing."""
+    """Return all entries called `target`, methods by pattern, or all that a Python file registers.
+
+    Raises `LLPBenchError` if there are none.
+    """
     if not target.endswith(".py"):
         named = [registry.entry(target) for registry in _REGISTRIES if target in registry.names()]
         return named or [METHODS.entry(name) for name in METHODS.select(target)]
@@ -51,9 +54,9 @@ def find(target: str) -> list[Entry]:
 
 
 def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
-    """The verdict of every check on what is registered, one after the other, on one thread.
+    """Yield the verdict of every check of an entry, one after the other, on one thread.
 
-    `dataset`: whose rows a bagging is tried on instead of toys, where it goes by columns that these lack.
+    `dataset`: source of rows for a bagging, instead of toys, if it needs columns that these lack.
     """
     subject_of, checks = CHECKS_OF[entry.kind]
     subject = BaggingSubject(entry, dataset) if entry.kind == "bagging" else subject_of(entry)
@@ -61,7 +64,7 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
     torch.set_num_threads(1)  # toy tensors gain nothing from more
     try:
         for check in checks:
-            with restored():  # what one check finds must not depend on what another has left
+            with restored():  # no check may depend on another
                 verdict = check(subject)
             yield verdict
     finally:
@@ -69,7 +72,7 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
 
 
 def summary(name: str, verdicts: Iterable[Verdict]) -> str:
-    """One line: how many checks passed, which failed."""
+    """Return one line with the number of passed checks and the names of failed ones."""
     by_result: dict[Result, list[str]] = {result: [] for result in get_args(Result)}
     for verdict in verdicts:
         by_result[verdict.result].append(verdict.check.name)

@@ -1,7 +1,7 @@
-"""The checks, and running one of them.
+"""The checks of methods, and how a check is run.
 
 A check is a function with a one-line docstring, which is its title. It returns a line of detail, or raises `FaultError`
-with the line that the method's author needs, or `InapplicableError` with the reason.
+with advice for the method's author, or `InapplicableError` with the reason.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from llpbench.data.toy import (
 from llpbench.owndata.classifier import LLPClassifier
 
 LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 5
-"""of a training that has to learn, and of one that is to stop early"""
+"""epochs of training that must learn, and of training that must stop early"""
 LEARNED = 0.95
-"""AUC that says so"""
+"""smallest AUC of a method that has learned"""
 CLOSE = 1e-4
-"""difference of weights that rounding alone explains"""
+"""largest difference of weights due to rounding alone"""
 ALIKE, NEAR_CHANCE = 0.01, 0.15
-"""difference of probabilities that is none, and of AUC from one half that chance explains"""
+"""largest difference of probabilities that count as equal, and of AUC from one half by chance"""
 TOO_DEAR = 50.0
-"""times the time or memory of DLLP"""
+"""largest multiple of DLLP's time or memory"""
 
 
 Result = Literal["ok", "failed", "does not apply"]
@@ -63,14 +63,14 @@ Result = Literal["ok", "failed", "does not apply"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that everything of a kind must hold to."""
+    """One property that all entries of a kind must have."""
 
     name: str
     title: str
     function: Callable[[Any], str]
 
     def __call__(self, subject: Any) -> Verdict:
-        """Whatever goes wrong in what is checked is a verdict, never an exception."""
+        """Run the check on a subject. Any exception of the subject becomes a verdict."""
         try:
             return Verdict(self, "ok", self.function(subject))
         except InapplicableError as reason:
@@ -83,7 +83,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found."""
+    """Outcome of a check."""
 
     check: Check
     result: Result
@@ -91,13 +91,13 @@ class Verdict:
 
 
 def declaration(subject: Subject) -> str:
-    """What it declares is complete and consistent."""
+    """Its declaration is complete and consistent."""
     demand(not (found := complaints(subject.entry)), "; ".join(found))
     declared = subject.declared
     if not subject.direct:
         demand(not (found := course_faults(subject.method())), "; ".join(found))
         own = declared.takes_encoder or declared.Params().learning_rate is not None
-        demand(own, "without an encoder there is none whose learning rate it could take: give learning_rate a default")
+        demand(own, "without an encoder, learning_rate needs a default")
     searched, declares = ranges(declared.Params), fields(declared.Params)
     without = [field.name for field in declares if field.name not in searched]
     return f"{len(declares)} hyperparameters" + (f"; no range to search: {', '.join(without)}" if without else "")
@@ -112,13 +112,13 @@ def trains(subject: Subject) -> str:
 
 
 def seeded(subject: Subject) -> str:
-    """Its seed decides the result."""
+    """The seed determines its result."""
     first, second = subject.learned, subject.learn(subject.toy())
     for criterion in CRITERIA:
         what = "predictions" if subject.direct else "weights"
         where = "the generator that `fit` is given" if subject.direct else "model.random"
         same = np.array_equal(first.kept[criterion], second.kept[criterion])
-        demand(same, f"two trainings with one seed give different {what}: draw random numbers from {where} alone")
+        demand(same, f"two trainings with one seed give different {what}: draw random numbers only from {where}")
     other = subject.learn(subject.toy(), seed=1).kept
     if np.array_equal(other["l1"], first.kept["l1"]):
         demand(subject.direct, "another seed gives the same weights")
@@ -134,7 +134,7 @@ def label_free(subject: Subject) -> str:
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
 
         def learn(table: Table, assignment: Assignment = assignment) -> Mapping[str, Any]:
-            # with patience 1: when a stage ends, which labels of validation rows decide, must make no difference either
+            # patience 1: the end of a stage, which labels of validation rows decide, must make no difference either
             return subject.learn(subject.task(table, assignment), epochs=STOPPING_EPOCHS, patience=1).kept
 
         kept, permuted = learn(table), learn(permuted_within(table, assignment.train))
@@ -149,7 +149,7 @@ def label_free(subject: Subject) -> str:
 
 
 def three_classes(subject: Subject) -> str:
-    """It knows more than two classes."""
+    """It handles more than two classes."""
     if subject.most_classes == 2:
         raise InapplicableError("declared binary")
     subject.learn(subject.task(toy_table(classes=3), toy_assignment(unequal=True)))
@@ -157,7 +157,7 @@ def three_classes(subject: Subject) -> str:
 
 
 def padding(subject: Subject) -> str:
-    """Bags may differ in size, and padding carries nothing."""
+    """Bags may differ in size, and padding has no effect."""
     task = subject.toy(unequal=True)
     learned = subject.learn(task)
     if subject.direct:
@@ -171,21 +171,21 @@ def padding(subject: Subject) -> str:
         return "trained; its steps draw single rows, which need no padding"
     network, method, bags = _step_of(learned, task)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
-    _demand_equal_losses(network, method, dirty, "padding", "go through bags.mask")
+    _demand_equal_losses(network, method, dirty, "padding", "use bags.mask")
     one, other = (method.log_proba(Model(network), each)[bags.mask] for each in dirty)
-    demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: go through bags.mask")
-    return "garbage there changes neither loss nor predictions"
+    demand(torch.allclose(one, other, atol=1e-5), "predictions depend on padding: use bags.mask")
+    return "garbage in the padding changes neither loss nor predictions"
 
 
 def suppressed(subject: Subject) -> str:
-    """Bags without counts have no share in its loss."""
+    """Suppressed counts have no effect on its loss."""
     if subject.declared.supervision != "bags":
         raise InapplicableError("it sees labels")
     task = subject.toy()
     some = np.where(np.arange(len(task.train.counts)) % 3 == 0, np.nan, 1.0)[:, None]
     subject.learn(replace(task, train=replace(task.train, counts=task.train.counts * some)), epochs=1)
     if subject.direct:
-        return "fitted where a third of the bags has none"
+        return "fitted with a third of the bags suppressed"
     network, method, bags = _step_of(subject.learned, task)
     shares = (bags.proportions[1].flip(-1), bags.prior)
     told = [
@@ -196,14 +196,14 @@ def suppressed(subject: Subject) -> str:
         )
         for share in shares
     ]
-    what = "the `proportions` of bags that are not `known`, where the prior stands for them"
-    _demand_equal_losses(network, method, told, what, "go through losses.masked_mean(each, bags.known)")
-    return "what stands for their proportions changes no loss"
+    what = "the `proportions` of bags that are not `known`, which are only the prior"
+    _demand_equal_losses(network, method, told, what, "use losses.masked_mean(each, bags.known)")
+    return "their placeholder proportions do not change the loss"
 
 
 def missing_values(subject: Subject) -> str:
     """Missing, constant and unseen values do no harm."""
-    assert subject.learned  # what goes wrong without them is another check's
+    assert subject.learned  # a fault without missing values belongs to another check
     for what, (table, assignment) in awkward_tables().items():
         try:
             subject.learn(subject.task(table, assignment), epochs=1)
@@ -218,7 +218,7 @@ def not_a_number(subject: Subject) -> str:
     """NaN ends as a failure, never as a result."""
     if subject.direct:
         raise InapplicableError("no parameters in training; predictions that are not finite are failures anyway")
-    assert subject.learned  # else a fault of another kind would pass for one that NaN brings to light
+    assert subject.learned  # otherwise a fault of another kind would pass for one caused by NaN
     tasks = {seed: subject.toy(seed) for seed in (0, 1)}
     stack = subject.population(tasks).stack
     nan = {name: torch.full(shape, math.nan) for name, shape in zip(stack.names, stack.shapes, strict=True)}
@@ -232,7 +232,7 @@ def not_a_number(subject: Subject) -> str:
 
 
 def together(subject: Subject) -> str:
-    """Members trained together get what each gets alone."""
+    """Members trained together get the same results as alone."""
     if subject.direct:
         raise InapplicableError("each seed is fitted by itself")
     tasks = {seed: subject.toy(seed) for seed in (0, 1, 2)}
@@ -251,12 +251,12 @@ def together(subject: Subject) -> str:
 
 
 def global_state(subject: Subject) -> str:
-    """It leaves the global state of its process as it is."""
+    """It leaves the global state of its process unchanged."""
     advice = "results of what runs next in the process depend on it: keep to rng and to `with` blocks"
     imported = by_import.get(subject.entry.module, [])
     demand(not imported, f"importing its file changes {', '.join(imported)}; {advice}")
     with restored():
-        assert subject.learned  # so that nothing is imported any more
+        assert subject.learned  # so that nothing is left to import
     with restored() as changed:
         subject.learn(subject.toy())
     demand(not changed, f"learning and predicting change {', '.join(changed)}; {advice}")
@@ -264,7 +264,7 @@ def global_state(subject: Subject) -> str:
 
 
 def rows_alone(subject: Subject) -> str:
-    """It scores each row by itself."""
+    """It scores each row independently."""
     rows, learned = subject.toy().test.rows, subject.learned
     for few in (np.arange(1), np.arange(7), np.arange(len(rows.numeric))[::-1]):
         some = Rows(*(part[few] for part in rows))
@@ -275,17 +275,17 @@ def rows_alone(subject: Subject) -> str:
             population: Any = learned.source
             proba = population.predict(0, learned.kept["l1"][None], some)[0]
         difference = float(np.abs(proba - learned.proba[few]).max())
-        demand(difference < CLOSE, f"predictions of a row depend on those beside it: {difference:.2g} apart")
-    return "what is predicted beside a row changes nothing"
+        demand(difference < CLOSE, f"predictions of a row depend on the rows beside it: {difference:.2g} apart")
+    return "other rows do not change the prediction of a row"
 
 
 def saved(subject: Subject) -> str:
-    """What it learned predicts the same again, networks from their weights."""
+    """A trained model predicts the same again, networks after loading their weights."""
     task, learned = subject.toy(), subject.learned
     if subject.direct:
         predictor: Any = learned.source
         again = np.array_equal(predictor(task.test.rows), learned.proba)
-        demand(again, "the predictor gives something else the second time")
+        demand(again, "the predictor gives different predictions the second time")
         return "called again, it predicts the same"
     file = io.BytesIO()
     torch.save(learned.kept["l1"], file)
@@ -302,19 +302,19 @@ def saved(subject: Subject) -> str:
 
 
 def storable(subject: Subject) -> str:
-    """A model that `llpbench fit` makes with it can be saved and loaded."""
+    """A model that `llpbench fit` trains with it can be saved and loaded."""
     if subject.declared.supervision != "bags":
-        raise InapplicableError("llpbench fit knows no labels")
-    assert subject.learned  # else a fault of every training would be told as one of `fit`
+        raise InapplicableError("llpbench fit does not use labels of rows")
+    assert subject.learned  # otherwise a fault of every training would be reported as one of `fit`
     table, bags = toy_table(), np.arange(400) // 16
     frame = pd.DataFrame(table.numeric).assign(category=table.categorical[:, 0].astype(str)).rename(columns=str)
     counts = count_labels(table.row_labels, grouped(np.arange(400), bags), 2)
     model = LLPClassifier(subject.name, params=subject.params, epochs=EPOCHS)
     try:
         model.fit(frame, bags, counts=counts)
-    except Exception as error:  # it may do for the benchmark
+    except Exception as error:  # the benchmark may still be able to use it
         told = f"llpbench fit cannot use it: {fault(error, subject.entry.file)}. "
-        padded = "Bags of own data are not padded: train.index has no columns there, go through it bag by bag"
+        padded = "Bags of your own data are not padded: train.index has no columns there, iterate over it bag by bag"
         raise InapplicableError(told + padded * subject.direct) from error
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -323,7 +323,7 @@ def storable(subject: Subject) -> str:
             raise InapplicableError(str(error)) from error
         loaded = LLPClassifier.load(folder)
     same = np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
-    demand(same, "a model that was saved and loaded predicts something else: keep all it needs in its attributes")
+    demand(same, "a saved and loaded model predicts differently: keep all it needs in its attributes")
     return "saved and loaded, it predicts the same"
 
 
@@ -334,7 +334,7 @@ def learns(subject: Subject) -> str:
         task = subject.task(*pure_bags(classes))
         proba = subject.learn(task, epochs=LEARNING_EPOCHS).proba
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
-            raise InapplicableError("a floor that says the same of every row")
+            raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
         demand(auc >= LEARNED, f"AUC {auc:.3f} on {classes} well-separated classes in pure bags, below {LEARNED}")
         found[classes] = auc
@@ -342,9 +342,9 @@ def learns(subject: Subject) -> str:
     proba = subject.learn(task, epochs=1).proba
     auc, spread = holdout_criteria(proba, task.test)["auc"], float(np.ptp(proba, axis=0).max())
     alike = spread < ALIKE or abs(auc - 0.5) < NEAR_CHANCE
-    told = f"AUC {auc:.3f}, from probabilities {spread:.2g} apart, where all bags have the same proportions"
+    told = f"AUC {auc:.3f}, with probabilities {spread:.2g} apart, if all bags have the same proportions"
     harmless = f"nearly alike there (within {ALIKE:g}), or AUC {0.5 - NEAR_CHANCE:g} to {0.5 + NEAR_CHANCE:g}"
-    what = f"{told}: such bags say nothing about single rows, so predictions must be {harmless}"
+    what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
     demand(not subject.direct or subject.declared.supervision == "instances" or alike, what)
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
 
@@ -362,7 +362,7 @@ def cost(subject: Subject) -> str:
 
 
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
-    """Checks from functions, whose names and docstrings they take."""
+    """Return checks made from functions, with their names and docstrings."""
     return tuple(
         Check(function.__name__, (function.__doc__ or "").rstrip("."), function)  # type: ignore[attr-defined]
         for function in functions
@@ -391,7 +391,7 @@ CHECKS = checks_of(
 
 
 def _step_of(learned: Learned, task: Task) -> tuple[Network, Method, Bags]:
-    """A network that has learned, its method, and a step of two bags; of two rows where no stage draws bags."""
+    """Return a trained network, its method, and a step of two bags, or of two rows if no stage draws bags."""
     population: Any = learned.source
     method: Method = population.members[0].method
     unit = "bags" if any(stage.unit == "bags" for stage in method.stages) else "rows"
@@ -415,7 +415,7 @@ def _demand_equal_losses(network: Network, method: Method, bags: Sequence[Bags],
 
 
 def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
-    """The bags with random features where there is padding."""
+    """Return the bags with random features in the padding."""
     rng = np.random.default_rng(seed)
 
     def garbage(like: Tensor, values: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a training costs, in time and memory, on toy data."""
+"""Time and memory of training on toy data."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from llpbench.core.seeding import generator
 from llpbench.data.toy import toy_assignment, toy_table
 
 STEPS_OF_A_FIT = 100
-"""of DLLP, with which the fit of a direct method is compared"""
+"""number of DLLP's steps with which the fit of a direct method is compared"""
 
 
 def cost_of(subject: Subject) -> tuple[float, float]:
-    """Seconds of a training step on two bags of 256 rows, and most bytes in use at once; of a direct method's fit."""
+    """Return the seconds of a training step on two bags of 256 rows, and the largest number of bytes in use at once.
+
+    For a direct method, those of its fit.
+    """
     task = subject.task(toy_table(1800), toy_assignment(1800, 256))
     if subject.direct:
         return _cost_of_fit(subject, task)
@@ -58,7 +61,7 @@ def _cost_of_fit(subject: Subject, task: Task) -> tuple[float, float]:
 
 
 class ProportionsAlone(Method):
-    """What others are compared with, as DLLP: nothing but the proportion loss."""
+    """Method for comparison, the same as DLLP: only the proportion loss."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         del now
@@ -67,13 +70,13 @@ class ProportionsAlone(Method):
 
 @cache
 def dllp_cost() -> tuple[float, float]:
-    """As `cost_of`, of DLLP."""
+    """Return `cost_of` DLLP."""
     facts = {"kind": "neural", "role": "", "classes": "multi", "reference": "Ardehaly & Culotta 2017"}
     return cost_of(Subject(Entry("method", "dllp", "", facts, __file__, __name__, ProportionsAlone)))
 
 
 class _LiveTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes of all tensors that operations make, while they live."""
+    """Counter of the bytes of all live tensors created by operations."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

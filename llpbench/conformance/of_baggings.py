@@ -1,4 +1,4 @@
-"""What every bagging must hold to, on toy tables, or on a dataset that has the columns it goes by."""
+"""Checks of every bagging, on toy tables or on a dataset with the columns it needs."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from llpbench.data.toy import awkward_tables, toy_table
 ROWS, MANY_ROWS = 3000, 30_000
 SIZES = (7, 64)
 SLOW = 60.0
-"""seconds for `MANY_ROWS` rows"""
+"""largest number of seconds for `MANY_ROWS` rows"""
 
 
 def _published(table: Table) -> Table:
-    """The same rows without labels, in bags whose counts are known."""
+    """Return the same rows without labels, in bags with published counts."""
     rows = len(table)
     bags = np.random.default_rng(0).permutation(np.arange(rows) // SIZES[1])
     counts = count_labels(table.row_labels, grouped(np.arange(rows), bags), len(table.classes))
@@ -48,17 +48,17 @@ def _published(table: Table) -> Table:
 
 
 class BaggingSubject:
-    """A bagging, with its defaults; options that it needs name a feature of the table."""
+    """A bagging with its default options; required options name a feature of the table."""
 
     def __init__(self, entry: Entry, dataset: str | None = None) -> None:
-        """`dataset`: whose rows it is tried on instead of toys; nothing is downloaded for it."""
+        """`dataset`: source of rows instead of toys; nothing is downloaded."""
         self.entry = entry
         self.name = entry.name
         self.dataset = dataset
 
     @cached_property
     def text(self) -> str:
-        """As `--baggings` takes it."""
+        """The bagging in the syntax of `--baggings`."""
         named: tuple[str, ...] = ("d",)
         if self.dataset is not None:
             keys, table = dataset_spec(self.dataset).natural_keys, self._whole
@@ -71,7 +71,10 @@ class BaggingSubject:
 
     @cached_property
     def labelled(self) -> bool:
-        """Whether it takes tables with labels; others have counts of bags. Of what takes neither a check will tell."""
+        """Whether it takes tables with labels; others have counts of bags.
+
+        A bagging that takes neither fails a check.
+        """
         table = toy_table(ROWS)
         return not self._refuses(table) or self._refuses(_published(table))
 
@@ -91,18 +94,20 @@ class BaggingSubject:
         return load_table(self.dataset, download=False)
 
     def fresh(self, rows: int = ROWS) -> Table:
-        """A table of its own, of such data as it takes: a toy, or of random rows of the dataset."""
+        """Return a new table of data that the bagging takes: a toy, or random rows of the dataset."""
         if self.dataset is None:
             table = toy_table(rows)
             return table if self.labelled else _published(table)
-        if self._whole.published is not None:  # its bags are counted as a whole
+        if self._whole.published is not None:  # its counts are of whole bags
             return replace(self._whole, numeric=self._whole.numeric.copy(), categorical=self._whole.categorical.copy())
         order = np.random.default_rng(0).permutation(len(self._whole))
         return _taken(self._whole, np.resize(order, rows))
 
     def made(self, *arguments: Any) -> Any:
-        """What it makes of a table and rows, with its options. Raises `InapplicableError` if the table has no such
-        columns."""
+        """Return the bagging's result for a table and rows, with its options.
+
+        Raises `InapplicableError` if the table lacks columns it needs.
+        """
         _, options = parse_bagging(self.text)
         return self._tried(lambda: self.entry.load()(*arguments, **options))
 
@@ -117,7 +122,7 @@ class BaggingSubject:
         return SIZES if is_sized(self.name) else (UNSIZED,)
 
     def bags(self, table: Table, size: int, seed: int = 0) -> Assignment:
-        """Split and bags, checked by the engine: rows of its own, each once, as many as it was told."""
+        """Return split and bags, checked by the engine: rows from the input, each once, in bags of the given size."""
         found: Assignment = self._tried(lambda: assign_bags(table, self.text, size, seed))
         return found
 
@@ -126,7 +131,7 @@ class BaggingSubject:
 
 
 def declaration(subject: BaggingSubject) -> str:
-    """What it declares is complete and consistent."""
+    """Its declaration is complete and consistent."""
     demand(bool(subject.entry.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     options = options_of(subject.name)
     own = [name for name in options if name not in OWN_SIZES]
@@ -135,13 +140,13 @@ def declaration(subject: BaggingSubject) -> str:
         kinds = (bool, int, float, str, tuple)
         demand(isinstance(value, kinds), f"option {name!r}: default {value!r} cannot be written as a text")
     again = parse_bagging(subject.text)
-    demand(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as it was written")
-    sized = "of the size it is told" if is_sized(subject.name) else "of their own sizes"
+    demand(format_bagging(*again) == subject.text, f"{subject.text!r} is not read back as written")
+    sized = "of a given size" if is_sized(subject.name) else "of varying sizes"
     return f"bags {sized}; " + (f"options {', '.join(own)}" if own else "no options")
 
 
 def bags_rows(subject: BaggingSubject) -> str:
-    """It puts rows into bags, each once, as many as it was told."""
+    """It puts rows into bags of the given size, each row at most once."""
     numbers = []
     for size in subject.sizes:
         found = subject.bags(subject.table, size)
@@ -151,33 +156,33 @@ def bags_rows(subject: BaggingSubject) -> str:
 
 
 def seeded(subject: BaggingSubject) -> str:
-    """Its generator decides the bags."""
+    """Its generator determines the bags."""
     for size in subject.sizes:
-        np.random.seed(0)  # noqa: NPY002  (a bagging that draws from it is what is looked for)
+        np.random.seed(0)  # noqa: NPY002  (finds a bagging that draws from it)
         first = subject.bags(subject.table, size)
         np.random.seed(1)  # noqa: NPY002
         same = subject.same(first, subject.bags(subject.table, size))
-        demand(same, "one seed gives different bags: draw random numbers from the generator that it is given alone")
+        demand(same, "one seed gives different bags: draw random numbers only from the given generator")
     return "one seed gives the same bags"
 
 
 def harmless(subject: BaggingSubject) -> str:
-    """It changes nothing of the table."""
+    """It leaves the table unchanged."""
     table = subject.fresh()
     before = table.fingerprint
     subject.bags(table, subject.sizes[0])
-    demand(replace(table).fingerprint == before, "it has written into the table: sort or standardise a copy")
-    return "the table is as it was"
+    demand(replace(table).fingerprint == before, "it modifies the table: sort or standardise a copy")
+    return "the table is unchanged"
 
 
 def awkward(subject: BaggingSubject) -> str:
-    """Missing, constant and lone kinds of values do no harm."""
+    """Missing values, constant columns and a single kind of feature do no harm."""
     if subject.dataset is not None:
-        raise InapplicableError(f"tried on {subject.dataset} alone")
+        raise InapplicableError(f"tried only on {subject.dataset}")
     if needed_options(subject.name):
-        raise InapplicableError("it sorts by the features that it is told, and by no others")
+        raise InapplicableError("it uses only the features in its options")
     if not subject.labelled:
-        raise InapplicableError("it takes the bags that were published")
+        raise InapplicableError("it uses the published bags")
     for what, (table, _) in awkward_tables().items():
         try:
             subject.bags(_longer(table), subject.sizes[0])
@@ -189,9 +194,9 @@ def awkward(subject: BaggingSubject) -> str:
 
 
 def keyed(subject: BaggingSubject) -> str:
-    """The bag of a row depends on that row alone, if it says so."""
+    """If it is declared keyed, the bag of a row depends on that row alone."""
     if not subject.entry.facts["keyed"]:
-        raise InapplicableError("not declared: rows to come are of no bag")
+        raise InapplicableError("not declared: new rows have no bag")
     found = subject.bags(subject.table, UNSIZED)
     assert found.test_bags is not None
     pairs = [_of_row(found.train), dict(zip(found.split.test.tolist(), found.test_bags.tolist(), strict=True))]
@@ -206,7 +211,7 @@ def keyed(subject: BaggingSubject) -> str:
 
 
 def looks_at(subject: BaggingSubject) -> str:
-    """What it goes by."""
+    """Parts of the table that bags depend on."""
     table, size, rng = subject.table, subject.sizes[0], np.random.default_rng(0)
 
     def bags(changed: Table) -> IntArray:
@@ -221,12 +226,12 @@ def looks_at(subject: BaggingSubject) -> str:
         "categories": replace(table, categorical=rng.permutation(table.categorical)),
     }
     names = [name for name, changed in shuffled.items() if not np.array_equal(first, bags(changed))]
-    otherwise = "bags depend on nothing but chance" if subject.labelled else "bags are those that were published"
+    otherwise = "bags depend on nothing but chance" if subject.labelled else "bags are the published ones"
     return f"bags depend on {' and '.join(names)}" if names else otherwise
 
 
 def cost(subject: BaggingSubject) -> str:
-    """It is quick."""
+    """It is fast."""
     table = subject.fresh(MANY_ROWS)
     start = time.perf_counter()
     subject.bags(table, 256 if is_sized(subject.name) else UNSIZED)
@@ -239,7 +244,7 @@ BAGGING_CHECKS = checks_of(declaration, bags_rows, seeded, harmless, awkward, ke
 
 
 def _longer(table: Table) -> Table:
-    """A table of as many rows as a bagging is tried on, made of those of a small one."""
+    """Return a table of `ROWS` rows, repeated from a small one."""
     return _taken(table, np.resize(np.arange(len(table)), ROWS))
 
 
@@ -249,7 +254,7 @@ def _taken(table: Table, rows: IntArray) -> Table:
 
 
 def _of_row(bags: IntArray) -> dict[int, int]:
-    """The bag of each row."""
+    """Return the bag of each row."""
     return dict(_pairs(bags))
 
 

@@ -1,4 +1,4 @@
-"""What every dataset must hold to, on the copy that this machine has."""
+"""Checks of every dataset, on this machine's copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FACTS = ("rows", "numeric", "categorical", "columns", "balance")
 SIZE = 256
-"""rows of a bag, where there are enough"""
+"""largest number of rows per bag"""
 
 
 class DatasetSubject:
@@ -36,7 +36,7 @@ class DatasetSubject:
 
     @cached_property
     def table(self) -> Table:
-        """Checked against its declaration."""
+        """Table of the dataset, checked against its declaration."""
         if locate(self.spec) is None:
             fetch = f"llpbench data fetch {self.name}"
             raise InapplicableError(f"not on this machine: {fetch}" if self.spec.remote else absence(self.spec))
@@ -44,41 +44,41 @@ class DatasetSubject:
 
     @property
     def labelled(self) -> Table:
-        """The same, where somebody knows the labels."""
+        """The table, if its labels are known. Raises `InapplicableError` otherwise."""
         if self.table.labels is None:
-            raise InapplicableError("nobody knows the labels of its rows")
+            raise InapplicableError("the labels of its rows are unknown")
         return self.table
 
 
 def declaration(subject: DatasetSubject) -> str:
-    """What it declares is complete and consistent."""
+    """Its declaration is complete and consistent."""
     spec = subject.spec
     demand(bool(spec.summary), f"{subject.name} needs a docstring; its first line is shown in lists")
     shared = spec.remote is not None
     absent = [fact for fact in _FACTS if getattr(spec, fact) in (None, (), {})]
-    demand(not (shared and absent), f"what others download must state its facts: no {', '.join(absent)}")
-    demand(not shared or spec.licence != "not stated", "what others download must state its licence")
+    demand(not (shared and absent), f"a dataset for download must state its facts: no {', '.join(absent)}")
+    demand(not shared or spec.licence != "not stated", "a dataset for download must state its licence")
     return f"licence: {spec.licence}" + (f"; not declared, so not checked: {', '.join(absent)}" if absent else "")
 
 
 def loads(subject: DatasetSubject) -> str:
-    """It is what it declares."""
+    """Its data match the declaration."""
     table = subject.table
     return f"{len(table):,} rows, {len(table.numeric_names)} + {len(table.categorical_names)} features"
 
 
 def unchanged(subject: DatasetSubject) -> str:
-    """What was prepared once is given back unchanged."""
+    """Prepared data stay unchanged when prepared again."""
     from llpbench.data.frames import read_parquet
 
     assert subject.table is not None
     place = locate(subject.spec)
     assert place is not None
     if place.path.suffix != ".parquet":
-        raise InapplicableError("its source is no parquet file")
+        raise InapplicableError("its source is not a parquet file")
     first = subject.spec.frame(read_parquet(place.path), "a first time")
     again: DataFrame = subject.spec.prepare(first.copy())
-    demand(first.equals(again[first.columns]), "its function changes what it has returned before: look for the target")
+    demand(first.equals(again[first.columns]), "its function changes its own output: check for the target")
     return "prepared twice, the same"
 
 
@@ -86,22 +86,24 @@ def classes(subject: DatasetSubject) -> str:
     """Every class is in every part of a split."""
     table = subject.labelled
     counts = np.bincount(table.row_labels, minlength=len(table.classes))
-    demand(len(table.classes) >= 2, f"there is one class alone: {table.classes}")
+    demand(len(table.classes) >= 2, f"there is only one class: {table.classes}")
     rarest = int(counts.argmin())
-    demand(counts[rarest] >= 10, f"class {table.classes[rarest]!r} has {counts[rarest]} rows: 10 at least fill a split")
+    demand(
+        counts[rarest] >= 10, f"class {table.classes[rarest]!r} has {counts[rarest]} rows: a split needs at least 10"
+    )
     return ", ".join(
         f"{name} {count / len(table):.1%}" for name, count in list(zip(table.classes, counts, strict=True))[:6]
     )
 
 
 def features(subject: DatasetSubject) -> str:
-    """No feature is constant, or tells the label by itself."""
+    """No feature is constant or reveals the label by itself."""
     table = subject.labelled
     for place, name in enumerate(table.categorical_names):
         codes = table.categorical[:, place]
         values = np.unique(codes)
         demand(len(values) > 1, f"feature {name!r} is constant: leave it out")
-        if len(values) <= len(table) / 10:  # of names and identifiers each row has its own
+        if len(values) <= len(table) / 10:  # names and identifiers differ in each row
             most = sum(np.bincount(table.row_labels[codes == value]).max() for value in values) / len(table)
             _not_the_label(name, most)
     for place, name in enumerate(table.numeric_names):
@@ -111,15 +113,15 @@ def features(subject: DatasetSubject) -> str:
         order = np.argsort(numbers[known], kind="stable")
         labels = table.row_labels[known][order]
         runs = 1 + int((np.diff(labels) != 0).sum())
-        demand(runs > len(table.classes), f"feature {name!r} tells the label by itself: is it made from the target?")
-    return f"{len(table.numeric_names) + len(table.categorical_names)} looked at"
+        demand(runs > len(table.classes), f"feature {name!r} reveals the label by itself: is it made from the target?")
+    return f"{len(table.numeric_names) + len(table.categorical_names)} checked"
 
 
 def bags(subject: DatasetSubject) -> str:
-    """Its rows fill bags, those of its natural keys too."""
+    """Its rows fill bags, also by its natural keys."""
     table = subject.table
     if table.labels is None:
-        return f"{len(assign_bags(table, 'given', 0, 0).train):,} as they were published"
+        return f"{len(assign_bags(table, 'given', 0, 0).train):,} published bags"
     size = min(SIZE, largest_bag_size(len(table)))
     found = [f"{len(assign_bags(table, 'ordered', size, 0).train):,} of {size}"]
     for key in subject.spec.natural_keys:
@@ -135,4 +137,4 @@ DATASET_CHECKS = checks_of(declaration, loads, unchanged, classes, features, bag
 
 def _not_the_label(name: str, right: float) -> None:
     if right >= 1.0:
-        raise FaultError(f"feature {name!r} tells the label by itself: is it made from the target?")
+        raise FaultError(f"feature {name!r} reveals the label by itself: is it made from the target?")

@@ -1,4 +1,4 @@
-"""What every encoder must hold to, on toy data."""
+"""Checks of every encoder, on toy data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from llpbench.training.population import Population
 
 DROPOUT = 0.2
 TOO_DEAR = 3000.0
-"""times the time of the MLP; the published sizes of FT-Transformer take 440, of TabM 900"""
+"""largest multiple of the MLP's time; the published sizes of FT-Transformer take 440 times as long, of TabM 900"""
 _BAGS, _SIZE = 2, 6
 
 
@@ -51,7 +51,7 @@ class EncoderSubject:
 
     @cached_property
     def built(self) -> Encoder:
-        """For the toy table, always the same."""
+        """The encoder for the toy table, always the same."""
         return self.build(self.task.schema)
 
     def build(self, schema: Schema, dropout: float = DROPOUT) -> Encoder:
@@ -60,14 +60,14 @@ class EncoderSubject:
         return found
 
     def rows(self, task: Task | None = None) -> Rows:
-        """[bags, size] rows of the toy task."""
+        """Return [bags, size] rows of the toy task."""
         index = torch.arange(_BAGS * _SIZE).reshape(_BAGS, _SIZE)
         return Rows(*(torch.from_numpy(part)[index] for part in (task or self.task).train.rows))
 
     def encode(self, rows: Rows, *, key: int | None = None, encoder: Encoder | None = None) -> Encoding:
-        """What it makes of rows; `key`: of the random stream of a training step; None to predict.
+        """Return the encoding of rows; `key`: key of the random stream of a training step, None to predict.
 
-        Raises `FaultError` where that has not the shapes which all others count on.
+        Raises `FaultError` if its shapes are not those of the contract.
         """
         made = encoder or self.built
         sizes = [getattr(made, name, None) for name in ("dim", "token_dim")]
@@ -83,8 +83,8 @@ class EncoderSubject:
         return found
 
     def population(self, tasks: dict[int, Task], epochs: int) -> Population:
-        """Untrained members by seed, on the proportion loss."""
-        self.encode(self.rows())  # what is wrong with its shapes is told as such, and not from within a training
+        """Return untrained members by seed, with the proportion loss."""
+        self.encode(self.rows())  # reports wrong shapes before training would fail on them
         own = {name: self.entry.facts.get(name, USUAL[name]) for name in USUAL}
         method = ProportionsAlone(replace(MethodParams(), **{**own, "learning_rate": USUAL["learning_rate"]}))
         members = [Trainee(seed, method, task) for seed, task in tasks.items()]
@@ -97,7 +97,7 @@ def _demand_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
 
 
 def declaration(subject: EncoderSubject) -> str:
-    """What it declares is complete and consistent."""
+    """Its declaration is complete and consistent."""
     demand(is_a(subject.declared, Encoder), f"{subject.declared.__name__} must be a subclass of Encoder")
     for hook in ("embed", "encode"):
         own = getattr(subject.declared, hook) is not getattr(Encoder, hook)
@@ -108,7 +108,7 @@ def declaration(subject: EncoderSubject) -> str:
     demand(bool(subject.entry.summary), f"{subject.declared.__name__} needs a docstring; lists show its first line")
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)
-        demand(stated, f"methods take its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
+        demand(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
     sizes = getattr(subject.declared, "Params", None)
     whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
     demand(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
@@ -121,7 +121,7 @@ def declaration(subject: EncoderSubject) -> str:
 
 
 def encodes(subject: EncoderSubject) -> str:
-    """It gives row vectors and a token for each feature."""
+    """It returns row vectors and a token for each feature."""
     found = subject.encode(subject.rows())
     for name, value in zip(Encoding._fields, found, strict=True):
         demand(bool(torch.isfinite(value[subject.mask]).all()), f"{name} is not finite")
@@ -129,34 +129,37 @@ def encodes(subject: EncoderSubject) -> str:
 
 
 def seeded(subject: EncoderSubject) -> str:
-    """Prediction is free of chance, training draws from its stream alone."""
+    """Prediction is deterministic, and training draws only from its random stream."""
     rows = subject.rows()
     before = {name: value.clone() for name, value in subject.built.state_dict().items()}
     once, again = subject.encode(rows).z, subject.encode(rows).z
-    demand(torch.equal(once, again), "two predictions differ: without a random stream nothing may be drawn")
+    demand(torch.equal(once, again), "two predictions differ: draw no random numbers without a random stream")
     first, same, other = (subject.encode(rows, key=key).z for key in (1, 1, 2))
     demand(
-        torch.equal(first, same), "one stream gives different encodings: draw from the stream that it is given alone"
+        torch.equal(first, same), "one stream gives different encodings: draw random numbers only from the given stream"
     )
     for name, value in subject.built.state_dict().items():
-        demand(torch.equal(value, before[name]), f"{name!r} changes as rows pass: an encoder keeps nothing of them")
+        demand(
+            torch.equal(value, before[name]),
+            f"{name!r} changes when rows are encoded: an encoder must not store anything of them",
+        )
     return "dropout draws from its stream" if not torch.equal(first, other) else "it draws nothing"
 
 
 def padding(subject: EncoderSubject) -> str:
-    """Padding carries nothing."""
+    """Padding has no effect."""
     rows, rng = subject.rows(), np.random.default_rng(0)
     numeric = torch.from_numpy(10 * rng.normal(size=rows.numeric.shape)).float()
     dirty = rows._replace(numeric=torch.where(subject.mask[..., None], rows.numeric, numeric))
     one, other = (subject.encode(each) for each in (rows, dirty))
     for name, first, second in zip(Encoding._fields, one, other, strict=True):
         same = torch.allclose(first[subject.mask], second[subject.mask], atol=1e-5)
-        demand(same, f"{name} of rows depends on padding: go through the mask")
-    return "garbage there changes nothing"
+        demand(same, f"{name} of rows depends on padding: use the mask")
+    return "garbage in the padding changes nothing"
 
 
 def row_interaction(subject: EncoderSubject) -> str:
-    """Rows see one another only if it says so."""
+    """Rows influence one another only if this is declared."""
     rows = subject.rows()
     changed = rows.numeric.clone()
     changed[0, 0] += 1.0
@@ -165,12 +168,12 @@ def row_interaction(subject: EncoderSubject) -> str:
     seen = float(difference[0, 1:].max()) > CLOSE
     said = subject.declared.row_interaction
     demand(said or not seen, "a row's vector depends on other rows of its bag: declare row_interaction = True")
-    demand(seen or not said, "rows do not see one another: declare row_interaction = False")
+    demand(seen or not said, "rows do not influence one another: declare row_interaction = False")
     return "they do" if seen else "they do not"
 
 
 def contextual(subject: EncoderSubject) -> str:
-    """Tokens know of one another only if it says so."""
+    """Tokens influence one another only if this is declared."""
     rows = subject.rows()
     changed = rows.numeric.clone()
     changed[..., 0] += 1.0
@@ -178,12 +181,12 @@ def contextual(subject: EncoderSubject) -> str:
     moved = [float(difference[subject.mask][:, place].max()) > CLOSE for place in range(difference.shape[2])]
     seen, said = sum(moved) > 1, subject.declared.contextual
     demand(said or not seen, "a feature's token depends on another feature: declare contextual = True")
-    demand(seen or not said, "tokens do not know of one another: declare contextual = False")
+    demand(seen or not said, "tokens do not influence one another: declare contextual = False")
     return "they do" if seen else "they do not"
 
 
 def awkward(subject: EncoderSubject) -> str:
-    """Missing, constant and unseen values do no harm, nor lone kinds of features."""
+    """Missing values, constant columns, unseen values and a single kind of feature do no harm."""
     for what, (table, assignment) in awkward_tables().items():
         task = build_task(table, assignment)
         z = subject.encode(subject.rows(task), encoder=subject.build(task.schema)).z
@@ -191,12 +194,12 @@ def awkward(subject: EncoderSubject) -> str:
     rows = subject.rows()
     shown = subject.encode(rows._replace(missing=torch.zeros_like(rows.missing))).z
     hidden = subject.encode(rows._replace(missing=torch.ones_like(rows.missing))).z
-    demand(not torch.allclose(shown, hidden), "a missing number is the same to it as 0: look at rows.missing")
+    demand(not torch.allclose(shown, hidden), "it treats a missing number as 0: use rows.missing")
     return "; ".join(awkward_tables())
 
 
 def together(subject: EncoderSubject) -> str:
-    """Members trained together get what each gets alone."""
+    """Members trained together get the same results as alone."""
     tasks = {seed: toy_task(seed) for seed in (0, 1)}
     outcomes = train(subject.population(tasks, 2))
     (alone,) = train(subject.population({0: tasks[0]}, 2))
@@ -207,7 +210,7 @@ def together(subject: EncoderSubject) -> str:
 
 
 def learns(subject: EncoderSubject) -> str:
-    """With the proportion loss it learns pure bags."""
+    """It learns pure bags with the proportion loss."""
     task = build_task(*pure_bags(2))
     population = subject.population({0: task}, LEARNING_EPOCHS)
     (outcome,) = train(population)
@@ -238,7 +241,7 @@ ENCODER_CHECKS = checks_of(
 
 
 def _step(network: Network, rows: Rows, mask: Tensor) -> float:
-    """Seconds of a forward and a backward pass of all copies, the best of three."""
+    """Return the seconds of a forward and a backward pass of all copies, the best of three."""
     found = []
     for _ in range(3):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A search for a method's hyperparameters on toy data, as `llpbench tune` makes it."""
+"""A search for a method's hyperparameters on toy data, as in `llpbench tune`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from llpbench.training.device import Machine
 from llpbench.training.specification import make_cell
 
 TRIALS, TOGETHER, EPOCHS, ETA = 4, 2, 3, 2
-"""of a search: two architectures (of a direct method, four), and a rung at which half of the trials stop"""
+"""size of a search: two architectures (four for a direct method), and a rung at which half of the trials stop"""
 ROWS, BAGS = 240, 3
-"""of the toy table, and in training: many rows for validation, so that values tell small differences, few steps"""
+"""size of the toy table and of training: many validation rows, so that small differences show, and few steps"""
 
 
 def search_label_free(subject: Subject) -> str:
@@ -27,7 +27,7 @@ def search_label_free(subject: Subject) -> str:
     space = search_space(subject.name)
     if not space:
         raise InapplicableError("no hyperparameter has a range to search")
-    assert subject.learned  # a fault of every training is another check's
+    assert subject.learned  # a fault of every training belongs to another check
     sees = subject.declared.supervision == "instances"
     table, assignment = toy_table(rows=ROWS), toy_assignment(rows=ROWS)
     assignment = replace(assignment, train=assignment.train[:BAGS])
@@ -49,7 +49,7 @@ def search_label_free(subject: Subject) -> str:
 def _search(
     subject: Subject, regime: Regime, space: dict[str, Any], table: Table, assignment: Assignment
 ) -> tuple[list[Trial], Any]:
-    """Its trials, but for the time that they took, and what each criterion chooses."""
+    """Return the trials without their times, and the selection of each criterion."""
     from llpbench.tuning.search import opened  # Optuna
     from llpbench.tuning.trials import Bench, without_test
     from llpbench.tuning.tuning_runs import choices, make_trials

@@ -1,4 +1,4 @@
-"""A method on toy data: how it is trained there, and what counts as a prediction."""
+"""A method on toy data: its training there, and the checks of its predictions."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 EPOCHS = 2
-"""of a training that only has to run"""
+"""epochs of training that only has to run"""
 ENCODER = MLPParams(token_dim=4, numeric_hidden=8, hidden=32, dim=16)
 USUAL = {"learning_rate": 3e-3, "hidden": 32}
-"""hyperparameters that are the encoder's own where a method declares none"""
+"""hyperparameters for methods that leave them to the encoder"""
 
 
 class FaultError(Exception):
@@ -38,22 +38,22 @@ class FaultError(Exception):
 
 
 class InapplicableError(Exception):
-    """A check has nothing to say of this method."""
+    """A check does not apply to this method."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What a method made of a task."""
+    """Result of a method on a task."""
 
     kept: Mapping[str, Any]
-    """by criterion: a neural method's weights [parameters], a direct method's predictions"""
+    """by criterion: weights [parameters] of a neural method, predictions of a direct method"""
     proba: FloatArray
     """[rows, classes] predictions for the test rows"""
     source: Population | Predictor
 
 
 class Subject:
-    """A method and what it takes to train it on toy data; `params`: hyperparameters other than its defaults."""
+    """A method, and how to train it on toy data; `params`: hyperparameters that differ from its defaults."""
 
     def __init__(self, entry: Entry, params: Mapping[str, Any] | None = None) -> None:
         self.entry = entry
@@ -64,7 +64,7 @@ class Subject:
         self.most_classes = 2 if entry.facts["classes"] == "binary" else 3
 
     def method(self, epochs: int = EPOCHS) -> Any:
-        """The method as it is tried; stages with epochs of their own have no more than `epochs`."""
+        """Return the method for checks, with at most `epochs` epochs in each stage."""
         params = self.declared.Params(**self.params)
         if self.direct:
             return self.declared(params)
@@ -76,11 +76,11 @@ class Subject:
         return method
 
     def task(self, table: Table, assignment: Assignment) -> Task:
-        """A table in bags, as this method is given it."""
+        """Return the task of a table in bags, in the form that this method receives."""
         return build_task(table, assignment, supervision=self.declared.supervision)
 
     def toy(self, seed: int = 0, **options: Any) -> Task:
-        """The usual task; its bags are drawn with `seed`."""
+        """Return the default task, with bags drawn by `seed`."""
         return self.task(toy_table(), toy_assignment(seed=seed, **options))
 
     def population(
@@ -90,7 +90,7 @@ class Subject:
         start: Mapping[int, Mapping[str, Tensor]] | None = None,
         patience: int | None = None,
     ) -> Population:
-        """Untrained members by seed; `start`: parameters of some of them; `patience`: None to use all epochs."""
+        """Return untrained members by seed; `start`: parameters of some of them; `patience`: None to use all epochs."""
         method = self.method(epochs)
         members = [Trainee(seed, method, task, (start or {}).get(seed)) for seed, task in tasks.items()]
 
@@ -100,7 +100,7 @@ class Subject:
         return Population(members, encoder, Protocol(epochs=epochs, patience=patience or epochs), Machine())
 
     def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> Learned:
-        """Train or fit, and predict the test rows. Raises `FaultError` where what comes out is no prediction."""
+        """Train or fit, and predict the test rows. Raises `FaultError` unless the result is a valid prediction."""
         if self.direct:
             predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
             return Learned(dict.fromkeys(CRITERIA, proba := valid(predictor(task.test.rows), task)), proba, predictor)
@@ -114,7 +114,7 @@ class Subject:
 
     @cached_property
     def learned(self) -> Learned:
-        """The usual task, learned."""
+        """Result on the default task."""
         return self.learn(self.toy())
 
 
@@ -135,7 +135,7 @@ def weights(outcome: Outcome) -> dict[str, Tensor]:
 
 
 def valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
-    """Predictions [rows, classes], if that is what they are; `sums`: to 1."""
+    """Return predictions [rows, classes], if they are valid; `sums`: rows must sum to 1."""
     expected = (len(task.test.rows.numeric), task.schema.classes)
     demand(proba.shape == expected, f"predictions must be of shape {expected}, got {proba.shape}")
     demand(bool(np.isfinite(proba).all()), "predictions are not finite")

@@ -1,1 +1,1 @@
-"""What everything is written against: bags, methods, models, the registry, cells, records, criteria."""
+"""The contracts of the benchmark: bags, methods, models, the registry, cells, records and criteria."""

@@ -1,28 +1,28 @@
 """The bags contract: what a method may know of the data.
 
-A bag is a set of rows whose class counts are known and whose labels are not. `BaggedRows`, the training
-set, and the `Bags` drawn from it for a step hold features, bag membership and class counts: there is no label to leak.
-Labels of held-out rows stand in `Holdout`, for the evaluator alone, and may be absent there too.
+A bag is a set of rows with known class counts and unknown labels. The training set (`BaggedRows`) and the `Bags` drawn
+from it for a step hold features, bag membership and class counts. They hold no label that could leak. Labels of
+held-out rows are in `Holdout`, which only the evaluator sees, and may be absent there too.
 
-**Counts are what somebody published**, and are kept as they were given. They may be
+**Counts are kept as they were published.** They may be
 
 - exact whole numbers, as a benchmark makes them;
 - proportions of bags of known size, times that size (`counts_of`): fractional;
 - noisy, as differential privacy makes them: fractional, negative, not adding up to the bag's size; `noise` states the
-  standard deviation of what was added to each count;
-- suppressed, as small cells of official tables are: NaN in every class. Such a bag is one without any
-  known but its rows: it has no share in a proportion loss or a coarse-grained criterion (`known`).
+  standard deviation of the noise added to each count;
+- suppressed, as small cells of official tables are: NaN in every class. Only the rows of such a bag are known, so it is
+  left out of proportion losses and coarse-grained criteria (`known`).
 
-`proportions` is what counts say on the simplex: negative counts are 0, and what is left is divided by its sum; where
-nothing is left, it is the prior.
+`proportions` are the counts projected onto the simplex: negative counts become 0, and the rest is divided by its sum.
+If the sum is 0, they are the prior.
 
-**A bag counts once**, whatever its size: in proportion losses and in coarse-grained criteria every known bag has the
-same weight, as in the papers compared here. A method that wants rows to count has `mask` and `sizes` to weigh by.
+**Every bag has the same weight**, whatever its size: proportion losses and coarse-grained criteria weigh every known
+bag equally, as in the papers compared here. A method that weighs by rows can use `mask` and `sizes`.
 
-Every row is in one bag at most. Tables of aggregates that overlap (votes by district beside votes by age) are out of
-scope: they would need a row to be in several bags.
+Every row is in at most one bag. Overlapping tables of aggregates (votes by district and votes by age) are out of scope:
+they would need a row to be in several bags.
 
-This module is numpy only. Inside a population the same named tuples hold torch tensors.
+This module uses only numpy. Inside a population the same named tuples hold torch tensors.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ Supervision = str
 
 @dataclass(frozen=True)
 class Schema:
-    """What a network needs to know of the data before it sees any."""
+    """The facts that a network needs before it sees any data."""
 
     numeric: int
     """number of numeric features"""
     cardinalities: tuple[int, ...]
-    """codes of each categorical feature, code 0 (missing or unseen in training) included"""
+    """number of codes of each categorical feature, including code 0 (missing or unseen in training)"""
     classes: int
     prior: tuple[float, ...]
-    """class proportions over all training bags: a function of what a learner is given"""
+    """class proportions over all training bags, computed from what a learner is given"""
     rows_per_step: int
-    """rows that a training step usually sees (bags a step x mean size of a bag)"""
+    """usual number of rows in a training step (bags per step x mean size of a bag)"""
 
     @property
     def features(self) -> int:
@@ -66,7 +66,7 @@ class Schema:
 
 
 class Rows(NamedTuple):
-    """Normalised features of rows. Leading dimensions are free: `[rows, ...]`, `[bags, size, ...]`."""
+    """Normalised features of rows, with any leading dimensions: `[rows, ...]`, `[bags, size, ...]`."""
 
     numeric: Array
     """[..., numeric features] float32, z-scored with the training rows' statistics; 0 where missing"""
@@ -77,32 +77,36 @@ class Rows(NamedTuple):
 
 
 class Bags(NamedTuple):
-    """A few whole bags, padded to the longest: all that a loss ever sees of the data."""
+    """A few whole bags, padded to the longest: the only data that a loss sees."""
 
     rows: Rows
     """leading dimensions [bags, size]"""
     mask: Array
     """[bags, size] bool; False marks padding"""
     counts: Array
-    """[bags, classes] float32; as they were given: fractional or negative where they are noisy; 0 where suppressed. In
-    a stage of rows each bag is one row, and its counts are its target"""
+    """[bags, classes] float32, as given: fractional or negative if noisy, 0 if suppressed
+
+    In a stage of rows each bag is one row, and its counts are its target.
+    """
     proportions: Array
-    """[bags, classes] float32, on the simplex: what `counts` say, or the target of a single row (see `Stage.unit`)"""
+    """[bags, classes] float32, on the simplex: from `counts`, or the target of a single row (see `Stage.unit`)"""
     known: Array
-    """[bags] bool; False where counts are suppressed, and `proportions` is but the prior"""
+    """[bags] bool; False if counts are suppressed, and `proportions` are only the prior"""
     prior: Array
     """[classes] float32, class proportions over all training bags"""
 
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """Which rows each bag has, one bag behind the other: an `index` without padding, for bags of one row beside bags of
-    a hundred thousand. It can be counted and gone through bag by bag."""
+    """The rows of each bag, one bag after the other: an `index` without padding.
+
+    It suits bags of one row beside bags of a hundred thousand. `len` gives the number of bags, iteration their rows.
+    """
 
     rows: IntArray
     """[rows] positions"""
     sizes: IntArray
-    """[bags] of each"""
+    """[bags] number of rows in each bag"""
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -113,12 +117,12 @@ class Ragged:
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """Rows in bags, with the counts of each bag."""
+    """Rows in bags, and the counts of each bag."""
 
     rows: Rows
     """leading dimension [rows]"""
     index: Array
-    """[bags, size] positions in `rows`, -1 for padding; of a training set also `Ragged`"""
+    """[bags, size] positions in `rows`, -1 for padding; `Ragged` is allowed in a training set"""
     counts: FloatArray
     """[bags, classes] float64, as given; NaN in every class of a suppressed bag"""
 
@@ -131,7 +135,7 @@ class _Counted:
 
     @cached_property
     def bag_by_bag(self) -> IntArray:
-        """[rows] positions of the rows, those of each bag together, in the order of bags"""
+        """[rows] positions of the rows, grouped by bag, in the order of bags"""
         return np.asarray(self.index.rows if isinstance(self.index, Ragged) else self.index[self.index >= 0])
 
     @cached_property
@@ -155,20 +159,20 @@ class _Counted:
 
 @dataclass(frozen=True, eq=False)
 class BaggedRows(_Counted):
-    """A training set: rows, bag membership and class counts. It has no row labels. Every row is in exactly one bag."""
+    """A training set: rows, bag membership and class counts, without row labels. Every row is in exactly one bag."""
 
     noise: float = 0.0
-    """standard deviation of what was added to each count; 0: nothing was"""
+    """standard deviation of the noise added to each count; 0 if there is none"""
 
     @cached_property
     def bag_of_row(self) -> IntArray:
-        """[rows] the bag each row is in"""
+        """[rows] the bag of each row"""
         bag_of_row = np.empty(len(self.rows.numeric), dtype=np.int64)
         bag_of_row[self.bag_by_bag] = np.repeat(np.arange(len(self.sizes)), self.sizes)
         return bag_of_row
 
     def padded(self, bags: IntArray, width: int) -> IntArray:
-        """[some bags, width] positions of the rows of `bags`, none larger than `width`, -1 for padding."""
+        """Return positions of the rows of `bags`, at most `width` per bag: [some bags, width], -1 for padding."""
         if not isinstance(self.index, Ragged):
             return np.asarray(self.index[bags, :width])
         starts = np.cumsum(self.sizes) - self.sizes
@@ -178,8 +182,10 @@ class BaggedRows(_Counted):
 
     @cached_property
     def whole_counts(self) -> IntArray:
-        """[bags, classes] whole numbers that add up to each bag's size and are nearest to `proportions`: largest
-        remainders first, ties in the order of classes. Exact counts are themselves."""
+        """[bags, classes] whole numbers nearest to `proportions` that add up to each bag's size
+
+        Largest remainders come first, ties are broken in the order of classes. Exact counts stay unchanged.
+        """
         share = self.proportions * self.sizes[:, None]
         whole = np.floor(share + 1e-9).astype(np.int64)
         lacking = self.sizes - whole.sum(axis=1)
@@ -187,13 +193,13 @@ class BaggedRows(_Counted):
         return np.asarray(whole + (rank < lacking[:, None]))
 
     def where_known(self) -> Self:
-        """The bags whose counts are known, with their rows: for methods to which the others say nothing."""
+        """Return the bags with known counts and their rows, for methods that cannot use the other bags."""
         if self.known.all():
             return self
         return self.some(self.known)
 
     def some(self, bags: BoolArray) -> Self:
-        """The bags [bags] that are chosen, with their rows."""
+        """Return the selected bags and their rows; `bags` is a mask [bags]."""
         kept = np.flatnonzero(bags[self.bag_of_row])
         position = np.full(len(self.bag_of_row) + 1, -1, dtype=np.int64)  # the last entry, reached by -1, stays -1
         position[kept] = np.arange(len(kept))
@@ -208,45 +214,45 @@ class BaggedRows(_Counted):
 
 @dataclass(frozen=True, eq=False)
 class Holdout(_Counted):
-    """Validation or test rows, all of the split, those that fill no bag included; for the evaluator alone."""
+    """All validation or test rows of the split, including rows that fill no bag; only the evaluator sees them."""
 
     labels: IntArray | None
-    """[rows]; None where nobody knows them: then there are coarse-grained criteria alone"""
+    """[rows]; None if labels are unknown, so that only coarse-grained criteria can be computed"""
     numbers: IntArray | None = None
-    """[rows] the place of each in its dataset, for those who read predictions; None where it is of none"""
+    """[rows] row numbers in the dataset, for readers of predictions; None if the rows come from no dataset"""
 
 
 class Rest(NamedTuple):
-    """What became of rows in bags that are too small or too large, where a bagging limits their sizes."""
+    """Numbers of rows in bags that were too small or too large, if a bagging limits their sizes."""
 
     dropped: int
     """rows that are in no bag"""
     pooled: int
-    """rows in bags made of such rows"""
+    """rows that were pooled into new bags"""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One (dataset, bagging, bag size, seed), ready to train on and to be judged by."""
+    """One (dataset, bagging, bag size, seed), ready for training and evaluation."""
 
     schema: Schema
     train: BaggedRows
     validation: Holdout
     test: Holdout
     train_labels: IntArray | None
-    """[rows] of the training rows: for the evaluator's diagnostics alone, never for a method; None if nobody knows"""
+    """[rows] labels of the training rows, for the evaluator's diagnostics, never for a method; None if unknown"""
     bags: BaggedRows
-    """the training bags, also where a method is given single rows"""
+    """the training bags, even if a method is given single rows"""
     manifest: str
     """hash of the assignment of rows to bags"""
     fingerprint: str
     """hash of the table"""
     rest: Rest | None = None
-    """of the training rows; None where the sizes of bags have no limit"""
+    """dropped and pooled training rows; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = None
-    """[test rows] the training bag that each belongs to, -1 for none; None where bags say nothing of other rows"""
+    """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""
 
 
 def counts_of(proportions: FloatArray, sizes: IntArray) -> FloatArray:
-    """Counts of bags from proportions and sizes: [bags, classes] times [bags], NaN stays NaN."""
+    """Return counts of bags from proportions and sizes: [bags, classes] times [bags], NaN stays NaN."""
     return np.asarray(proportions, dtype=np.float64) * np.asarray(sizes)[:, None]

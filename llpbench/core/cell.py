@@ -1,7 +1,7 @@
-"""One benchmark cell: a specification without a seed, and its content hash. `training/specification.py` makes them.
+"""One benchmark cell: a specification without a seed, and its content hash. `training/specification.py` creates cells.
 
-A cell's id is the hash of its canonical specification alone. Order, paths, hardware, device, threads and executor
-never enter it: they belong to the `Environment`.
+A cell's id is the hash of its canonical specification alone. Order, paths, hardware, device, threads and executor do
+not affect it: they belong to the `Environment`.
 """
 
 from __future__ import annotations
@@ -14,57 +14,57 @@ from functools import cached_property
 from typing import Any
 
 NUMBERS = ("z", "scores", "robust")
-"""What methods are given for a number: z-scores (the paper's), normal scores or robust scores (`core/numbers.py`)."""
+"""Representations of numbers for methods: z-scores (the paper's), normal scores, robust scores (`core/numbers.py`)."""
 
 GIVEN = "given"
-"""the bagging of datasets that have counts of their own bags and no labels"""
+"""the bagging of datasets with published counts of their own bags and no labels"""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How long and on what a method trains; the defaults are the paper's."""
+    """Length and batch size of training; the defaults are the paper's."""
 
     epochs: int = 300
-    """most epochs of a stage"""
+    """largest number of epochs of a stage"""
     patience: int = 20
-    """epochs without improvement after which a criterion is settled"""
+    """epochs without improvement after which a criterion stops"""
     bags_per_step: int = 2
     """bags drawn for one gradient step"""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Everything that decides a result, but for the seed. `params` holds every hyperparameter, defaults included."""
+    """Everything that determines a result, except the seed. `params` holds every hyperparameter, including defaults."""
 
     method: str
     dataset: str
     bagging: str
     bag_size: int
-    """rows of a bag; 0 where the bagging has bags of its own sizes"""
+    """rows per bag; 0 if the bagging decides the sizes of its bags"""
     encoder: str | None
-    """None for methods that bring their own network, and for direct methods, which have none"""
+    """None for methods with a network of their own, and for direct methods, which have no network"""
     params: Mapping[str, Any] = field(default_factory=dict)
     encoder_params: Mapping[str, Any] = field(default_factory=dict)
     pretraining: str = "none"
     pretraining_params: Mapping[str, Any] = field(default_factory=dict)
-    """every hyperparameter of the pretraining; empty where there is none"""
+    """every hyperparameter of the pretraining; empty without pretraining"""
     protocol: Protocol | None = Protocol()
     """None for direct methods, which have no epochs"""
     max_bags: int | None = None
-    """training bags, a random part of them; None: all that there are"""
+    """number of training bags, chosen at random; None for all bags"""
     ensemble: int = 1
-    """members that are trained for each seed, from other random numbers, and whose predictions are averaged"""
+    """number of members trained for each seed with different random numbers; their predictions are averaged"""
     precision: str = "float32"
-    """of the networks: `float32`, or `bfloat16` for autocast; direct methods have but float32"""
+    """precision of the networks: `float32`, or `bfloat16` for autocast; direct methods support only float32"""
     numbers: str = "z"
-    """what the method is given for a number (`NUMBERS`)"""
+    """representation of numbers for the method, one of `NUMBERS`"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The canonical specification, of JSON types only.
 
-        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: they came later, and no id was
-        to change.
+        `precision`, `max_bags`, `ensemble` and `numbers` are left out at their defaults: these fields were added later,
+        and existing ids must stay the same.
         """
         spec = asdict(self)
         if self.precision == "float32":
@@ -79,7 +79,7 @@ class Cell:
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Cell:
-        """The cell with this `spec`. Raises `TypeError` if it is none of this version."""
+        """Return the cell with this `spec`. Raises `TypeError` if the fields are not those of this version."""
         protocol = spec["protocol"]
         return Cell(**{**spec, "protocol": None if protocol is None else Protocol(**protocol)})
 
@@ -90,7 +90,7 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def run_id(self, seed: int) -> str:
-        """The name of one seed of this cell in the journal."""
+        """Return the name of one seed of this cell in the journal."""
         return f"{self.id}-{seed}"
 
     def __str__(self) -> str:
@@ -104,47 +104,47 @@ class Cell:
 
 
 def is_without_labels(bagging: str) -> bool:
-    """Whether the bags of a bagging were counted by somebody else, and nobody knows labels."""
+    """Return whether a bagging uses published counts of bags, so that labels are unknown."""
     return bagging.split(":")[0].strip() == GIVEN
 
 
 def bagging_text(bagging: str, max_bags: int | None) -> str:
-    """How rows became bags, and how many there are to train on where not all are: `ordered`, `13 ordered`."""
+    """Return the bagging, after the number of training bags if it is limited: `ordered`, `13 ordered`."""
     return bagging if max_bags is None else f"{max_bags:,} {bagging}"
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Where and how a cell is computed: may change its speed, never its specification."""
+    """Where and how a cell is computed: it may change the speed of a cell, never its specification."""
 
     device: str = "auto"
     """`auto`, `cpu`, `cuda`, `cuda:1`"""
     threads: int = 1
-    """CPU threads of one cell; part of the environment, so every executor gives the same numbers"""
+    """CPU threads per cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
-    """`torch.compile`; None: on a GPU, and on a CPU where an encoder declares it and long training repays it"""
+    """whether to use `torch.compile`; None: on a GPU, and on a CPU if the encoder declares it and training is long"""
     members: int | None = None
-    """most members trained together; None: all seeds of a cell, or one where a deep encoder is compiled for a CPU"""
+    """largest number of members trained together; None: all seeds, or one for a compiled deep encoder on a CPU"""
     data_dir: str | None = None
     pretrained: str | None = None
-    """folder where pretrained encoders are kept; None: they are computed for each cell and forgotten"""
+    """folder of pretrained encoders; None: pretrain for each cell and discard"""
     tuning: str | None = None
-    """folder where searches for hyperparameters are kept; None: they are forgotten when they end"""
+    """folder of hyperparameter searches; None: discard a search when it ends"""
     plugins: tuple[str, ...] = ()
     predictions: str | None = None
-    """folder where a parquet file is kept of what each run predicts; None: predictions are judged and forgotten"""
+    """folder for one parquet file of predictions per run; None: evaluate and discard predictions"""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Progress of a running cell, once an epoch."""
+    """Progress of a running cell, reported once per epoch."""
 
     epoch: int
     """zero-based"""
     epochs: int
-    """most there can be"""
+    """largest possible number of epochs"""
     criterion: str
     value: float
     """mean of the criterion over the members still training"""
     members: int
-    """members still training"""
+    """number of members still training"""

@@ -1,8 +1,8 @@
-"""Validation criteria and test metrics: their names, directions and regimes. How they are computed: `metrics.py`.
+"""Names, directions and regimes of validation criteria and test metrics. `metrics.py` computes them.
 
-Fine-grained criteria need the label of every validation row; coarse-grained ones only the proportions of validation
-bags. All of them watch the same training run, each with its own patience and best epoch, so
-one run fills every leaderboard. This module imports neither numpy nor torch: reports use it too.
+Fine-grained criteria need the label of every validation row; coarse-grained ones need only the proportions of
+validation bags. All criteria watch the same training run, each with its own patience and best epoch, so one run fills
+every leaderboard. This module imports neither numpy nor torch: reports use it too.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Literal
 Regime = Literal["fine", "coarse"]
 
 MANY = 1e6
-"""bounds what is a sum over classes: of two 2, but of scores that do not sum to 1 as many as there are classes"""
+"""bound of a sum over classes: 2 for two classes, but up to the number of classes if scores do not sum to 1"""
 _LOG_LIKELIHOOD = 1e12
-"""bounds that of a bag, which of sure and wrong predictions grows with the square of its rows"""
+"""bound of the log likelihood of a bag, which grows with the square of its rows if predictions are sure and wrong"""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """A number that a training run chooses its best epoch by."""
+    """A number that selects the best epoch of a training run."""
 
     name: str
     regime: Regime
     maximise: bool
     title: str
-    """as a leaderboard's heading shows it"""
+    """heading on a leaderboard"""
     bounds: tuple[float, float] = (0.0, 1.0)
-    """the least and the most that it can be, but for rounding"""
+    """smallest and largest possible value, except for rounding"""
 
     def better(self, value: float, best: float) -> bool:
-        """Whether `value` strictly improves on `best`; NaN never does, and everything improves on NaN."""
+        """Return whether `value` strictly improves on `best`. NaN never does; every number improves on NaN."""
         if math.isnan(value):
             return False
         return math.isnan(best) or (value > best if self.maximise else value < best)
@@ -56,26 +56,28 @@ CRITERIA: dict[str, Criterion] = {
 
 
 GUIDES: dict[Regime, str] = {"fine": "auc", "coarse": "kl"}
-"""What decides where one criterion of a regime has to: from whose weights a stage after a judged one starts, which is
-then trained once for either regime, and what guides a search for hyperparameters. So no coarse-grained result has seen
-an instance label, and no fine-grained one does without."""
+"""The criterion of each regime that decides where only one can.
+
+It selects the weights from which the next stage starts, which is then trained once per regime. It also guides a search
+for hyperparameters. So coarse-grained results never see an instance label, and fine-grained ones use them throughout.
+"""
 
 
 BOARD_CRITERIA = ("auc", "mpiou", "l1")
-"""every board is made for each of them: both coarse ones, never the better one"""
+"""criteria of the leaderboards: both coarse ones, not only the better one"""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that judges predictions on the test rows."""
+    """A number that evaluates predictions on the test rows."""
 
     name: str
     maximise: bool
     percent: bool
-    """shown times 100"""
+    """whether it is shown times 100"""
     title: str
     bounds: tuple[float, float] = (0.0, 1.0)
-    """as of a criterion"""
+    """smallest and largest possible value, except for rounding"""
 
 
 METRICS: dict[str, Metric] = {

@@ -1,4 +1,4 @@
-"""What is wrong with how a method is declared, as far as that can be told without training it."""
+"""Checks of a method's declaration, as far as they need no training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llpbench.core.text import hint
 
 
 def complaints(entry: Entry) -> list[str]:
-    """A line for each fault in the declaration of a method, with what to do."""
+    """Return one line for each fault in the declaration of a method, with advice."""
     declared: Any = entry.load()
     if not (is_a(declared, Method) or is_a(declared, DirectMethod)):
         return [f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one"]
@@ -22,12 +22,12 @@ def complaints(entry: Entry) -> list[str]:
 
 
 def faults(entry: Entry) -> list[str]:
-    """Those of them that make its results wrong, or none at all."""
+    """Return the faults that make results wrong or impossible."""
     return [*_hooks(entry.load()), *_supervision(entry), *_hyperparameters(entry.load())]
 
 
 def course_faults(method: Method) -> list[str]:
-    """What is wrong with the stages and phases of a method, which may follow from its hyperparameters."""
+    """Return the faults in the stages and phases of a method, which may depend on its hyperparameters."""
     return [*_course(method)]
 
 
@@ -45,12 +45,12 @@ def _course(method: Method) -> Iterator[str]:
     players: dict[str, Phase] = {}
     for phase in phases:
         if players.setdefault(phase.name, phase) != phase:
-            yield f"two phases are called {phase.name!r}, and differ: each player needs a name of its own"
+            yield f"two different phases are called {phase.name!r}: give each player a name"
             return
 
 
 def _formalities(entry: Entry, declared: type) -> Iterator[str]:
-    """What readers of lists and boards want to know."""
+    """Yield faults in the facts shown in lists and on leaderboards."""
     if not entry.summary:
         yield f"{declared.__name__} needs a docstring; its first line is shown in lists"
     role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
@@ -67,11 +67,11 @@ def _supervision(entry: Entry) -> Iterator[str]:
     if supervision not in ("bags", "instances"):
         yield f"supervision must be bags or instances, got {supervision!r}"
     elif supervision == "instances" and entry.facts["role"] != "ceiling":
-        yield 'what sees labels of rows is a ceiling: role="ceiling"'
+        yield 'a method that sees labels of rows must be a ceiling: add role="ceiling"'
 
 
 def _hooks(declared: type) -> Iterator[str]:
-    """A hook in another spelling would never be called, and nobody would notice."""
+    """Yield faults in hooks: a misspelt hook would never be called, and nobody would notice."""
     base, needed, signature = (
         (DirectMethod, "fit", "train, schema, rng")
         if is_a(declared, DirectMethod)
@@ -81,7 +81,7 @@ def _hooks(declared: type) -> Iterator[str]:
     for name in vars(declared):
         near = [] if name in hooks or name.startswith("_") else difflib.get_close_matches(name, hooks, n=1, cutoff=0.8)
         if near:
-            yield f"{name!r} is no hook, and would never be called. Did you mean {near[0]}?"
+            yield f"{name!r} is not a hook and would never be called. Did you mean {near[0]}?"
     if getattr(declared, needed) is getattr(base, needed):
         yield f"{declared.__name__} has no {needed}: define {needed}(self, {signature})"
 
@@ -101,10 +101,10 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
     for name, condition in conditions(params).items():
         if condition.name not in hints:
             near = hint(condition.name, hints)
-            yield f"hyperparameter {name!r}: When names {condition.name!r}, which is none. {near}".rstrip()
+            yield f"hyperparameter {name!r}: When names the unknown {condition.name!r}. {near}".rstrip()
         elif isinstance(other := searched.get(condition.name), Choice):
             for value in (value for value in condition.values if value not in other.values):
-                yield f"hyperparameter {name!r}: When asks {condition.name!r} for {value!r}, none of its choices"
+                yield f"hyperparameter {name!r}: When asks {condition.name!r} for {value!r}, not one of its choices"
     for field in fields(params):
         default, search = field.default, searched.get(field.name)
         which = f"hyperparameter {field.name!r}"
@@ -116,13 +116,13 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
         elif not isinstance(search, Choice) and not set(types) <= _TYPES:
             yield f"{which}: no command can give a {hints[field.name]}. Make it a number, text or bool, or a Choice"
         elif isinstance(search, Uniform) and float not in types:
-            yield f"{which}: {type(search).__name__} is of floats. Use Choice for whole numbers"
+            yield f"{which}: {type(search).__name__} takes floats. Use Choice for whole numbers"
         elif default is None:
             if type(None) not in get_args(hints[field.name]):
                 yield f"{which}: default None, but its type does not allow it"
         elif isinstance(search, Choice):
             if default not in search.values:
-                yield f"{which}: default {default!r} is none of its choices {', '.join(map(repr, search.values))}"
+                yield f"{which}: default {default!r} is not one of its choices {', '.join(map(repr, search.values))}"
         elif isinstance(search, Uniform) and not (
             isinstance(default, int | float) and search.low <= default <= search.high
         ):
@@ -130,7 +130,7 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
 
 
 _TYPES = {int, float, bool, str, type(None)}
-"""of hyperparameters without a choice of values"""
+"""types of hyperparameters that are no `Choice`"""
 
 
 def is_a(thing: Any, base: type) -> bool:

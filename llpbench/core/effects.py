@@ -1,10 +1,10 @@
-"""What a fitted model says of single features: their effects, and how sure it is of each.
+"""Effects of single features in a fitted model, and their uncertainty.
 
-The effect of a feature is the model's output where the feature has a value, averaged over all others, less its mean
-over rows; the features are taken as independent of each other, each with its distribution in training. It is the main
-effect of a functional analysis of variance: what a pair of features does on average as one of them changes belongs to
-that one's effect, and not to the pair's. What a model says need not be so: where a feature hardly varies between bags,
-its effect is but the prior's, which `undetermined` tells.
+The effect of a feature is the model's output at a value of the feature, averaged over all other features, minus its
+mean over rows. The features are treated as independent, each with its distribution in training. This is the main effect
+of a functional analysis of variance: the part of a pair's effect that depends on one feature alone counts as an effect
+of that feature. An effect need not be true of the data: if a feature hardly varies between bags, its effect is only the
+prior's. `undetermined` shows this.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Scale = Literal["log odds", "share"]
-"""what effects add up to: the log odds of a class against the others, or its probability itself"""
+"""unit in which effects add up: log odds of a class against the others, or its probability"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeatureEffect:
-    """The effect of one feature on one class: a value for each of its bins."""
+    """The effect of one feature on one class, with one value per bin."""
 
     feature: int
-    """position among the features, numbers first, then categories"""
+    """position among the features; numeric features come first"""
     name: str
     scale: Scale
     edges: FloatArray | None
-    """[bins - 1] of a number: where its bins meet, ascending; None: categorical"""
+    """[bins - 1] ascending boundaries between the bins of a number; None for a category"""
     codes: tuple[tuple[int, ...], ...] | None
-    """[bins] of a category: the codes that share each bin, the most frequent first; None: numeric"""
+    """[bins] codes of a category that share each bin, the most frequent first; None for a number"""
     categories: tuple[str, ...] | None
-    """[bins] the same for people"""
+    """[bins] names of the categories in each bin"""
     values: FloatArray
-    """[bins] in the order of `edges` or `codes`; where a number has one more, it is of rows in which it is missing"""
+    """[bins] values in the order of `edges` or `codes`; a number may have one more, for rows in which it is missing"""
     std: FloatArray
     """[bins] posterior standard deviation of each value"""
     weights: FloatArray
-    """[bins] share of the training rows in each; the values have mean zero under it"""
+    """[bins] share of the training rows in each bin; the weighted mean of the values is 0"""
     undetermined: float
-    """mean variance of the values after the bags were seen, divided by that before: 1 where they told nothing"""
+    """mean posterior variance of the values divided by their prior variance; 1 if the bags were uninformative"""
     label: Hashable = None
-    """the class, by the name that people know; None where nobody has told it"""
+    """name of the class; None if it has no name"""
 
     def __repr__(self) -> str:
         return f"<effect of {self.name} on the {self.outcome}: importance {self.importance:.2f}>"
 
     def _repr_html_(self) -> str:
-        """Its bins, as a notebook shows them."""
+        """Return a table of the bins for a notebook."""
         from pandas import DataFrame
 
         bins = {
@@ -66,7 +66,7 @@ class FeatureEffect:
 
     @property
     def outcome(self) -> str:
-        """What it is an effect on: `log odds of 'yes'`."""
+        """Unit and class of the effect: `log odds of 'yes'`."""
         return self.scale if self.label is None else f"{self.scale} of {self.label!r}"
 
     @property
@@ -76,20 +76,20 @@ class FeatureEffect:
 
     @property
     def missing(self) -> bool:
-        """Whether the last value of a number is of rows in which it is missing."""
+        """Whether the last value belongs to rows in which a number is missing."""
         return self.edges is not None and len(self.values) == len(self.edges) + 2
 
 
 class FeatureEffects(list[FeatureEffect]):
-    """Effects of several features on a class, which they name, and show themselves as a short table."""
+    """Effects of several features on a class, shown as a short table."""
 
     def strongest(self, most: int) -> FeatureEffects:
-        """The most important ones, in descending order."""
+        """Return the `most` most important effects, in descending order."""
         return strongest(self, most)
 
     @property
     def frame(self) -> DataFrame:
-        """A row a feature: `importance`, `undetermined`, and its effect where it is `lowest` and `highest`."""
+        """One row per feature: `importance`, `undetermined`, and the `lowest` and `highest` values with their bins."""
         from pandas import DataFrame
 
         ends = [(effect, int(effect.values.argmin()), int(effect.values.argmax())) for effect in self]
@@ -114,26 +114,26 @@ class FeatureEffects(list[FeatureEffect]):
 
     @property
     def _title(self) -> str:
-        """What they are effects on, each kind once."""
+        """Title of the table, with each outcome once."""
         return f"effects on the {', '.join(dict.fromkeys(each.outcome for each in self))}" if self else "no effects"
 
 
 @runtime_checkable
 class Explained(Protocol):
-    """What can tell the effects of features, as predictors of some direct methods can."""
+    """Predictors that can return effects of features, as those of some direct methods do."""
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Of every feature, in their order, on a class (default: the last)."""
+        """Return the effect of every feature on a class (default: the last), in the order of features."""
         ...
 
 
 def strongest(effects: Iterable[FeatureEffect], most: int) -> FeatureEffects:
-    """The most important ones, in descending order."""
+    """Return the `most` most important effects, in descending order."""
     return FeatureEffects(sorted(effects, key=lambda effect: -effect.importance)[:most])
 
 
 def bin_text(effect: FeatureEffect, place: int) -> str:
-    """Which values of a feature a bin holds: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
+    """Return the values of a feature in a bin: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
     if effect.edges is None:
         return "" if effect.categories is None else effect.categories[place]
     edges = _edge_texts(effect.edges.tolist())
@@ -147,7 +147,7 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
 
 
 def _edge_texts(edges: Sequence[float]) -> list[str]:
-    """Numbers as people write them: four digits, or as many as make neighbours differ."""
+    """Return edges with four digits, or with as many as make neighbours differ."""
     for digits in range(4, 12):
         texts = [_number_text(float(f"{edge:.{digits}g}")) for edge in edges]
         if len(set(texts)) == len(set(edges)):
@@ -156,7 +156,7 @@ def _edge_texts(edges: Sequence[float]) -> list[str]:
 
 
 def _number_text(value: float) -> str:
-    """`0.25`, `7318`, `67,830`; exponents from a billion on, and below a millionth."""
+    """Return a number as text: `0.25`, `7318`, `67,830`; exponents from a billion on, and below a millionth."""
     if value and not 1e-6 <= abs(value) < 1e9:
         return f"{value:g}"
     whole, _, part = np.format_float_positional(value, trim="-").partition(".")
@@ -176,7 +176,7 @@ def numeric_as(effect: FeatureEffect, name: str, edges: FloatArray, std: float) 
 
 
 def categorical_as(effect: FeatureEffect, name: str, categories: Sequence[str]) -> FeatureEffect:
-    """The effect of a category by its name; code 0 is what is missing, code 1 the first of `categories`."""
+    """Return the effect of a category with its name; code 0 means missing, code 1 is the first of `categories`."""
     assert effect.codes is not None
     names = ("missing", *categories)
     texts = (names[codes[0]] if len(codes) == 1 else f"{len(codes)} others" for codes in effect.codes)

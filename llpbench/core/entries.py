@@ -1,4 +1,4 @@
-"""Entries of a registry, and the indexing of a package's files from their source, without importing them."""
+"""Entries of a registry, read from the source of a package's files without importing them."""
 
 from __future__ import annotations
 
@@ -22,32 +22,34 @@ _PUBLISHED = {
     "tabllp-dec": "pseudo-label",
     "tabllp-pse": "pseudo-label",
 }
-"""families of methods whose published results carry the hash of their file: their decorators must not change"""
+"""families of methods whose decorators must not change, since published results carry the hash of their file"""
 
 
 @dataclass
 class Entry:
-    """One registered name: where it stands, what its decorator states, and the object once it is imported."""
+    """One registered name: its location, the facts in its decorator, and the object once it is imported."""
 
     kind: str
     name: str
     summary: str
     """first line of the docstring"""
     facts: Mapping[str, Any]
-    """keyword arguments of the decorator; those of a file not yet imported only where they are literals"""
+    """keyword arguments of the decorator; only literals if the file is not yet imported"""
     where: str
     """file:line"""
     module: str
     target: Any = None
     alone: bool = False
-    """whether other processes do not know it: it was typed into a notebook, or stands in a program or a module that no
-    plugin has loaded"""
+    """whether other processes lack it
+
+    True if it was typed into a notebook, or stands in a program or a module that no plugin has loaded.
+    """
 
     @property
     def family(self) -> str:
-        """One of `FAMILIES`, for a method; "" for anything else.
+        """Family of a method, one of `FAMILIES`; "" for anything else.
 
-        Unless the decorator names one, a method is of the family of its role, else of its kind.
+        Unless the decorator names a family, it is that of the method's role, or else of its kind.
         """
         if self.kind != "method":
             return ""
@@ -56,11 +58,11 @@ class Entry:
 
     @property
     def file(self) -> str | None:
-        """The file that registers it, as tracebacks name it; None if there is none, or it is not yet imported."""
+        """File that registers the entry, as named in tracebacks; None if there is none or it is not yet imported."""
         return getattr(sys.modules.get(self.module), "__file__", None)
 
     def load(self) -> Any:
-        """The registered class or function; imports its module at first use."""
+        """Return the registered class or function. The first call imports its module."""
         if self.target is None:
             importlib.import_module(self.module)
         if self.target is None:
@@ -69,7 +71,7 @@ class Entry:
 
 
 def modules_of(package: str) -> Iterator[str]:
-    """Dotted names of the modules of a package, in alphabetical order, private ones left out, none imported."""
+    """Yield dotted names of the public modules of a package, in alphabetical order, without importing them."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise LLPBenchError(f"package {package} is not installed completely. Reinstall llpbench.")
@@ -80,10 +82,10 @@ def modules_of(package: str) -> Iterator[str]:
 
 
 def read_entries(module: str, kind: str) -> Iterator[Entry]:
-    """The entries that a module registers at its top level, read from its source.
+    """Yield the entries that a module registers at its top level, read from its source.
 
-    Nothing if it registers any in another spelling than `@register_KIND("name", ...)`, with a name that is no text, or
-    with a base class of another file that says nothing of a method's kind.
+    Yields nothing if an entry is registered in any form other than `@register_KIND("name", ...)`, if its name is no
+    text literal, or if a base class in another file decides the kind of a method.
     """
     spec = importlib.util.find_spec(module)
     assert spec is not None
@@ -101,7 +103,7 @@ def read_entries(module: str, kind: str) -> Iterator[Entry]:
             facts = dict(_literals(call.keywords))
             if kind == "method":
                 if not (bases := set(_bases(tree, node))) & {"Method", "DirectMethod"}:
-                    return  # its base class stands in another file
+                    return  # its base class is in another file
                 facts["kind"] = kind_of(bases)
             entries.append(
                 Entry(
@@ -113,7 +115,7 @@ def read_entries(module: str, kind: str) -> Iterator[Entry]:
                     module=module,
                 )
             )
-    spellings = (decorator, "register")  # the latter of a registry itself
+    spellings = (decorator, "register")  # "register" is the method of a registry
     uses = [node for node in ast.walk(tree) if getattr(node, "id", getattr(node, "attr", "")) in spellings]
     renamed = any(alias.name == decorator and alias.asname for node in ast.walk(tree) for alias in _aliases(node))
     if len(uses) == len(entries) and not renamed:
@@ -125,7 +127,7 @@ def _aliases(node: ast.AST) -> list[ast.alias]:
 
 
 def _bases(tree: ast.Module, node: ast.AST) -> Iterator[str]:
-    """Names of a class's bases, those of bases in the same file included."""
+    """Yield names of a class's bases, and of their bases in the same file."""
     local = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
         name = str(getattr(base, "id", getattr(base, "attr", "")))
@@ -134,7 +136,7 @@ def _bases(tree: ast.Module, node: ast.AST) -> Iterator[str]:
 
 
 def kind_of(bases: Iterable[Any]) -> str:
-    """`direct` or `neural`: what the base class of a method says."""
+    """Return `direct` or `neural`, depending on the base classes of a method."""
     return "direct" if "DirectMethod" in (getattr(base, "__name__", base) for base in bases) else "neural"
 
 

@@ -1,7 +1,7 @@
-"""What fields of the journal's records may hold, as types: numbers with their bounds, names, moments.
+"""Types of the fields in the journal's records: numbers with bounds, names, moments.
 
-They are read by pydantic (`results/schema.py`), which is not loaded until a journal is: what a type has to say to it
-stands in `__get_pydantic_core_schema__`.
+pydantic reads them (`results/schema.py`). It is not loaded until a journal is, so each type states its schema in
+`__get_pydantic_core_schema__`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from annotated_types import Ge, Le
 from llpbench.core.criteria import CRITERIA, METRICS
 
 LARGEST = 2**53 - 1
-"""of integers: what every reader of JSON holds exactly"""
+"""largest integer that every reader of JSON holds exactly"""
 MOST = 1e100
-"""of other numbers, up to sign: their squares can still be added up"""
+"""largest absolute value of other numbers: their squares can still be added up"""
 LONGEST_NAME = 10_000
-"""characters; some baggings name dozens of columns"""
+"""largest number of characters; some baggings name dozens of columns"""
 ROUNDING = 1e-4
-"""how far a metric may be outside its bounds, as predictions may (`training/cell_runs.py`)"""
+"""tolerance of the bounds of a metric, as of predictions (`training/cell_runs.py`)"""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What a field must be, in words that follow "not" in a warning; the type that it stands behind is the rule."""
+    """A description of a field for a warning, worded to follow "not". The annotated type decides what is valid."""
 
     words: str
 
@@ -39,7 +39,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Matching:
-    """Text of at most so many characters that matches a pattern, as Rust's `regex` has them."""
+    """Text of limited length that matches a pattern in the syntax of Rust's `regex`."""
 
     pattern: str
     longest: int = LONGEST_NAME
@@ -52,8 +52,10 @@ class Matching:
 
 @dataclass(frozen=True)
 class Shaped:
-    """What is annotated as something plain is more exactly of this type, mostly a `TypedDict`; with keys of any name
-    beyond that, as later versions may add some."""
+    """A more exact type for a plainly annotated value, usually a `TypedDict`.
+
+    Further keys of any name are allowed, since later versions may add some.
+    """
 
     shape: Any
     or_empty: bool = False
@@ -71,7 +73,7 @@ def _or_empty(value: Any, validate: Callable[[Any], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Named:
-    """A dictionary whose values under some names have these exact types, where present."""
+    """A dictionary with exact types for the values of some keys, if present."""
 
     types: Mapping[str, Any]
 
@@ -88,7 +90,7 @@ class Named:
 
 @dataclass(frozen=True)
 class _Moment:
-    """Text that `datetime` reads."""
+    """Text that `datetime` can parse."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -102,7 +104,7 @@ def _moment(text: str) -> str:
 
 
 def _within(bounds: tuple[float, float]) -> Any:
-    """A number within bounds, with room for `ROUNDING`; or null, where it was none."""
+    """Return the type of a number within bounds, with a tolerance of `ROUNDING`, or null."""
     least, most = bounds
     words = Said(f"a number from {least:,.0f} to {most:,.0f}")
     return Annotated[float, Ge(least - ROUNDING), Le(most + ROUNDING), words] | None
@@ -118,6 +120,6 @@ Id = Annotated[str, Matching(r"^[0-9a-f]{16}$"), Said("16 hexadecimal digits")]
 Moment = Annotated[str, _Moment(), Said("a moment in ISO 8601")]
 
 CriterionValue: Mapping[str, Any] = {name: _within(each.bounds) for name, each in CRITERIA.items()}
-"""by name of a criterion, the type of its value on validation rows"""
+"""type of each criterion's value on validation rows"""
 MetricValue: Mapping[str, Any] = {name: _within(each.bounds) for name, each in METRICS.items()}
-"""by name of a metric, the type of its value on test rows"""
+"""type of each metric's value on test rows"""

@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import one_line
 
 MODE = 0o666
-"""permissions of a new file, before the umask takes some away"""
+"""permissions of a new file, before the umask"""
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Replace the file at `path`; on any failure the old one stays as it was. Raises `OSError`.
+    """Replace the file at `path`; on any failure the old file stays unchanged. Raises `OSError`.
 
-    An existing file keeps its permissions. A new one has those that the umask leaves.
+    An existing file keeps its permissions. A new one has `MODE`, reduced by the umask.
     """
     data = content.encode() if isinstance(content, str) else content
-    path = Path(os.path.realpath(path))  # a link stays one
+    path = Path(os.path.realpath(path))  # replaces the target of a link, not the link
     handle, temporary = _open_beside(path)
     try:
         with open(handle, "wb") as file:
@@ -37,21 +37,21 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def _open_beside(path: Path) -> tuple[int, Path]:
-    """Open a new file in the folder of `path`, with the permissions of the file that it shall replace."""
+    """Open a new file in the folder of `path`, with the permissions of the file that it will replace."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         return os.open(temporary, _NEW, MODE), temporary
     handle = os.open(temporary, _NEW, mode & stat.S_IRWXU)  # never wider than the file, not even for a moment
-    os.chmod(temporary, mode)  # the umask does not apply to what the owner has chosen
+    os.chmod(temporary, mode)  # the umask does not apply to permissions that the owner has chosen
     return handle, temporary
 
 
 def write_new(path: Path, content: bytes, mode: int = MODE) -> Path:
-    """Write a file without replacing any: where there is one, the name gets a number. Raises `OSError`.
+    """Write a new file without replacing any; if the name is taken, it gets a number. Raises `OSError`.
 
-    `mode`: its permissions, before the umask takes some away.
+    `mode` are its permissions, before the umask.
     """
     for number in count(1):
         place = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
@@ -75,28 +75,30 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def at_home(path: str | Path) -> Path:
-    """A path, with the folder that a leading `~` stands for. Raises `LLPBenchError` if nobody knows that."""
+    """Return a path with a leading `~` expanded. Raises `LLPBenchError` if the home folder is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise LLPBenchError(f"nobody knows the home folder of {str(path)!r}. Write the whole path.") from None
+        raise LLPBenchError(f"the home folder of {str(path)!r} is unknown. Write the full path.") from None
 
 
 def require_folder(folder: Path, what: str) -> None:
-    """Raise `LLPBenchError` if a folder cannot be written to; `what` names what goes there."""
+    """Raise `LLPBenchError` unless a folder can be written to; `what` names its content."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise LLPBenchError(
-            f"{what} cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
+            f"{what} cannot be stored in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
 
 
 def obstacle(path: Path) -> str:
-    """Why no file or folder can be made or replaced at `path`, folders above it included, as far as that can be seen
-    before it is tried; "" if nothing speaks against it."""
+    """Return why nothing can be created or replaced at `path`, which also depends on the folders above it.
+
+    It checks only what can be seen in advance, and returns "" if it sees no obstacle.
+    """
     try:
         above = next(each for each in (path, *path.absolute().parents) if each.exists())
         if above != path and not above.is_dir():
@@ -111,15 +113,15 @@ def obstacle(path: Path) -> str:
 
 
 _BLOCK = 4096
-"""bytes that a disk has room for, or is full"""
+"""bytes written to see whether the disk is full"""
 
 
 WRITTEN = ".written"
-"""in a folder of generated files: their names, a line each"""
+"""list of the generated files in a folder, one name per line"""
 
 
 def forget_stale(folder: Path, names: Iterable[str]) -> None:
-    """Delete what was generated here before and is no more, and remember what is now; nobody else's file is touched.
+    """Delete files of an earlier generation that are not in `names`, and remember `names`. Other files are not touched.
 
     Raises `OSError`.
     """

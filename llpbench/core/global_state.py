@@ -1,8 +1,8 @@
-"""Global state of a process that code from outside can change, and with it the results of what runs there later.
+"""Global state of a process that foreign code can change, and with it the results of whatever runs there later.
 
 Libraries and the interpreter keep settings for the whole process: torch's default dtype, random generators, warning
-filters, environment variables. `restored` takes them back after a piece of code, whatever that did; `contained` says in
-the log who changed what, once in a process.
+filters, environment variables. `restored` resets them after a piece of code. `contained` also logs who changed what,
+once per process.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _SET_BY_LIBRARIES = ("KMP_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "TRITON_")
 
 @dataclass(frozen=True)
 class _Setting:
-    """One part of the state."""
+    """One part of the global state."""
 
     name: str
-    """as the log calls it"""
+    """name in the log"""
     read: Callable[[Any], Any]
-    """its value; given `library`"""
+    """returns the value, given `library`"""
     write: Callable[[Any, Any], object]
-    """sets a value; given `library` and the value"""
+    """sets the value, given `library` and the value"""
     library: str = "sys"
-    """the module that keeps it; nothing is read before somebody imported that"""
+    """module that holds the setting; the setting is not read before the module is imported"""
     fresh: Any = _UNKNOWN
-    """its value where the library was only just imported"""
+    """value if the library has only just been imported"""
     by_imports: bool = False
-    """whether importing libraries changes it: then it is taken back in silence where something was imported"""
+    """whether importing libraries changes it: after an import it is then reset without a warning"""
 
 
 def _cudnn(torch: Any) -> tuple[bool, ...]:
@@ -76,14 +76,14 @@ def _set_numpy_generator(numpy: Any, state: tuple[Any, ...]) -> None:
 
 
 def _filters(_: Any) -> list[Any]:
-    """The warning filters that concern everybody; libraries add others, for warnings of their own, when imported."""
+    """Return the warning filters for all warnings. Imported libraries add others, for their own warnings."""
     return [each for each in warnings.filters if each[0] == "error" or (each[1] is None and each[2] is Warning)]
 
 
 def _folder(_: Any) -> str | None:
     try:
         return os.getcwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return None
 
 
@@ -192,7 +192,7 @@ _SETTINGS = (
 
 @contextmanager
 def restored() -> Iterator[list[str]]:
-    """Take back what the code within changes of the state. Afterwards the list that it gives names what that was."""
+    """Reset what the code inside changes. Yields a list that then names the changed settings."""
     changed: list[str] = []
     modules, filters, concerning = len(sys.modules), [*warnings.filters], _filters(None)
     before = {
@@ -216,7 +216,7 @@ def restored() -> Iterator[list[str]]:
         if _filters(None) != concerning:
             changed.append("warning filters")
             warnings.filters[:] = filters  # type: ignore[index]
-            with warnings.catch_warnings():  # which tells Python that they have changed
+            with warnings.catch_warnings():  # tells Python that the filters have changed
                 pass
 
 
@@ -230,14 +230,14 @@ def _named(setting: _Setting, before: Any, now: Any) -> str:
 _told: set[str] = set()
 
 by_import: dict[str, list[str]] = {}
-"""what plugins have changed when they were imported, by the name of their module"""
+"""settings that plugins changed while they were imported, by the name of their module"""
 
 
 @contextmanager
 def contained(who: str, module: str | None = None) -> Iterator[None]:
-    """As `restored`; the log says what was changed by whom, once in a process.
+    """Reset what the code inside changes, as `restored` does, and log once per process who changed what.
 
-    `module`: its name, where the code within imports it (`by_import`).
+    `module`: name of the module that the code inside imports, for `by_import`.
     """
     changed: list[str] = []
     try:

@@ -1,4 +1,4 @@
-"""The main memory of this process: what it keeps, what it gives back, and the most that it has taken."""
+"""The main memory of this process: keeping freed memory, giving it back, and measuring the peak."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 
 try:
     import resource
-except ImportError:  # Windows has none
+except ImportError:  # not available on Windows
     resource = None  # type: ignore[assignment]
 
 _MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 64 * 2**20)}
-"""glibc's numbers and our values: no block is a mapping of its own, nothing is given back, the heap grows by 64 MB"""
+"""glibc's option numbers and our values: no separate mappings, nothing is given back, the heap grows by 64 MB"""
 _STATUS, _PEAK_RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-"""where Linux tells of this process, and what resets the peak of its memory"""
+"""Linux's status of this process, and the file that resets its peak memory"""
 
 
 def keep_freed() -> None:
-    """Let this process keep the memory that it frees, where its C library is glibc; changes no result.
+    """Let this process keep the memory that it frees, if its C library is glibc. Changes no result.
 
-    A training step needs the megabytes again that the last one has freed; given back to the system, every page of them
-    would be mapped and zeroed again (a third of the time of a step of SAINT).
+    A training step needs the megabytes again that the previous one freed. If they went back to the system, each page
+    would be mapped and zeroed again (a third of the time of a SAINT step).
     """
     if library := _glibc():
         for option, value in _MALLOPT.values():
@@ -31,19 +31,19 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Give back what was freed and kept, where the C library is glibc."""
+    """Give freed memory back to the system, if the C library is glibc."""
     if library := _glibc():
         library.malloc_trim(0)
 
 
 def reset_peak() -> None:
-    """Reset the peak on Linux; elsewhere the peak counts since the process began."""
+    """Reset the peak on Linux. Elsewhere the peak counts from the start of the process."""
     with contextlib.suppress(OSError):
         _PEAK_RESET.write_text("5", encoding="ascii")
 
 
 def peak_mb() -> float | None:
-    """Most megabytes that this process has held since the reset, with all that it imports; None if nobody knows."""
+    """Return the peak memory of this process since the reset, in megabytes, including imports; None if unknown."""
     with contextlib.suppress(OSError):
         told = re.search(r"^VmHWM:\s+(\d+) kB$", _STATUS.read_text(encoding="utf-8"), re.MULTILINE)
         if told:

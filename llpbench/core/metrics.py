@@ -1,7 +1,7 @@
-"""Validation criteria and test metrics, computed. Their names and directions: `criteria.py`.
+"""Computation of validation criteria and test metrics. Their names and directions are in `criteria.py`.
 
-The functions for validation work on all members of a population at once (leading dimension [members]) and stay on the
-device; only their results travel. Test metrics are computed once a run, with scikit-learn where it has them.
+The functions for validation handle all members of a population at once (leading dimension [members]) and stay on the
+device; only their results are copied. Test metrics are computed once per run, with scikit-learn if it has them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from llpbench.core.bags import FloatArray, Holdout, IntArray
 from llpbench.core.record import Judged
 
 _LEAST = 1e-15
-"""probability: what is surer and wrong costs a finite log loss, 34.5"""
+"""smallest probability: a sure and wrong prediction costs a finite log loss, 34.5"""
 
 
 def auc(scores: Tensor, positive: Tensor) -> Tensor:
-    """Area under the ROC curve, ties counted half: `scores`, `positive` [..., rows] -> [...] float64.
+    """Return the area under the ROC curve, ties counted half: `scores`, `positive` [..., rows] -> [...] float64.
 
-    NaN where a class is absent, or any score is NaN.
+    NaN if a class is absent or any score is NaN.
     """
     ordered = scores.sort(dim=-1).values
     below = torch.searchsorted(ordered, scores.contiguous(), right=False)
@@ -32,13 +32,13 @@ def auc(scores: Tensor, positive: Tensor) -> Tensor:
     negatives = positive.shape[-1] - positives
     rank_sum = (rank * positive).sum(dim=-1)
     value = (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
-    return value.masked_fill(scores.isnan().any(dim=-1), torch.nan)  # NaN sorts beyond all numbers
+    return value.masked_fill(scores.isnan().any(dim=-1), torch.nan)  # NaN is sorted behind all numbers
 
 
 def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
-    """AUC of the positive class; with more than two classes the mean of each class against the rest.
+    """Return the AUC of the positive class, or with more than two classes the mean of one-against-rest AUCs.
 
-    `proba` [..., rows, classes], `labels` [..., rows] -> [...]. Classes without a row are left out of the mean.
+    `proba` [..., rows, classes], `labels` [..., rows] -> [...]. Classes without rows are left out of the mean.
     """
     classes = proba.shape[-1]
     if classes == 2:
@@ -48,14 +48,17 @@ def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
 
 
 def bag_means(proba: Tensor, index: Tensor) -> Tensor:
-    """Mean prediction of each bag: `proba` [members, rows, classes], `index` [members, bags, size] (-1: padding)."""
+    """Return the mean prediction of each bag, [members, bags, classes].
+
+    `proba` [members, rows, classes], `index` [members, bags, size] (-1: padding).
+    """
     inside = (index >= 0).unsqueeze(-1)
     members = torch.arange(len(proba), device=proba.device)[:, None, None]
     return (proba[members, index.clamp(min=0)] * inside).sum(dim=-2) / inside.sum(dim=-2)
 
 
 def mpiou(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
-    """Mean over bags of mean_c min(p, q) / max(p, q), over the classes where either is positive.
+    """Return the mean over bags of mean_c min(p, q) / max(p, q), over the classes where p or q is positive.
 
     [..., bags, classes] -> [...]; `known` [..., bags] bool: the bags that count, None for all.
     """
@@ -66,25 +69,27 @@ def mpiou(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Ten
 
 
 def l1(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
-    """Mean over bags of sum_c |p - q|, in [0, 2]. Shapes as for `mpiou`."""
+    """Return the mean over bags of sum_c |p - q|, in [0, 2]. Shapes as for `mpiou`."""
     return _over_bags((predicted - target).abs().sum(dim=-1), known)
 
 
 def kl(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
-    """Mean over bags of KL(target || predicted). Shapes as for `mpiou`."""
-    tiny = torch.finfo(predicted.dtype).tiny  # a prediction that underflows is as wrong as can be, not NaN
+    """Return the mean over bags of KL(target || predicted). Shapes as for `mpiou`."""
+    tiny = torch.finfo(predicted.dtype).tiny  # an underflowing prediction gives a large value, not NaN
     each = (torch.xlogy(target, target) - target * predicted.clamp(min=tiny).log()).sum(dim=-1)
     return _over_bags(each, known)
 
 
 def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor | None = None) -> Tensor:
-    """Mean over bags of log P(counts), rows independent of each other given their predictions.
+    """Return the mean over bags of log P(counts), if rows are independent given their predictions.
 
     `proba` [members, rows, classes], `predicted` (its bag means) and `target` [members, bags, classes], `index`
-    [members, bags, size] -> [members]. The normal approximation: with mean sum_i p_i and covariance sum_i (diag p_i -
-    p_i p_i') of all classes but the last, and 1/12 added to each variance, that of rounding to a whole count, so that
-    it is finite where every prediction is sure. Unlike a distance of proportions it expects more of a bag of which the
-    predictions are sure than of one of coin tosses, and weighs bags by what they can tell.
+    [members, bags, size] -> [members].
+
+    This is the normal approximation over all classes except the last, with mean sum_i p_i and covariance sum_i (diag
+    p_i - p_i p_i'). Each variance is increased by 1/12, that of rounding to a whole count, so that the value is finite
+    if all predictions are sure. Unlike a distance of proportions, it expects a closer match from a bag with sure
+    predictions than from one with coin tosses, and weighs bags by their information.
     """
     inside = (index >= 0).unsqueeze(-1)
     members = torch.arange(len(proba), device=proba.device)[:, None, None]
@@ -92,7 +97,7 @@ def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, 
     size = inside.sum(dim=-2)
     mean = predicted[..., :-1] * size
     covariance = torch.diag_embed(mean + 1 / 12) - rows.transpose(-1, -2) @ rows
-    factor, failed = torch.linalg.cholesky_ex(covariance)  # failed: a member that has diverged, whose value is NaN
+    factor, failed = torch.linalg.cholesky_ex(covariance)  # failed: a diverged member, whose value is NaN
     away = torch.linalg.solve_triangular(factor, (target[..., :-1] * size - mean).unsqueeze(-1), upper=False)
     scale = factor.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
     constant = rows.shape[-1] * math.log(2 * math.pi) / 2
@@ -101,7 +106,7 @@ def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, 
 
 
 def _over_bags(values: Tensor, known: Tensor | None) -> Tensor:
-    """Mean of [..., bags]: every known bag counts once, whatever its size. NaN where none is known."""
+    """Return the mean of [..., bags], with equal weight for every known bag; NaN if none is known."""
     if known is None:
         return values.mean(dim=-1)
     return torch.where(known, values, 0.0).sum(dim=-1) / known.sum(dim=-1)
@@ -110,11 +115,11 @@ def _over_bags(values: Tensor, known: Tensor | None) -> Tensor:
 def validation_criteria(
     proba: Tensor, labels: Tensor | None, index: Tensor, target: Tensor, known: Tensor
 ) -> dict[str, Tensor]:
-    """The criteria of `criteria.CRITERIA` for every member; without `labels` the coarse-grained ones alone.
+    """Return the criteria of `criteria.CRITERIA` for every member; without `labels` only the coarse-grained ones.
 
     `proba` [members, rows, classes] float64, `labels` [members, rows], `index` [members, bags, size], `target`
-    [members, bags, classes] float64 proportions, `known` [members, bags] -> name: [members] float64. The coarse ones
-    never read `labels`. Where a prediction is NaN, everything is.
+    [members, bags, classes] float64 proportions, `known` [members, bags] -> name: [members] float64. The coarse-grained
+    ones never read `labels`. If any prediction of a member is NaN, so are all its criteria.
     """
     broken = proba.isnan().any(dim=(-2, -1))
     hard = torch.nn.functional.one_hot(proba.argmax(dim=-1), proba.shape[-1]).double()
@@ -135,7 +140,7 @@ def validation_criteria(
 
 
 def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
-    """The criteria of one set of predictions [rows, classes] on one holdout."""
+    """Return the criteria of predictions [rows, classes] on one holdout."""
     labels = None if holdout.labels is None else torch.from_numpy(holdout.labels)[None]
     bags = (torch.from_numpy(part)[None] for part in (holdout.index, holdout.proportions, holdout.known))
     values = validation_criteria(torch.from_numpy(proba.astype(np.float64))[None], labels, *bags)
@@ -143,8 +148,10 @@ def holdout_criteria(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
 
 
 def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
-    """Every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows; without labels those of
-    bags alone."""
+    """Return every metric of `criteria.METRICS` for predictions [rows, classes] of the test rows.
+
+    Without labels it returns only the metrics of bags.
+    """
     values = holdout_criteria(proba, holdout)
     of_bags = {"mpiou": values["mpiou"], "l1": values["l1"]}
     if holdout.labels is None:
@@ -172,20 +179,20 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
 
 
 def log_loss(proba: FloatArray, labels: IntArray) -> float:
-    """Mean over rows of -log of the probability of the label; of a probability of 0 as if it were `_LEAST`."""
+    """Return the mean over rows of -log of the label's probability, which is clipped to at least `_LEAST`."""
     return float(-np.log(proba[np.arange(len(labels)), labels].clip(min=_LEAST)).mean())
 
 
 def brier_score(proba: FloatArray, labels: IntArray) -> float:
-    """Mean over rows of the squared distance of the probabilities [rows, classes] from the label: 0 to 2."""
+    """Return the mean over rows of the squared distance of the probabilities [rows, classes] from the label: 0 to 2."""
     return float(((proba - np.eye(proba.shape[1])[labels]) ** 2).sum(axis=1).mean())
 
 
 def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[list[float]]:
-    """How often what was predicted with some probability came true, in equal-width bins of the probability.
+    """Return the data of a reliability diagram: observed frequencies in equal-width bins of the predicted probability.
 
-    [non-empty bins][rows, mean probability, share]: of the positive class; with more than two classes of each class
-    against the rest, all pooled. The data of a reliability diagram.
+    [non-empty bins][rows, mean probability, share]. With two classes it is about the positive class, with more about
+    each class against the rest, pooled.
     """
     classes = [1] if proba.shape[1] == 2 else list(range(proba.shape[1]))
     predicted, true = proba[:, classes].ravel(), (labels[:, None] == np.array(classes)).ravel()
@@ -198,7 +205,7 @@ def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[lis
 
 
 def verdict(proba: FloatArray, holdout: Holdout) -> Judged:
-    """All that a record says of predictions [rows, classes] of the test rows."""
+    """Return the evaluation of predictions [rows, classes] of the test rows, as in a record."""
     found = Judged(test={**test_metrics(proba, holdout)})
     if holdout.labels is not None:
         found["reliability"] = reliability(proba, holdout.labels)
@@ -206,7 +213,7 @@ def verdict(proba: FloatArray, holdout: Holdout) -> Judged:
 
 
 def expected_calibration_error(proba: FloatArray, labels: IntArray, bins: int = 15) -> float:
-    """Mean over rows of |accuracy - confidence| within equal-width bins of the predicted class's probability."""
+    """Return the mean over rows of |accuracy - confidence| in equal-width bins of the predicted class's probability."""
     confidence, hit = proba.max(axis=1), proba.argmax(axis=1) == labels
     bin_of_row = np.minimum((confidence * bins).astype(int), bins - 1)
     size = np.bincount(bin_of_row, minlength=bins)

@@ -1,9 +1,9 @@
-"""Networks and what a loss sees of them: an encoder, a head and one random stream.
+"""Networks as a loss sees them: an encoder, a head and one random stream.
 
 All randomness of a training step comes from `Random`, a counter-based generator: the number at a position is a hash of
 (key, draw, position). The key is an ordinary tensor, so under `vmap` every member of a population has its own stream,
-equal to the one it has when it trains alone. torch's own generators cannot do that: there a member's numbers depend on
-how many train beside it.
+the same as if it were trained alone. torch's own generators cannot do this: there a member's numbers depend on the
+number of members trained together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llpbench.core.bags import Bags, Rows
 class Random:
     """A stream of random numbers for one member and one step.
 
-    Every call draws fresh numbers; the same key and the same sequence of calls give the same numbers, on every device.
+    Every call draws new numbers. The same key and sequence of calls give the same numbers on every device.
     """
 
     def __init__(self, key: Tensor) -> None:
@@ -32,11 +32,11 @@ class Random:
         self._draws = 0
 
     def bits(self, *shape: int) -> Tensor:
-        """Uniform 32-bit words, in an int64 tensor."""
+        """Return uniform 32-bit words as an int64 tensor."""
         return self._words(*shape).long() & _MASK
 
     def _words(self, *shape: int) -> Tensor:
-        """The same words in int32, twice as fast on a CPU; in int64 for compilers, which may count on no overflow."""
+        """Return the same words in int32, twice as fast on a CPU; in int64 for compilers, which may forbid overflow."""
         self._draws += 1
         start = _mix(self._key ^ (self._draws * 0x9E3779B9 & _MASK))
         positions = torch.arange(math.prod(shape), device=self._key.device)
@@ -46,27 +46,27 @@ class Random:
         return _mix_int32(_mix_int32(start ^ positions.int()) ^ start).reshape(shape)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Uniform numbers in (0, 1), float32: of 23 bits, so that none is rounded to 1."""
+        """Return uniform float32 numbers in (0, 1). They have 23 bits, so that none is rounded to 1."""
         return ((self._words(*shape) >> 9 & 0x7FFFFF).float() + 0.5) * 2.0**-23
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal numbers (Box-Muller), float32."""
+        """Return standard normal float32 numbers (Box-Muller)."""
         radius = (-2.0 * self.uniform(*shape).log()).sqrt()
         return radius * (2.0 * math.pi * self.uniform(*shape)).cos()
 
     def permutation(self, size: int) -> Tensor:
-        """A random permutation of `0 .. size-1`, int64."""
+        """Return a random permutation of `0 .. size-1`, int64."""
         return self.bits(size).argsort()
 
     def dropout(self, x: Tensor, probability: float) -> Tensor:
-        """Zero elements of `x` with `probability` (to 1/256) and scale the rest up, as in `nn.Dropout`."""
+        """Zero elements of `x` with `probability` (to 1/256) and scale up the rest, as `nn.Dropout` does."""
         dropped = round(probability * 256)
         if dropped == 0:
             return x
-        # a word serves four elements, a byte each: on a CPU this is three times as fast as torch's own dropout
+        # a word serves four elements, one byte each: three times as fast on a CPU as torch's own dropout
         words = self._words(math.ceil(x.numel() / 4)).int()
         drawn = _bytes(words)[: x.numel()].reshape(x.shape)
-        # 1.0 where `drawn >= dropped`, else 0.0: in floats, since what compilers make of stored booleans is slow
+        # 1.0 if `drawn >= dropped`, else 0.0; in floats, since compilers handle stored booleans slowly
         keep = (drawn.float() - (dropped - 1)).clamp(0.0, 1.0)
         return x * (keep * (256 / (256 - dropped)))
 
@@ -78,17 +78,17 @@ _MAPS_VIEWS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::view.dtype",
 
 
 def _bytes(words: Tensor) -> Tensor:
-    """The four bytes of each of [words] int32 words, lowest first: [4 * words] numbers from 0 to 255."""
+    """Return the four bytes of each of [words] int32 words, lowest first: [4 * words] numbers from 0 to 255."""
     if _MAPS_VIEWS:
         return words.view(torch.uint8)
     return ((words[:, None] >> torch.arange(0, 32, 8, device=words.device)) & 0xFF).flatten()
 
 
 def _mix(x: Tensor) -> Tensor:
-    """A bijective hash of 32-bit words, from Wellons' hash prospector.
+    """Return a bijective hash of 32-bit words, from Wellons' hash prospector.
 
-    Held in int64, where no product overflows: both factors are below 2**31. (Overflow wraps around in eager torch, but
-    not in what a compiler makes of it.)
+    The words are held in int64, where no product overflows: both factors are below 2**31. (Overflow wraps around in
+    eager torch, but not in compiled code.)
     """
     x = ((x ^ (x >> 16)) * 0x21F0AAAD) & _MASK
     x = ((x ^ (x >> 15)) * 0x735A2D97) & _MASK
@@ -96,7 +96,7 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def _mix_int32(x: Tensor) -> Tensor:
-    """`_mix` of words held in int32: products wrap around, shifts bring in ones, which are masked."""
+    """Return `_mix` of words held in int32: products wrap around; shifts bring in ones, which are masked."""
     y = x >> 16
     y &= 0xFFFF
     y ^= x
@@ -112,19 +112,19 @@ def _mix_int32(x: Tensor) -> Tensor:
 
 
 class Encoding(NamedTuple):
-    """What an encoder makes of rows."""
+    """Output of an encoder."""
 
     z: Tensor
     """[..., dim] the row vector (SAINT: the output at [CLS])"""
     tokens: Tensor
-    """[..., features, dim] one vector a feature"""
+    """[..., features, dim] one vector per feature"""
 
 
 class Encoder(nn.Module):
     """Base of encoders: rows to row vectors and feature tokens, without a Python loop over columns.
 
-    `forward(rows, mask, random)` takes rows with leading dimensions [bags, size], the padding mask of those bags, and
-    a random stream, or None to predict: there is no train/eval state. Subclasses state `Params`, a frozen dataclass of
+    `forward(rows, mask, random)` takes rows with leading dimensions [bags, size], the padding mask of those bags, and a
+    random stream, or None to predict: there is no train/eval state. Subclasses define `Params`, a frozen dataclass of
     hyperparameters (part of a cell's specification), and set `dim` and `token_dim`.
     """
 
@@ -133,27 +133,30 @@ class Encoder(nn.Module):
     token_dim: int
     """width of a feature token"""
     row_interaction: ClassVar[bool] = False
-    """whether a row's encoding depends on the other rows it is given with"""
+    """whether a row's encoding depends on the other rows in its input"""
     contextual: ClassVar[bool] = True
-    """whether the tokens know of one another; where not, only `z` has seen the whole row"""
+    """whether tokens depend on one another; otherwise only `z` depends on the whole row"""
     compiles: ClassVar[bool] = False
-    """whether long trainings on a CPU repay compiled steps: so for deep encoders"""
+    """whether compiling steps is worthwhile for long training on a CPU, as for deep encoders"""
     copies: int = 1
-    """networks in one, with shared weights. The encoder is written for one of them; the engine makes the others by
-    `another`, trains them by the mean of their losses, and predicts the mean of their probabilities"""
+    """number of networks in one, with shared weights
+
+    The encoder is written for one network. The engine creates the others with `another`, trains them on the mean of
+    their losses, and predicts the mean of their probabilities.
+    """
     of_copy: tuple[str, ...] = ()
-    """names of the parameters that each copy has of its own; the copies share the others"""
+    """names of the parameters that differ between copies; all others are shared"""
 
     def another(self) -> Self:
-        """Return the untrained encoder of one more copy. Only parameters in `of_copy` may differ from this one's."""
+        """Return one more untrained copy of the encoder. Only parameters in `of_copy` may differ from this one's."""
         return deepcopy(self)
 
     def embed(self, rows: Rows) -> Tensor:
-        """[..., features, dim] embeddings of the single features, before they meet."""
+        """Return embeddings of the single features [..., features, dim], before they interact."""
         raise NotImplementedError
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        """From feature embeddings, possibly perturbed or mixed, to the row vector and tokens."""
+        """Return the row vector and tokens for feature embeddings, which may be perturbed or mixed."""
         raise NotImplementedError
 
     def forward(self, rows: Rows, mask: Tensor, random: Random | None) -> Encoding:
@@ -161,7 +164,7 @@ class Encoder(nn.Module):
 
 
 class NoEncoder(Encoder):
-    """Stands where a method brings its own network."""
+    """Placeholder for methods with a network of their own."""
 
     dim = token_dim = 0
 
@@ -177,12 +180,12 @@ class MLP(nn.Sequential):
 
 
 class Network(nn.Module):
-    """The modules of one member: encoder, prediction head, and what a method adds."""
+    """The modules of one member: encoder, prediction head, and modules added by a method."""
 
     encoder: Encoder
     head: nn.Module
     of_copy: tuple[str, ...] = ()
-    """names of the parameters and buffers [copies, ...] that each copy of the encoder has of its own"""
+    """names of the parameters and buffers [copies, ...] that differ between copies of the encoder"""
 
     def __init__(self, encoder: Encoder, head: nn.Module) -> None:
         super().__init__()
@@ -190,45 +193,45 @@ class Network(nn.Module):
         self.head = head
 
     def forward(self, function: Callable[[Self], Any]) -> Any:
-        """Return `function` of this network, for `torch.func.functional_call` to put other weights in place."""
+        """Return `function` of this network, so that `torch.func.functional_call` can replace the weights."""
         return function(self)
 
     def add(self, **modules: nn.Module) -> Self:
-        """This network with further modules, by name."""
+        """Add modules by name, and return this network."""
         for name, module in modules.items():
             setattr(self, name, module)
         return self
 
-    if TYPE_CHECKING:  # what a method adds it knows itself
+    if TYPE_CHECKING:  # the method knows the types of the modules that it adds
 
         def __getattr__(self, name: str) -> Any: ...
 
 
 class Model:
-    """What a method's loss and prediction see: a network in training (with a random stream) or predicting (without).
+    """The view of a method's loss and prediction: a network in training (with a random stream) or predicting (without).
 
-    Inside a population its parameters are those of one member; a method never notices the others.
+    Inside a population its parameters are those of one member. A method never notices the others.
     """
 
     def __init__(self, network: Network, random: Random | None = None) -> None:
-        """`network`: what `Method.build` made."""
+        """`network`: result of `Method.build`."""
         self.network = network
         self.random = random
 
     def frozen(self) -> Model:
-        """The same network without dropout."""
+        """Return the same network without dropout."""
         return Model(self.network)
 
     def encode(self, bags: Bags) -> Encoding:
-        """Row vectors [bags, size, dim] and tokens [bags, size, features, dim]."""
+        """Return row vectors [bags, size, dim] and tokens [bags, size, features, dim]."""
         encoding: Encoding = self.network.encoder(bags.rows, bags.mask, self.random)
         return encoding
 
     def log_proba(self, bags: Bags) -> Tensor:
-        """[bags, size, classes] log of the predicted class probabilities."""
+        """Return the log of the predicted class probabilities [bags, size, classes]."""
         return self.classify(self.encode(bags).z)
 
     def classify(self, z: Tensor) -> Tensor:
-        """Log class probabilities of row vectors, in float32 whatever the encoder's precision."""
+        """Return log class probabilities of row vectors, in float32 for every precision of the encoder."""
         logits: Tensor = self.network.head(z)
         return logits.float().log_softmax(dim=-1)

@@ -1,9 +1,9 @@
-"""What networks and direct methods are given for a number: normal scores or robust scores instead of z-scores.
+"""Normal scores and robust scores: alternatives to z-scores as the inputs of networks and direct methods.
 
-z-scores (`tasks.Scaler`) are the paper's. Where a column has a heavy tail they leave nearly all rows within a few
+z-scores (`tasks.Scaler`) are the paper's. If a column has a heavy tail, they leave nearly all rows within a few
 hundredths of each other. Normal scores replace a value by its rank among the training rows, as a quantile of the normal
 distribution. Robust scores divide by the interquartile range and clip smoothly (Holzmüller, Grinsztajn & Steinwart
-2024). Both are monotone, are fitted on the training rows alone, and map missing values to NaN.
+2024). Both are monotone, are fitted on the training rows only, and map missing values to NaN.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from scipy.special import ndtr, ndtri
 from llpbench.core.bags import FloatArray
 
 MOST_KNOTS = 1000
-"""Values of a column that its normal scores are stored for; between them ranks are interpolated."""
+"""Largest number of values of a column stored for its normal scores. Ranks between them are interpolated."""
 
 
 class Transform(Protocol):
     """A monotone map of each column, fitted on training rows."""
 
     def __call__(self, numeric: FloatArray) -> FloatArray:
-        """Map values [rows, columns] to what methods are given; NaN stays NaN."""
+        """Map values [rows, columns] to inputs of methods; NaN stays NaN."""
 
     def inverse(self, column: int, values: FloatArray) -> FloatArray:
-        """Map what methods are given back to the units of a column."""
+        """Map inputs of methods back to the units of a column."""
 
 
 class NormalScores:
     """Normal scores: the normal quantile of a value's mid-rank, scaled to mean 0 and variance 1 in training.
 
-    With N training values of a column, `u(x) = (#{s < x} + #{s <= x}) / 2N`, clipped to [1/2N, 1 - 1/2N]. A column of
-    more than `MOST_KNOTS` distinct values keeps as many of them, and ranks between are linear.
+    With N training values of a column, `u(x) = (#{s < x} + #{s <= x}) / 2N`, clipped to [1/2N, 1 - 1/2N]. A column with
+    more than `MOST_KNOTS` distinct values keeps as many of them; ranks in between are linear.
     """
 
     def __init__(self, numeric: FloatArray) -> None:
@@ -69,7 +69,7 @@ class _Ranks:
             self.mean, self.std = float(scores.mean()), float(scores.std())
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        if len(self.knots) < 2:  # nothing to order: the column says nothing, whatever a new row holds
+        if len(self.knots) < 2:  # a constant column carries no information, whatever a new row holds
             return np.where(np.isnan(values), np.nan, 0.0)
         if self.exact:
             place = np.searchsorted(self.knots, values)
@@ -88,7 +88,7 @@ class _Ranks:
 
 
 class RobustScores:
-    """Robust scores: the distance from the median in interquartile ranges, clipped smoothly to within 3."""
+    """Robust scores: the distance from the median in interquartile ranges, smoothly clipped to [-3, 3]."""
 
     def __init__(self, numeric: FloatArray) -> None:
         """`numeric`: [training rows, columns], NaN where missing."""
@@ -115,4 +115,4 @@ _CLIP = 3.0
 _LARGEST = _CLIP * (1 - 1e-6)
 
 TRANSFORMS: dict[str, Callable[[FloatArray], Transform]] = {"scores": NormalScores, "robust": RobustScores}
-"""By name (`core.cell.NUMBERS`); z-scores need none."""
+"""transforms by name (`core.cell.NUMBERS`); z-scores need none"""

@@ -1,4 +1,4 @@
-"""What is needed to trust a result and to repeat it: code, libraries, time."""
+"""Facts needed to trust and repeat a result: code, libraries, time."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Any
 from llpbench.core.version import PACKAGE, __version__
 
 NUMERICS = 1
-"""Version of what the engine computes, in every record: runs of another one are stale.
+"""Version of the engine's numerics, stored in every record: runs of another version are stale.
 
-Raise it by one, in the commit that does it, when results change or may have changed: another split, order of random
-numbers, initial weights, optimiser, criterion, or arithmetic; also after a refactoring of any of these. Where nothing
-has changed after all, a sample of runs made again proves it, and the others are kept (`llpbench restamp`). What stands
-in a method, dataset, bagging or encoder is not the engine's: its own source says when it changes (`source_hash.py`).
+Increase it by one in any commit that changes results or may change them: another split, order of random numbers,
+initial weights, optimiser, criterion, or arithmetic, including a refactoring of these. If nothing has changed after
+all, repeat a sample of runs as proof and keep the others (`llpbench restamp`). Methods, datasets, baggings and encoders
+do not count as the engine: the hashes of their sources show changes (`core/source_hash.py`).
 """
 
 LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
 _XGBOOST = ("xgboost-cpu", "xgboost")
-"""one library under two names: without and with the code for GPUs"""
+"""one library under two names: without and with GPU code"""
 
 
 @cache
 def software_facts() -> dict[str, Any]:
-    """`code` (version, commit, dirty) and `libraries`, as a record has them."""
+    """Return `code` (version, commit, dirty) and `libraries`, as in a record."""
     libraries = {name: importlib.metadata.version(name) for name in LIBRARIES}
     for version in map(_version, _XGBOOST):
         if version is not None:
@@ -38,7 +38,7 @@ def software_facts() -> dict[str, Any]:
 
 
 def _version(name: str) -> str | None:
-    """Of a library; None where it is not installed."""
+    """Return the version of a library; None if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -46,7 +46,7 @@ def _version(name: str) -> str | None:
 
 
 def code_facts() -> dict[str, Any]:
-    """Version, git commit and whether the code differs from it; commit null where it is not run from a checkout."""
+    """Return version, git commit and whether the code differs from it; the commit is None outside a checkout."""
     root = PACKAGE.parent
     facts: dict[str, Any] = {"version": __version__, "commit": None, "dirty": None}
     if (root / ".git").exists():
@@ -58,7 +58,7 @@ def code_facts() -> dict[str, Any]:
 
 
 def content_hash() -> str:
-    """12 hexadecimal digits: of every Python file of this installation or checkout, methods and datasets included."""
+    """Return 12 hexadecimal digits: the hash of all Python files of llpbench, including methods and datasets."""
     package = PACKAGE
     beside = [package.parent / name for name in ("methods", "datasets") if not (package / name).is_dir()]
     digest = hashlib.sha256()
@@ -78,5 +78,5 @@ def _git(root: Path, *arguments: str) -> str | None:
 
 
 def utc_now() -> str:
-    """Now, in UTC, ISO 8601 to the second."""
+    """Return the current time in UTC, ISO 8601 to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

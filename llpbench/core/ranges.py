@@ -1,14 +1,14 @@
 """Search ranges of hyperparameters, and hyperparameters read from text.
 
-A hyperparameter is a field of a frozen dataclass whose annotation carries its range, so that default, range and
-meaning stand in one place::
+A hyperparameter is a field of a frozen dataclass. Its annotation carries its range, so that default, range and meaning
+are in one place::
 
     weight: Annotated[float, LogUniform(0.01, 5.0)] = 0.05
     \"\"\"largest weight of the smoothness term\"\"\"
     margin: Annotated[float, Choice(0.0, 0.1, 0.3), When("objective", "cosine-embedding")] = 0.0
-    \"\"\"of the cosine embedding loss, and of no other: it is searched only beside that objective\"\"\"
+    \"\"\"margin of the cosine embedding loss; searched only with that objective\"\"\"
 
-What is searched on a logarithmic scale must be above 0, unless `AtLeast(0.0)` allows that too.
+Values on a logarithmic scale must be above 0, unless `AtLeast(0.0)` also allows 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Uniform:
-    """Any number between two."""
+    """Any number between two bounds."""
 
     low: float
     high: float
@@ -41,7 +41,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform(Uniform):
-    """Any number between two, on a logarithmic scale."""
+    """Any number between two bounds, on a logarithmic scale."""
 
     def __str__(self) -> str:
         return f"{self.low:g} to {self.high:g}, logarithmic"
@@ -49,7 +49,7 @@ class LogUniform(Uniform):
 
 @dataclass(frozen=True, init=False)
 class Choice:
-    """One of some values."""
+    """One of several values."""
 
     values: tuple[Any, ...]
 
@@ -65,7 +65,7 @@ Range = Uniform | Choice
 
 @dataclass(frozen=True, init=False)
 class When:
-    """The hyperparameter means something only where another has one of some values."""
+    """Condition of a hyperparameter that only matters if another one has certain values."""
 
     name: str
     values: tuple[Any, ...]
@@ -75,29 +75,29 @@ class When:
         object.__setattr__(self, "values", values)
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it does beside these values."""
+        """Return whether the hyperparameter matters, given these values."""
         return values.get(self.name) in self.values
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """The least value that a number may have, wherever it is searched."""
+    """Smallest allowed value of a number, whatever its search range."""
 
     least: float
 
 
 def ranges(params: type) -> dict[str, Range]:
-    """The search range of every hyperparameter that declares one."""
+    """Return the search range of every hyperparameter that declares one."""
     return _declared(params, Range)
 
 
 def conditions(params: type) -> dict[str, When]:
-    """Under what condition a hyperparameter means something, for those that declare one."""
+    """Return the condition of every hyperparameter that declares one."""
     return _declared(params, When)
 
 
 def declarations(params: type) -> dict[str, tuple[Any, str]]:
-    """Default and meaning (the text under the field) of every hyperparameter, in the order of declaration."""
+    """Return default and meaning (the text under the field) of every hyperparameter, in the order of declaration."""
     meanings: dict[str, str] = {}
     for cls in reversed(params.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
@@ -116,15 +116,15 @@ def _declared(params: type, kind: Any) -> dict[str, Any]:
 
 
 def continuous(params: type) -> list[str]:
-    """Names of the hyperparameters in which members of one population may differ."""
+    """Return names of the hyperparameters in which members of one population may differ."""
     return [name for name, search in ranges(params).items() if isinstance(search, Uniform)]
 
 
 def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
-    """A `params` dataclass from values or texts; unknown names and impossible values are errors that say what is.
+    """Return a `params` dataclass from values or texts. Raises `LLPBenchError` for unknown names and invalid values.
 
-    A choice must be one of its values. A number may lie outside its search range, but must be finite and, where that
-    range is logarithmic, above 0, or as `AtLeast` says.
+    A choice must be one of its values. A number may lie outside its search range, but must be finite. If the range is
+    logarithmic, the number must be above 0, or as `AtLeast` says.
     """
     known = {field.name: field for field in fields(params)}  # type: ignore[arg-type]
     hints = get_type_hints(params, include_extras=True)
@@ -141,7 +141,7 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
 
 
 def _is_meant(choice: Any, value: Any) -> bool:
-    """Whether a value, which may be a text, names a choice: `true`, `none` and `0.10` do as well."""
+    """Return whether a value or text means a choice: `true`, `none` and `0.10` are accepted."""
     if str(choice).lower() == str(value).lower():
         return True
     number = isinstance(choice, int | float) and not isinstance(choice, bool)
@@ -183,7 +183,7 @@ def _read_value(name: str, value: Any, hint: Any) -> Any:
 
 
 def _require_possible(name: str, number: float, extras: Sequence[Any]) -> None:
-    """Raise for a number that is below what `extras` of its annotation allow."""
+    """Raise `LLPBenchError` if a number is below the bound in `extras` of its annotation."""
     search = next((extra for extra in extras if isinstance(extra, Uniform)), None)
     searched = "" if search is None else f" (searched from {search.low:g} to {search.high:g})"
     bound = next((extra for extra in extras if isinstance(extra, AtLeast)), None)

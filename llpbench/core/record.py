@@ -3,11 +3,11 @@
 A *cell* is a full specification without a seed; a *run* is one seed of a cell. NaN is written as null.
 """
 
-# no `from __future__ import annotations`: NotRequired would go unnoticed
+# no `from __future__ import annotations`: NotRequired would be ignored
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Len
-from typing_extensions import TypedDict  # pydantic reads that of `typing` from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
 from llpbench.core.criteria import Regime
 from llpbench.core.fields import (
@@ -26,7 +26,7 @@ from llpbench.core.fields import (
 )
 
 SCHEMA = 3
-"""Schema of the journal's lines (`results/packing.py`). Lines of schema 2 are read, others are refused."""
+"""Schema of the journal's lines (`results/packing.py`). Lines of schema 2 can be read, others are rejected."""
 
 PROPORTION_BINS = 20
 
@@ -47,7 +47,7 @@ class CellFacts(TypedDict):
     method: Name
     dataset: Name
     bagging: str
-    """any text: names of columns are part of it"""
+    """any text, since it contains names of columns"""
     bag_size: Count
     encoder: Name | None
     params: dict[str, Any]
@@ -75,7 +75,7 @@ class SearchFacts(TypedDict):
 
 
 class MethodFacts(TypedDict):
-    """What a method's declaration says."""
+    """Facts of a method's declaration."""
 
     kind: Literal["neural", "direct"]
     role: Literal["floor", "ceiling", ""]
@@ -84,7 +84,7 @@ class MethodFacts(TypedDict):
 
 
 class DatasetFacts(TypedDict):
-    """What a dataset's declaration says."""
+    """Facts of a dataset's declaration."""
 
     code: str
     licence: NotRequired[str]
@@ -109,7 +109,7 @@ class BagFacts(TypedDict):
 
 
 class CodeFacts(TypedDict):
-    """The llpbench that made a run."""
+    """Version of llpbench that produced a run."""
 
     version: str
     commit: str | None
@@ -117,7 +117,7 @@ class CodeFacts(TypedDict):
 
 
 class HardwareFacts(TypedDict):
-    """What a run was computed on."""
+    """Hardware that computed a run."""
 
     device: str
     name: str
@@ -128,7 +128,7 @@ class HardwareFacts(TypedDict):
 
 
 class StampFacts(TypedDict):
-    """A renewed stamp."""
+    """Facts of a renewed stamp (`llpbench restamp`)."""
 
     when: Moment
     commit: NotRequired[str | None]
@@ -153,29 +153,33 @@ class TrialFacts(TypedDict):
 _BY_CRITERION = Named({name: list[kind] for name, kind in CriterionValue.items()})  # type: ignore[valid-type]
 
 Curves = Annotated[dict[str, list[Real | None]], _BY_CRITERION]
-"""by criterion, a value for each epoch"""
+"""one value per epoch, by criterion"""
 
 
 class Judged(TypedDict):
-    """What predictions are worth on the test rows."""
+    """Evaluation of predictions on the test rows."""
 
     test: Annotated[dict[str, Real | None], Named(MetricValue)]
     """test metrics, by name (`criteria.METRICS`)"""
     reliability: NotRequired[list[Annotated[list[Real], Len(3, 3)]]]
-    """of bins of the predicted probability: rows, mean probability, and how often it came true
-    (`metrics.reliability`); absent without labels"""
+    """for each bin of the predicted probability: rows, mean probability, observed frequency (`metrics.reliability`)
+
+    Absent without labels.
+    """
 
 
 class CriterionResult(Judged):
-    """What one validation criterion chose, and how that did on the test rows."""
+    """The epoch selected by one validation criterion, and its results on the test rows."""
 
     epoch: Count | None
-    """zero-based best epoch; null for a method without epochs"""
+    """best epoch, zero-based; null for a method without epochs"""
     validation: Real | None
-    """the criterion's value there"""
+    """value of the criterion at that epoch"""
     diagnostics: dict[str, Real | None]
-    """what else is known of the method there, by name (`training/diagnostics.py`), such as its class awareness score,
-    and the weights that it changes in the course of training (`Reports.schedules`)"""
+    """other facts about the method at that epoch, by name (`training/diagnostics.py`)
+
+    Examples are its class awareness score and the weights that it changes during training (`Reports.schedules`).
+    """
 
 
 class Record(TypedDict):
@@ -185,108 +189,147 @@ class Record(TypedDict):
     run: str
     """`<cell>-<seed>`"""
     cell: Id
-    """hash of `spec`: never of order, paths, hardware or code"""
+    """hash of `spec`, which contains no order, paths, hardware or code"""
     seed: Count
     spec: Annotated[dict[str, Any], Shaped(CellFacts)]
-    """the cell, canonical: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol and,
-    where they are not all bags, one member, float32 and z-scores, max_bags, ensemble, precision and numbers"""
+    """canonical specification of the cell: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol
+
+    It contains max_bags, ensemble, precision and numbers only if they differ from all bags, one member, float32 and
+    z-scores.
+    """
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
-    """what the method's declaration says: kind (neural or direct), role (floor, ceiling or ""), reference; `changed`:
-    the hyperparameters that differ from their defaults (`training.specification.changed`)"""
+    """facts of the method's declaration: kind (neural or direct), role (floor, ceiling or ""), reference
+
+    `changed` are the hyperparameters that differ from their defaults (`training.specification.changed`).
+    """
     dataset: Annotated[dict[str, Any], Shaped(DatasetFacts)]
-    """what the dataset's declaration says: code ("" if it has none), licence, and as far as it is declared or known
-    rows, numeric, categorical (numbers of features), classes; null where not"""
+    """facts of the dataset's declaration: code ("" if it has none), licence, rows, numeric, categorical, classes
+
+    `numeric` and `categorical` are numbers of features. Numbers that are neither declared nor known are null.
+    """
     status: Status
     reason: str
-    """why the run failed, in one line, with the epoch; "" if it did not"""
+    """why the run failed, in one line, with the epoch; "" if it succeeded"""
     results: dict[str, CriterionResult]
-    """by criterion (`criteria.CRITERIA`); empty unless status is ok. Without labels of validation rows it has no
-    fine-grained criterion"""
+    """results by criterion (`criteria.CRITERIA`); empty unless status is ok
+
+    Without labels of validation rows there are no fine-grained criteria.
+    """
     curves: Curves
-    """by criterion (`criteria.BOARD_CRITERIA`): its value on the validation rows after each epoch of the last stage, to
-    four digits; empty for direct methods, failed runs, and where they were not kept"""
+    """values on the validation rows after each epoch of the last stage, to four digits, by `criteria.BOARD_CRITERIA`
+
+    Empty for direct methods, failed runs, and runs that did not store them.
+    """
     earlier_curves: NotRequired[dict[str, Curves]]
-    """the same of the stages before the last, by their names, in order; of those that are judged, so absent where none
-    of them is. Where stages are run for each validation regime, what a criterion saw in that of its own"""
+    """the same for judged stages before the last, by name, in order; absent if there are none
+
+    If stages are run for each validation regime, a criterion's values come from the run of its regime.
+    """
     epochs: Count
-    """epochs trained, over all stages (and both validation regimes, where stages are run for each); 0 without epochs"""
+    """epochs trained over all stages, and over both validation regimes if stages are run for each
+
+    0 for methods without epochs.
+    """
     parameters: Count
-    """trainable numbers of one member"""
+    """number of trainable parameters of one member"""
     times: dict[str, Seconds]
-    """seconds: data, warm-up (the first step of every stage and population size, compilation included), train (all
-    other steps), evaluate, predict (the test rows, once), test (predictions at every best epoch and their judgement),
-    `stage NAME` for each stage, total; the population's own, divided by its members. `pretraining` is what its
-    pretraining took when it was computed, for whichever run, and not part of total. What was not measured is absent"""
+    """seconds by part; times of the population are divided by its members, and parts that were not measured are absent
+
+    - data
+    - warm-up: the first step of every stage and population size, including compilation
+    - train: all other steps
+    - evaluate
+    - predict: the test rows, once
+    - test: predictions at every best epoch and their evaluation
+    - `stage NAME`, for each stage
+    - total
+    - pretraining: time of its pretraining when it was computed, for any run; not part of total
+    """
     memory_mb: Size | None
-    """peak memory of the population: of the GPU, or on CPU of the process while it trained, with what it imports; null
-    where the platform does not tell"""
+    """peak memory of the population; null if unknown
+
+    On a GPU it is the memory of the GPU, on a CPU that of the process during training, including imports.
+    """
     members: Count
-    """members trained together"""
+    """number of members trained together"""
     data: dict[str, str]
-    """fingerprint (hash of the table) and manifest (hash of every split and bag); empty if a run failed before"""
+    """fingerprint (hash of the table) and manifest (hash of every split and bag); empty if a run failed earlier"""
     bags: Annotated[dict[str, Any], Shaped(BagFacts, or_empty=True)]
-    """`number` of training bags, their `sizes` (least, median, most), `validation` and `test`: numbers of bags there,
-    and `histograms`: for each class how many training bags have a proportion in each of `PROPORTION_BINS` equal bins of
-    [0, 1]; empty if a run failed before. How bags differ (`training/bag_facts.py`), null where there is one alone:
-    `spread` of their proportions and `separation` of their features. Where sizes of bags are limited, the training rows
-    in bags beyond them that were `dropped`, and `pooled` in bags of such rows"""
+    """facts of the bags; empty if a run failed earlier
+
+    - `number` of training bags, their `sizes` (smallest, median, largest)
+    - `validation` and `test`: numbers of bags there
+    - `histograms`: for each class, numbers of training bags by proportion, in `PROPORTION_BINS` equal bins of [0, 1]
+    - `spread` of the proportions of bags and `separation` of their features (`training/bag_facts.py`); null for one bag
+    - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
+    """
     sources: dict[str, str | None]
-    """hash of the source (`source_hash.py`) of method, dataset, bagging and encoder (null where there is none): a run
-    of other code is stale"""
+    """hash of the source (`core.source_hash`) of method, dataset, bagging and encoder (null if there is none)
+
+    A run of other code is stale.
+    """
     numerics: Count
-    """version of what the engine computes (`core.provenance.NUMERICS`)"""
+    """version of the engine's numerics (`core.provenance.NUMERICS`)"""
     restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
-    """where `sources` and `numerics` were renewed without running again (`llpbench restamp`): `when`, `commit` and
-    whether the code was `dirty`, and the `sample`: number of runs made again then, with equal results; `reference`,
-    where some were compared with what the code before gives on the same machine: their number, and its commits"""
+    """facts of a renewal of `sources` and `numerics` without running again (`llpbench restamp`)
+
+    - `when`, `commit`, and whether the code was `dirty`
+    - `sample`: number of runs that were repeated then, with equal results
+    - `reference`: number and commits of comparisons with the previous code on the same machine, if there were any
+    """
     code: Annotated[dict[str, Any], Shaped(CodeFacts)]
     """version, commit, dirty"""
     libraries: dict[str, str]
     hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
-    """device, name, threads, compiled, precision; `shared`: whether others used the device at the end of the run, null
-    if that is unknown"""
+    """device, name, threads, compiled, precision, and `shared`
+
+    `shared` is whether other processes used the device at the end of the run, null if unknown.
+    """
     finished: Moment
-    """UTC, ISO 8601"""
+    """time at the end of the run in UTC, ISO 8601"""
 
 
 class Chosen(TypedDict):
-    """What one validation criterion chose of the trials of a tuning."""
+    """The trial of a tuning selected by one validation criterion."""
 
     trial: Count
-    """its number; 0 is the configuration that the search started from"""
+    """number of the trial; 0 is the initial configuration"""
     cell: Id
-    """id of the cell with this configuration: its runs are the tuned results, under this criterion alone"""
+    """id of the cell with this configuration; its runs are the tuned results, under this criterion only"""
     params: dict[str, Any]
     """every hyperparameter of the method"""
     value: Real
-    """the criterion on the validation rows of the tuning's own split"""
+    """value of the criterion on the validation rows of the tuning's own split"""
     default: Real | None
-    """the same of trial 0"""
+    """value of the criterion in trial 0"""
 
 
 class TuningRecord(TypedDict):
-    """One line of the journal: what a search for hyperparameters found (`core/tuning_spec.py`)."""
+    """One line of the journal: the result of a hyperparameter search (`core/tuning_spec.py`)."""
 
     schema: int
     tuning: Id
     """hash of `spec`"""
     spec: Annotated[dict[str, Any], Shaped(SearchFacts)]
-    """the search, canonical: cell, regime, trials, space, sampler, seed, together, eta"""
+    """canonical specification of the search: cell, regime, trials, space, sampler, seed, together, eta"""
     method: Annotated[dict[str, Any], Shaped(MethodFacts)]
     dataset: Annotated[dict[str, Any], Shaped(DatasetFacts)]
-    """these as in a run's record"""
+    """as in a run's record, like `method`"""
     status: Status
-    """failed only if no trial could be chosen"""
+    """failed only if no trial could be selected"""
     reason: str
     best: dict[str, Chosen]
-    """by criterion of the regime"""
+    """selected trials, by criterion of the regime"""
     trials: Annotated[list[dict[str, Any]], Shaped(list[TrialFacts])]
-    """number, params (those that were searched), status (ok, stopped, failed, out-of-memory), reason, values (by
-    criterion), epochs, rungs ([epochs, best value of the guide so far]), seconds"""
+    """facts of each trial: number, params, status, reason, values, epochs, rungs, seconds
+
+    `params` are only the searched ones, `status` is ok, stopped, failed or out-of-memory, `values` are by criterion,
+    and `rungs` are pairs [epochs, best value of the guide so far].
+    """
     times: dict[str, Seconds]
-    """seconds: total, of all trials"""
+    """total seconds of all trials"""
     epochs: Count
-    """trained by all trials"""
+    """epochs trained by all trials"""
     memory_mb: Size | None
     sources: dict[str, str | None]
     numerics: Count
@@ -295,7 +338,9 @@ class TuningRecord(TypedDict):
     hardware: Annotated[dict[str, Any], Shaped(HardwareFacts, or_empty=True)]
     finished: Moment
     restamped: NotRequired[Annotated[dict[str, Any], Shaped(StampFacts)]]
-    """these as in a run's record"""
+    """as in a run's record, like the fields without a text"""
     former: NotRequired[list[Id]]
-    """ids of cells that were chosen by records of this tuning whose place this one has taken: their runs are results of
-    a search that counts no more, and of nothing that anybody has set"""
+    """ids of cells selected by earlier records of this tuning, which this one has replaced
+
+    Their runs no longer count as tuned results, nor as results of a chosen configuration.
+    """

@@ -1,16 +1,16 @@
 """The registries: methods, datasets, suites of datasets, baggings and encoders by name.
 
-Adding to the benchmark is a decorator on a class or function::
+Adding to the benchmark takes a decorator on a class or function::
 
     @register_method("mine", reference="Doe 2026")
     class Mine(Method): ...
 
 Files in `llpbench.methods` and `llpbench.encoders` import torch, which takes seconds. They are therefore indexed from
-their source (decorator arguments, docstring and base class, by `ast`) and imported only when one of them is used, so
-that `llpbench list methods` answers at once; a file whose source does not say plainly what it registers is imported.
+their source (decorator arguments, docstring and base class, by `ast`) and imported only when used, so that
+`llpbench list methods` answers at once. A file that cannot be indexed from its source is imported.
 `llpbench.datasets` needs no torch and is simply imported.
 
-Plugins outside this repository: an entry point in the group `llpbench.plugins` that names a module, or a file given
+Plugins outside this repository are an entry point in the group `llpbench.plugins` that names a module, or a file given
 with `--plugin file.py`.
 """
 
@@ -35,33 +35,33 @@ T = TypeVar("T")
 
 ENTRY_POINT_GROUP = "llpbench.plugins"
 FAMILY = "family:"
-"""selects the methods of a family, as in `family:classical`"""
+"""prefix that selects the methods of a family, as in `family:classical`"""
 SUITE, OPENML, OPENML_SUITE = "suite:", "openml:", "openml-suite:"
-"""select the datasets of a suite, a dataset of OpenML by its number, and the datasets of a suite there"""
+"""prefixes that select the datasets of a suite, a dataset of OpenML by number, and the datasets of an OpenML suite"""
 
 
 @dataclass
 class Registry:
-    """Everything of one kind, by name."""
+    """All entries of one kind, by name."""
 
     kind: str
     package: str
-    """the package whose files register the built-in entries"""
+    """package with the files that register the built-in entries"""
     lazy: bool
-    """index the package's files from their source instead of importing them"""
+    """whether to index the package's files from their source instead of importing them"""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """facts of an entry whose decorator does not state them"""
+    """defaults of facts that a decorator does not state"""
     derived: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
-    """facts that follow from the registered object itself"""
+    """returns facts that follow from the registered object itself"""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _by_prefix: dict[str, Callable[[str], Entry]] = field(default_factory=dict)
     _indexed: bool = False
 
     def register(self, name: str, **facts: Any) -> Callable[[T], T]:
-        """Decorator: put a class or function under `name`.
+        """Return a decorator that registers a class or function under `name`.
 
-        Raises `LLPBenchError` if the name is taken, naming both places, for a fact that this kind does not have, and
-        for a name that no command and no journal could hold.
+        Raises `LLPBenchError` if the name is taken (naming both locations), if this kind does not have a fact, or if
+        the name cannot be used in commands or journals.
         """
         if not name.strip() or not name.isprintable():
             raise LLPBenchError(f"{self.kind} {name!r} needs a name of printable characters on one line.")
@@ -70,8 +70,8 @@ class Registry:
         if taken or name != name.strip() or any(mark in name for mark in marks):
             raise LLPBenchError(
                 f"no command could select {self.kind} {name!r}: 'all', 'pretraining', {FAMILY!r}, {SUITE!r}, "
-                f"{OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a bagging have meanings of "
-                "their own, and blanks at the ends are cut off. Give it another name."
+                f"{OPENML!r}, {OPENML_SUITE!r}, commas, =, patterns (*, ?, [) and the : of a bagging have special "
+                "meanings, and blanks at the ends are removed. Choose another name."
             )
         for fact in facts if self.defaults else ():
             if fact not in self.defaults:
@@ -101,10 +101,10 @@ class Registry:
         return decorate
 
     def register_all(self, prefix: str, facts_of: Callable[[str], Mapping[str, Any]]) -> Callable[[T], T]:
-        """Decorator: put a function under every name that begins with `prefix`; no list has them.
+        """Return a decorator that registers a function under every name with a `prefix`. Lists omit these names.
 
-        `facts_of` takes the rest of such a name and gives the facts of that one, `name` and `summary` among them, or
-        raises `LLPBenchError`.
+        `facts_of` takes the rest of such a name and returns its facts, including `name` and `summary`, or raises
+        `LLPBenchError`.
         """
 
         def decorate(target: T) -> T:
@@ -119,19 +119,19 @@ class Registry:
         return decorate
 
     def forget(self, module: str) -> None:
-        """Take out what a module has registered."""
+        """Remove the entries that a module has registered."""
         self._entries = {name: entry for name, entry in self._entries.items() if entry.module != module}
 
     def names(self) -> list[str]:
-        """Every registered name, built-in ones first, in the order of their files."""
+        """Return every registered name, built-in ones first, in the order of their files."""
         return list(self._index())
 
     def entries(self) -> list[Entry]:
-        """Every entry, without importing what is indexed from source."""
+        """Return every entry, without importing those indexed from source."""
         return list(self._index().values())
 
     def entry(self, name: str) -> Entry:
-        """The entry called `name`. Raises `LLPBenchError` with the nearest names if there is none."""
+        """Return the entry called `name`. Raises `LLPBenchError` with the nearest names if there is none."""
         entries = self._index()
         if name in entries:
             return entries[name]
@@ -142,18 +142,18 @@ class Registry:
         if name.lower() in by_code:
             return by_code[name.lower()]
         other = next((kind for kind, one in REGISTRIES.items() if one is not self and name in one.names()), None)
-        known = f" ({'an' if other[0] in 'aeiou' else 'a'} {other} is called so)" if other else ""
+        known = f" ({'an' if other[0] in 'aeiou' else 'a'} {other} has this name)" if other else ""
         raise LLPBenchError(f"unknown {self.kind} {name!r}{known}. {self._suggest(name)}")
 
     def get(self, name: str) -> Any:
-        """The class or function registered as `name`."""
+        """Return the class or function registered as `name`."""
         return self.entry(name).load()
 
     def select(self, pattern: str | Iterable[str]) -> list[str]:
-        """Names chosen by comma lists and globs (`"dllp,tabllp-*"`), `family:NAME` and `all`, each once, in the order
-        given. `all` leaves out what is `extra`; `*` does not.
+        """Return names selected by comma-separated lists, globs (`"dllp,tabllp-*"`), `family:NAME` and `all`.
 
-        Raises `LLPBenchError` if a part of the pattern chooses nothing.
+        Each name appears once, in the given order. `all` leaves out `extra` entries; `*` does not. Raises
+        `LLPBenchError` if a part of the pattern selects nothing.
         """
         parts = pattern.split(",") if isinstance(pattern, str) else list(pattern)
         chosen: dict[str, None] = {}
@@ -179,7 +179,7 @@ class Registry:
         names = [entry.name for entry in self.entries() if entry.family == family]
         if not names:
             families = list(dict.fromkeys(filter(None, (entry.family for entry in self.entries()))))
-            known = f"There are: {', '.join(families)}." if families else "Families are of methods alone."
+            known = f"There are: {', '.join(families)}." if families else "Only methods have families."
             raise LLPBenchError(f"no {self.kind} is of family {family!r}. {hint(family, families)}{known}")
         return names
 
@@ -194,9 +194,9 @@ class Registry:
                 for entry in found:
                     entry.facts = {**self.defaults, **entry.facts}
                     self._add(entry)
-                if not found:  # registered in another spelling, perhaps: what is there must not be invisible
+                if not found:  # perhaps registered in another form: its entries must not be invisible
                     importlib.import_module(module)
-            # the order is that of the files, whichever was imported first; plugins come after
+            # the order is that of files, not of imports; plugins follow
             self._entries = dict(sorted(self._entries.items(), key=lambda item: self._rank(item[1])))
             load_entry_points()
         return self._entries
@@ -209,7 +209,7 @@ class Registry:
 
     def _add(self, entry: Entry) -> None:
         if self.lazy and self._is_builtin(entry):
-            self._index()  # so that an imported file fills in its indexed entry
+            self._index()  # so that an imported file completes its indexed entry
         known = self._entries.get(entry.name)
         again = known is not None and _is_typed_again(known, entry)
         if known is not None and not again and (known.module != entry.module or known.target is not None):
@@ -223,7 +223,7 @@ class Registry:
 
 
 def _is_typed_again(known: Entry, entry: Entry) -> bool:
-    """Whether a cell of a notebook was executed once more, perhaps edited: the same name of the same class counts."""
+    """Return whether a notebook cell was executed again, perhaps edited: the same name of the same class counts."""
     module = sys.modules.get(entry.module)
     if known.target is None or module is None or getattr(module, "__file__", None):
         return False
@@ -231,7 +231,10 @@ def _is_typed_again(known: Entry, entry: Entry) -> bool:
 
 
 def _kind_of_method(target: Any) -> Mapping[str, Any]:
-    """`direct` or `neural`. Raises `LLPBenchError` for what is no method; the classes of these import torch."""
+    """Return the fact `kind`: `direct` or `neural`. Raises `LLPBenchError` if `target` is no method.
+
+    It compares names of base classes, since importing the classes would import torch.
+    """
     bases = target.__mro__ if isinstance(target, type) else ()
     if not {"Method", "DirectMethod"} & {base.__name__ for base in bases[1:]}:
         name = getattr(target, "__name__", repr(target))
@@ -243,7 +246,7 @@ METHODS = Registry(
     "method",
     "llpbench.methods",
     lazy=True,
-    # role: floor or ceiling, which stand apart in leaderboards; classes: multi or binary; family: `Entry.family`;
+    # role: floor or ceiling, listed separately in leaderboards; classes: multi or binary; family: `Entry.family`;
     # extra: not part of `all`, so that new methods do not make a default run longer
     defaults={"role": "", "classes": "multi", "reference": "", "family": "", "extra": False},
     derived=_kind_of_method,
@@ -254,7 +257,7 @@ BAGGINGS = Registry(
     "bagging",
     "llpbench.datasets",
     lazy=False,
-    # keyed: the bag of a row depends on that row alone, so that a row to come has a bag, too
+    # keyed: the bag of a row depends on that row alone, so that new rows have a bag, too
     defaults={"keyed": False},
 )
 SUITES = Registry("suite", "llpbench.datasets", lazy=False)
@@ -269,16 +272,16 @@ register_bagging = BAGGINGS.register
 register_suite = SUITES.register
 
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
-"""by path: the modules that came with a plugin from its own folder, with their files and what these held"""
+"""modules that a plugin imported from its own folder, with their files and contents, by path of the plugin"""
 _loading: list[str] = []
-"""plugins that are being imported: what they register, other processes can import, too"""
+"""plugins being imported; other processes can import what they register"""
 
 
 def load_plugin(path: str | Path, edited: bool = False) -> None:
-    """Import a file that registers methods, datasets, baggings or encoders. Safe to call again with the same file.
+    """Import a file that registers methods, datasets, baggings or encoders. Repeating the call with a file is safe.
 
-    `edited`: load it again where it, or a file beside it that it imports, was edited since. Only between runs: what is
-    edited during one must not run in it.
+    `edited`: reload the file if it, or a file beside it that it imports, has been edited. Use this only between runs:
+    an edit during a run must not affect it.
     """
     path = Path(path).resolve()
     name = f"llpbench_plugin_{path.stem}"
@@ -298,14 +301,14 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # for files of its own beside it
+        sys.path.append(str(path.parent))  # for modules beside the file
     _loading.append(name)
     before = set(sys.modules) - {name}
     try:
         with contained(f"plugin {path.name}", name):
             spec.loader.exec_module(module)
     except BaseException as error:
-        _forget(_brought(path, before))  # a mended file registers them again
+        _forget(_brought(path, before))  # a fixed file registers them again
         if isinstance(error, LLPBenchError | KeyboardInterrupt):
             raise
         raise LLPBenchError(f"plugin {str(path)!r} failed on import: {one_line(error)}. Fix the file.") from error
@@ -315,7 +318,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
 
 
 def _brought(path: Path, before: set[str]) -> dict[str, Path]:
-    """The files of the modules that came with a plugin from its own folder, and of the plugin itself."""
+    """Return the files of the plugin and of the modules that it imported from its own folder."""
     places = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
     files = {name: Path(place).resolve() for name, place in places.items() if place}
     return {
@@ -329,7 +332,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _forget(modules: Iterable[str]) -> None:
-    """Take out modules and what they have registered."""
+    """Remove modules and the entries they have registered."""
     for name in modules:
         sys.modules.pop(name, None)
         for registry in REGISTRIES.values():

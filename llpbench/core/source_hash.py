@@ -1,13 +1,13 @@
-"""Which code a result comes from: a hash of the source of whatever is registered, so that no number outlives its code.
+"""Hashes of the source of registered objects: the code that a result comes from, so that no number outlives its code.
 
-It covers the module that defines a class or function, and what that imports, over any number of steps, from files that
-belong to it: beside it, on the path, or in its own distribution. The standard library and installed libraries are not
-part of it (a record names their versions), nor is the engine (`provenance.NUMERICS`); contributed modules of this
-package are. A package's `__init__` counts where something is imported from it. Files that a module opens by itself, and
-modules that it names in a text (`importlib`), are not seen.
+A hash covers the module that defines a class or function and, recursively, its imports from files of its own: beside
+it, on the path, or in its own distribution. A package's `__init__` counts if something is imported from it. The
+standard library and installed libraries do not count (a record names their versions), nor does the engine
+(`provenance.NUMERICS`); contributed modules of this package do. Files that a module opens itself, and modules imported
+by a name in a text (`importlib`), are not seen.
 
-Comments, docstrings, formatting, and names and places of files change nothing (`core/syntax.py`). Of the engine only
-the names that are imported count, since it is free to move its modules.
+Comments, docstrings, formatting, and names and locations of files do not count (`core/syntax.py`). For imports from the
+engine only the imported names count, since it is free to move its modules.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ CONTRIBUTED = {registry.package for registry in (METHODS, DATASETS, BAGGINGS, EN
 
 
 def cell_sources(method: str, dataset: str, bagging: str, encoder: str | None) -> dict[str, str | None]:
-    """`sources`, as a record has it; options of a bagging (`random:option=1`) may follow its name.
+    """Return `sources` as in a record; options may follow the name of a bagging (`random:option=1`).
 
-    Imports nothing that is not imported yet. Raises `LLPBenchError` if one of them is not registered.
+    Imports no further module. Raises `LLPBenchError` if a name is not registered.
     """
     return {
         "method": entry_hash(METHODS.entry(method)),
@@ -47,7 +47,7 @@ def cell_sources(method: str, dataset: str, bagging: str, encoder: str | None) -
 
 
 def entry_hash(entry: Entry) -> str:
-    """`source_hash` of a registered entry, also before it is imported."""
+    """Return `source_hash` of a registered entry, even before it is imported."""
     if entry.target is not None:
         return source_hash(entry.target)
     spec = importlib.util.find_spec(entry.module)
@@ -58,11 +58,11 @@ def entry_hash(entry: Entry) -> str:
 
 @cache
 def source_hash(target: Any) -> str:
-    """16 hexadecimal digits: the hash of the source of a class or function.
+    """Return the hash of the source of a class or function, 16 hexadecimal digits.
 
-    Asked first when it is loaded, and remembered: what is edited later is not what runs. Of what was typed into a
-    notebook, the cell that defines it counts, and the cells of the functions and classes it names; raises
-    `LLPBenchError` if nobody kept their text.
+    It is computed when the object is loaded, and cached: later edits do not affect the running code. For code typed
+    into a notebook, the defining cell counts, and the cells of the functions and classes it names. Raises
+    `LLPBenchError` if their text is not available.
     """
     file = getattr(sys.modules.get(target.__module__), "__file__", None)
     if file is not None and Path(file).is_file():
@@ -71,19 +71,19 @@ def source_hash(target: Any) -> str:
 
 
 class _Module(NamedTuple):
-    """A module by its name and file."""
+    """A module with its name and file."""
 
     name: str
     path: Path
 
     @property
     def package(self) -> str:
-        """the package that its relative imports start from"""
+        """package in which its relative imports start"""
         return self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
 
 
 class _Sources:
-    """A module and what it imports of its own, numbered in the order in which they are met: names do not count."""
+    """A module and its own imported modules, numbered by first use, so that names do not count."""
 
     def __init__(self, root: _Module) -> None:
         self._root = root
@@ -91,18 +91,18 @@ class _Sources:
 
     def hash(self) -> str:
         texts = []
-        for module in self._modules:  # grows meanwhile
+        for module in self._modules:  # the list grows in the loop
             content = module.path.read_bytes()
             try:
                 tree = ast.parse(content)
-            except (SyntaxError, ValueError):  # compiled, or for another Python
+            except (SyntaxError, ValueError):  # a compiled file, or one for another Python version
                 texts.append(hashlib.sha256(content).hexdigest())
             else:
                 texts.append(canonical(tree, partial(self._describe, module)))
         return _hash(texts)
 
     def _describe(self, module: _Module, imported: Imported) -> str:
-        """What stands for an import: of an own module its number, of the engine the name, of a library all."""
+        """Return the text for an import: the number of an own module, the name from the engine, or the full import."""
         name = imported.module
         if imported.level:
             dots = "." * imported.level
@@ -118,7 +118,7 @@ class _Sources:
         return f"{whole} from {'llpbench' if name.startswith('llpbench.') and imported.name else name}"
 
     def _number(self, name: str) -> int | None:
-        """The number of an own module; None if it is none."""
+        """Return the number of an own module; None for any other module."""
         path = self._find(name)
         if path is None:
             return None
@@ -129,7 +129,7 @@ class _Sources:
         return len(known)
 
     def _find(self, name: str) -> Path | None:
-        """The file of an own module; None for packages without one, for libraries, and where there is none."""
+        """Return the file of an own module; None for libraries, packages without a file, and missing modules."""
         top, _, rest = name.partition(".")
         if top == "llpbench":
             top = next((package for package in CONTRIBUTED if f"{name}.".startswith(f"{package}.")), "")
@@ -158,7 +158,7 @@ class _Sources:
 
 
 def _place(top: str) -> Path | None:
-    """The file or folder of a top-level module or package, found without importing it."""
+    """Return the file or folder of a top-level module or package, without importing it."""
     try:
         spec = getattr(sys.modules.get(top), "__spec__", None) or importlib.util.find_spec(top)
     except (ImportError, ValueError):
@@ -171,7 +171,7 @@ def _place(top: str) -> Path | None:
 
 
 def _beside(name: str, folder: Path) -> Path | None:
-    """A package or module in a folder, compiled ones included."""
+    """Return the path of a package or module in a folder, including compiled ones."""
     if (folder / name).is_dir():
         return folder / name
     if (folder / f"{name}.py").is_file():
@@ -180,16 +180,17 @@ def _beside(name: str, folder: Path) -> Path | None:
 
 
 def _is_installed(path: Path) -> bool:
-    """Whether a file belongs to the standard library or stands among installed libraries."""
+    """Return whether a file belongs to the standard library or to installed libraries."""
     return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or path.is_relative_to(
         Path(sysconfig.get_path("stdlib")).resolve()
     )
 
 
 def _typed(target: Any) -> dict[str, str]:
-    """The cells of a notebook, by their made-up file name, that define `target` and what it names; and its numbers.
+    """Return the notebook cells that define `target` and the names it uses, by file name, and the constants it uses.
 
-    A class without a function of its own, hyperparameters say, does not know its cell: what it declares stands for it.
+    A class without a function of its own, such as hyperparameters, does not know its cell; its declaration is used
+    instead.
     """
     module = vars(sys.modules[target.__module__])
     found: dict[str, str] = {}
@@ -204,8 +205,8 @@ def _typed(target: Any) -> dict[str, str]:
         lines = linecache.getlines(code.co_filename) if code is not None else []
         if code is None or not lines:
             raise LLPBenchError(
-                f"the source of {target.__qualname__!r} is not known, so nobody could tell when its results are stale. "
-                "Put it into a file, and load that with --plugin."
+                f"the source of {target.__qualname__!r} is unknown, so its stale results could not be detected. "
+                "Put it into a file, and load it with --plugin."
             )
         if code.co_filename in found:
             continue
@@ -221,16 +222,16 @@ def _typed(target: Any) -> dict[str, str]:
 
 
 def _is_of(value: Any, target: Any) -> bool:
-    """Whether it is a class or function of the same module."""
+    """Return whether `value` is a class or function of the module of `target`."""
     same = getattr(value, "__module__", None) == target.__module__
     return same and (isinstance(value, type) or _code(value) is not None)
 
 
 def _declared(value: type) -> str:
-    """Bases, fields and constants of a class without functions."""
+    """Return bases, fields and constants of a class without functions."""
     try:
         types = get_type_hints(value, include_extras=True)
-    except Exception:  # of names that only a type checker knows
+    except Exception:  # names that only a type checker knows
         types = vars(value).get("__annotations__", {})
     made = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
     defaults = [(field.name, field.default, field.default_factory) for field in made]
@@ -239,13 +240,13 @@ def _declared(value: type) -> str:
 
 
 def _code(value: Any) -> Any:
-    """The code object of a function, or of the first function of a class that somebody wrote; None if there is none."""
+    """Return the code object of a function, or of the first handwritten function of a class; None if there is none."""
     parts = vars(value) if isinstance(value, type) else {"": value}
     for name, part in parts.items():
         written = getattr(part, "__func__", None) or getattr(part, "fget", None) or part
         code = getattr(written, "__code__", None)
         if code is not None and not (name.startswith("__") and code.co_filename in ("<string>", dataclasses.__file__)):
-            return code  # `@dataclass` writes __init__ and others, in no cell
+            return code  # `@dataclass` generates __init__ and others, in no cell
     return None
 
 

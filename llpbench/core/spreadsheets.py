@@ -1,7 +1,7 @@
-"""CSV files that a spreadsheet opens without computing anything: no text in them is a formula.
+"""CSV files that are safe to open in a spreadsheet: no text in them is a formula.
 
 Formulas begin with `=`, `+`, `-`, `@` (or the wide forms of these), a tab or the end of a line (OWASP, CSV injection).
-Such texts get an apostrophe in front; every number stays a number.
+Such texts get a leading apostrophe; every number stays a number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def without_formula(value: Any) -> Any:
-    """A value as a CSV field; None, which is not known, is an empty one."""
+    """Return a value as a CSV field; None becomes an empty field."""
     if value is None:
         return ""
     harmless = not isinstance(value, str) or not _FORMULA.match(value) or _NUMBER.fullmatch(value) or len(value) == 1
@@ -28,7 +28,7 @@ def without_formula(value: Any) -> Any:
 
 
 def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV."""
+    """Return rows as CSV."""
     lines = []
     for row in rows:
         line = io.StringIO()
@@ -38,7 +38,7 @@ def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def frame_as_csv(frame: pd.DataFrame) -> str:
-    """A frame as CSV, without its index."""
+    """Return a frame as CSV, without its index."""
     safe = frame.rename(columns=without_formula)
     returns = any("\r" in str(name) for name in safe.columns)
     for place, kind in enumerate(frame.dtypes):
@@ -46,5 +46,5 @@ def frame_as_csv(frame: pd.DataFrame) -> str:
             texts = frame.iloc[:, place].astype(object)
             returns |= any("\r" in value for value in texts if isinstance(value, str))
             safe.isetitem(place, texts.map(without_formula, na_action="ignore"))
-    # a text with \r is quoted only with all others: else what follows would begin a row
+    # a text with \r is quoted only if all texts are; otherwise the rest of it would begin a row
     return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL))

@@ -1,9 +1,9 @@
-"""The studies: every table and figure of the paper, and one of our own, as declarations.
+"""The studies: declarations of every table and figure of the paper, and of one of our own.
 
 A study is a table whose rows are the combinations of its factors' levels, and whose columns are datasets. A level fixes
-parts of a cell (method, pretraining, bagging, bag size, encoder, hyperparameters) or says what is read off its runs
-(criterion, measure). From this follow both the cells that a study runs and the table that it makes of a journal, so
-what one study ran no other runs again.
+parts of a cell (method, pretraining, bagging, bag size, encoder, hyperparameters) or a value to read from its runs
+(criterion, measure). This determines both the cells that a study runs and the table that it makes of a journal, so
+studies share runs.
 
 The labels are the paper's own (`report/paper/*.csv`). This module imports neither torch nor pandas: reports use it too.
 """
@@ -20,12 +20,15 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 
 Level = Mapping[str, Any]
-"""What a level fixes: `method`, `pretraining` (a tuple: the best of them by validation), `bagging`, `bag_size`,
-`max_bags`, `encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults), or what it
-reads off: `criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)"""
+"""Values fixed by a level.
+
+- parts of a cell: `method`, `pretraining` (a tuple: the best of them by validation), `bagging`, `bag_size`,
+  `max_bags`, `encoder`, `params` and `pretraining_params` (hyperparameters that differ from the defaults)
+- values to read: `criterion` (`criteria.CRITERIA`), `measure` (`MEASURES`)
+"""
 
 Layout = Literal["scores", "robustness", "datasets"]
-"""of a study's table: a score in each field, ranks of spreads, or facts of the datasets"""
+"""kind of a study's table: scores, ranks of spreads, or facts of the datasets"""
 
 PAPERS = "paper"
 """the union of all studies of the paper; `all` is every study"""
@@ -40,47 +43,47 @@ class Line:
     """One row of a study."""
 
     labels: tuple[str, ...]
-    """one for each factor"""
+    """one label per factor"""
     fixed: Level
 
     @property
     def pretrainings(self) -> tuple[str, ...]:
-        """The pretrainings among which validation chooses; mostly one."""
+        """Pretrainings among which validation chooses; usually one."""
         chosen = self.fixed["pretraining"]
         return (chosen,) if isinstance(chosen, str) else tuple(chosen)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """Levels along which one thing alone changes: what a line of a plot goes through."""
+    """Levels that differ in one thing only; a plot connects them by a line."""
 
     title: str
     varies: Literal["bag_size", "max_bags"]
     levels: tuple[str, ...]
-    """labels of the study's last factor, in the order in which that grows"""
+    """labels of the study's last factor, in ascending order of `varies`"""
 
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of the paper, or of our own."""
+    """One table or figure of the paper, or one of our own."""
 
     name: str
     title: str
     question: str
-    """what it answers, in one line"""
+    """the question it answers, in one line"""
     factors: Mapping[str, Mapping[str, Level]] = field(default_factory=dict)
-    """by the heading of its column: levels by the label of their rows"""
+    """levels by the labels of their rows, for each factor by the heading of its column"""
     reference: str = ""
-    """the paper's numbers: a file of `report/paper`; "" where the paper has a figure"""
+    """file of the paper's numbers in `report/paper`; "" if the paper has a figure"""
     layout: Layout = "scores"
     arms: tuple[Arm, ...] = ()
-    """what is plotted, and whose ends are compared; of a study whose first factor is the method"""
+    """lines of a plot, whose ends are compared; only for studies with the method as their first factor"""
     papers: bool = True
-    """whether it is the paper's"""
+    """whether the study is the paper's"""
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """Its rows."""
+        """Rows of the study."""
         levels = [list(factor.items()) for factor in self.factors.values()]
         combined = itertools.product(*levels) if levels else ()
         return tuple(Line(tuple(label for label, _ in row), _merged([level for _, level in row])) for row in combined)
@@ -124,12 +127,12 @@ _TEN_BEST = {
     **{name: _of(name, encoder="mlp") for name in ("tabllp-bdc", "tabllp-self", "tabllp-pse", "dllp", "llp-vat")},
     "llp-gan": _of("llp-gan"),
 }
-"""by mean AUC on the published board of ordered bags, MLP encoder"""
+"""best ten methods by mean AUC on the published board of ordered bags, MLP encoder"""
 _BAGS = {
     f"{number} of {size}": {"max_bags": number, "bag_size": size}
     for number, size in ((13, 64), (13, 256), (13, 1024), (26, 256), (52, 256), (208, 64))
 }
-"""credit, the smallest of the four datasets that are published, has 13 training bags of 1024, 52 of 256, 208 of 64"""
+"""credit, the smallest of the four published datasets, has 13 training bags of 1024, 52 of 256, 208 of 64"""
 _BAG_SIZES = {str(size): {"bag_size": size} for size in (64, 128, 256, 512, 1024)}
 
 STUDIES: dict[str, Study] = {
@@ -366,7 +369,10 @@ STUDIES: dict[str, Study] = {
 
 
 def select(pattern: str) -> list[Study]:
-    """Studies chosen by `paper`, `all`, comma lists and globs. Raises `LLPBenchError` with the nearest names."""
+    """Return studies selected by `paper`, `all`, comma-separated lists and globs.
+
+    Raises `LLPBenchError` with the nearest names.
+    """
     unions = {PAPERS: [name for name, study in STUDIES.items() if study.papers], "all": list(STUDIES)}
     chosen: dict[str, Study] = {}
     for part in filter(None, (part.strip() for part in pattern.split(","))):

@@ -1,6 +1,6 @@
-"""Python code as a text in which only what it does counts: no comments, docstrings, formatting, or places of imports.
+"""Canonical text of Python code without comments, docstrings, formatting or locations of imports.
 
-`ast.dump` and `ast.unparse` differ between versions of Python; this text is the same on all that are supported.
+`ast.dump` and `ast.unparse` differ between versions of Python; this text is the same on all supported versions.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from typing import NamedTuple
 
 
 class Imported(NamedTuple):
-    """One name that an import statement brings in."""
+    """One imported name of an import statement."""
 
     module: str
-    """as it is written; "" in `from . import name`"""
+    """module as written; "" in `from . import name`"""
     level: int
     """number of leading dots"""
     name: str
-    """what is taken from the module; "" for `import module`"""
+    """name imported from the module; "" for `import module`"""
     bound: str
-    """`as NAME`; "" if there is none"""
+    """name after `as`; "" if there is none"""
 
 
 def canonical(tree: ast.AST, describe: Callable[[Imported], str]) -> str:
-    """`tree` as text. `describe` says what stands for an import; consecutive imports are in the order of their names,
-    not of their modules, so that moving a module moves nothing here."""
+    """Return `tree` as text, with `describe` giving the text of an import.
+
+    Consecutive imports are sorted by their names, not by their modules, so that moving a module changes no order.
+    """
     if isinstance(tree, ast.Constant):
         return f"{type(tree.value).__name__}:{tree.value!a}"
     if isinstance(tree, ast.JoinedStr):
@@ -41,7 +43,7 @@ def canonical(tree: ast.AST, describe: Callable[[Imported], str]) -> str:
 
 
 def _field(value: object, describe: Callable[[Imported], str]) -> str:
-    """A field of a node; "" if it is empty, so that fields that a version of Python lacks do not count."""
+    """Return a field of a node; "" if it is empty, so that fields missing in some versions of Python do not count."""
     if value is None or value == []:
         return ""
     if isinstance(value, ast.AST):
@@ -55,13 +57,13 @@ def _field(value: object, describe: Callable[[Imported], str]) -> str:
 
 
 def _statements(body: Iterable[ast.stmt], describe: Callable[[Imported], str]) -> Iterator[str]:
-    """Statements that do something, imports in a row sorted."""
+    """Yield statements that have an effect, with consecutive imports sorted."""
     row: list[Imported] = []
     for statement in body:
         if isinstance(statement, ast.Pass) or (
             isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         ):
-            continue  # docstrings, texts under a field, ...
+            continue  # docstrings, texts under a field
         if isinstance(statement, ast.Import | ast.ImportFrom):
             row += imported(statement)
             continue
@@ -77,7 +79,7 @@ def _sorted(row: list[Imported], describe: Callable[[Imported], str]) -> Iterato
 
 
 def imported(statement: ast.Import | ast.ImportFrom) -> list[Imported]:
-    """What an import statement brings in, name by name."""
+    """Return the imported names of an import statement."""
     if isinstance(statement, ast.Import):
         return [Imported(alias.name, 0, "", alias.asname or "") for alias in statement.names]
     module, level = statement.module or "", statement.level
@@ -85,7 +87,7 @@ def imported(statement: ast.Import | ast.ImportFrom) -> list[Imported]:
 
 
 def _pieces(text: ast.JoinedStr, describe: Callable[[Imported], str]) -> Iterator[str]:
-    """The parts of an f-string; constants beside one another are one, whichever way a version of Python cuts them."""
+    """Yield the parts of an f-string, with adjacent constants joined: versions of Python split them differently."""
     constant = ""
     for value in text.values:
         if isinstance(value, ast.Constant):

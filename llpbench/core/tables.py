@@ -1,4 +1,4 @@
-"""Whole datasets, before any method sees them: a table with its labels, a split of its rows, rows assigned to bags."""
+"""Whole datasets before any method sees them: a table with its labels, a split of its rows, rows assigned to bags."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
 
 @dataclass(frozen=True, eq=False)
 class PublishedBags:
-    """What is known of rows without labels: the bag of each row, and the counts of each bag."""
+    """Facts known about rows without labels: the bag of each row, and the counts of each bag."""
 
     of_row: IntArray
     """[rows] index into `counts`"""
     counts: FloatArray
-    """[bags, classes] as they were given, NaN where suppressed; every bag has rows"""
+    """[bags, classes] as given, NaN if suppressed; every bag has rows"""
     noise: float
-    """standard deviation of what was added to each count"""
+    """standard deviation of the noise added to each count"""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A whole dataset: rows, features and labels, or the counts of bags instead, before any split."""
+    """A whole dataset before any split: rows, features, and either labels or counts of bags."""
 
     name: str
     numeric: FloatArray
@@ -40,33 +40,33 @@ class Table:
     categorical: IntArray
     """[rows, categorical features] int64, index into `categories`, -1 where missing"""
     labels: IntArray | None
-    """[rows] int64, index into `classes`; in binary data 1 is the positive class. None where nobody knows them"""
+    """[rows] int64, index into `classes`; in binary data 1 is the positive class. None if labels are unknown"""
     numeric_names: tuple[str, ...]
     categorical_names: tuple[str, ...]
     categories: tuple[tuple[str, ...], ...]
     """the categories of each categorical column, in ascending order of their strings"""
     classes: tuple[str, ...]
     published: PublishedBags | None = None
-    """where there are no labels"""
+    """bags and counts, if there are no labels"""
     keys: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """columns that make bags and are no features, by name: [rows] numbers in the order of the values, missing last"""
+    """columns that only make bags, by name: [rows] numbers in the order of the values, missing last"""
 
     def __len__(self) -> int:
         return len(self.numeric)
 
     @property
     def row_labels(self) -> IntArray:
-        """[rows] the labels. Raises `LLPBenchError` where nobody knows them."""
+        """[rows] labels. Raises `LLPBenchError` if they are unknown."""
         if self.labels is None:
             raise LLPBenchError(
-                f"dataset {self.name!r} has counts of bags and no label of any row. Choose --baggings given, and "
+                f"dataset {self.name!r} has counts of bags and no labels of rows. Choose --baggings given, and "
                 "methods that learn from bags."
             )
         return self.labels
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of names, categories and all values: two tables that agree on it are the same data."""
+        """SHA-256 of names, categories and all values. Tables with the same fingerprint hold the same data."""
         names = repr((self.numeric_names, self.categorical_names, self.categories, self.classes))
         if self.published is None:
             keys = [repr(tuple(self.keys))] if self.keys else []
@@ -77,7 +77,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers of one table, in three disjoint parts that cover it."""
+    """Row numbers of a table in three disjoint parts that cover it."""
 
     train: IntArray
     validation: IntArray
@@ -86,10 +86,10 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """Which row is in which bag: the bag manifest of one (dataset, bagging, bag size, number, seed).
+    """Assignment of rows to bags: the bag manifest of one (dataset, bagging, bag size, number, seed).
 
     It depends on nothing else, so every method and every criterion sees the same bags. Bags are row numbers of the
-    table, `[bags, size]`, padded with -1 where bags differ in size.
+    table, `[bags, size]`, padded with -1 if bags differ in size.
     """
 
     split: Split
@@ -97,9 +97,9 @@ class Assignment:
     validation: IntArray
     test: IntArray
     rest: Rest | None = field(default=None, kw_only=True)
-    """of the training rows; None where the sizes of bags have no limit"""
+    """dropped and pooled training rows; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = field(default=None, kw_only=True)
-    """[test rows] the training bag that each belongs to, -1 for none; None where bags say nothing of other rows"""
+    """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""
 
     @cached_property
     def manifest(self) -> str:
@@ -109,7 +109,7 @@ class Assignment:
 
 
 def digest(arrays: Iterable[NDArray[Any]], *texts: str) -> str:
-    """SHA-256 of arrays (shape, type and values) and texts."""
+    """Return the SHA-256 of arrays (shape, type and values) and texts."""
     sha = hashlib.sha256()
     for array in arrays:
         sha.update(f"{array.dtype.str}{array.shape}".encode())

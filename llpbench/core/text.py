@@ -1,4 +1,4 @@
-"""Words that every part of the house puts the same way: numbers of things, hints at what was meant, one line."""
+"""Phrases used throughout the project: plurals, suggestions for misspelt names, one-line texts."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pathlib import Path
 from llpbench.core.errors import HookError
 
 LOG = logging.getLogger("llpbench")
-"""has the whole traceback of what failed; `--executor debug` shows it"""
+"""logger that receives the full traceback of every failure; `--executor debug` shows it"""
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 run`, `2,000 runs`."""
+    """Return a number with its noun: `1 run`, `2,000 runs`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def verb(number: int, one: str = "has", many: str = "have") -> str:
-    """The form that so many things take: `1 bag has`, `2 bags have`."""
+    """Return the verb form for a number: `1 bag has`, `2 bags have`."""
     return one if number == 1 else many
 
 
 def hint(name: str, known: Iterable[str], most: int = 3) -> str:
-    """`Did you mean dllp or llp-gan? ` (with a space behind it), or "" if nothing known resembles `name`."""
+    """Return `Did you mean dllp or llp-gan? ` (with a trailing space), or "" if no known name resembles `name`."""
     near = difflib.get_close_matches(name, list(known), n=most, cutoff=0.6)
     return f"Did you mean {' or '.join(near)}? " if near else ""
 
 
 def one_line(text: object, most: int = 300) -> str:
-    """A text, or an exception with its type, on one line of at most so many characters."""
+    """Return a text, or an exception with its type, on one line of at most `most` characters."""
     words = " ".join(str(text).split())
     if isinstance(text, BaseException):
         words = f"{type(text).__name__}: {words}" if words else type(text).__name__
@@ -42,20 +42,20 @@ def one_line(text: object, most: int = 300) -> str:
 
 
 def clean(text: str) -> str:
-    """A name from outside on one line, without control characters (a terminal would obey them)."""
-    if not text.isprintable():  # few are not, and there are many texts
+    """Return a foreign name on one line, without control characters (a terminal would obey them)."""
+    if not text.isprintable():  # few texts need it, and there are many
         text = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(text.split())
 
 
 def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
-    """The first lines, and how many more there are."""
+    """Return the first lines, and the number of further ones."""
     more = len(lines) - most
     return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def printable(text: str) -> str:
-    """A text with escapes for all control characters but ends of lines: a terminal would obey them."""
+    """Return a text with all control characters except line ends escaped: a terminal would obey them."""
     if text.isprintable():
         return text
     shown = (char if char.isprintable() or char == "\n" or _is_blank(char) else ascii(char)[1:-1] for char in text)
@@ -67,11 +67,11 @@ def _is_blank(char: str) -> bool:
 
 
 def fault(error: BaseException, own: str | None = None) -> str:
-    """An exception on one line, with the place where a method's author finds it: `ValueError: no luck (mine.py:12)`.
+    """Return an exception on one line, with the location for a method's author: `ValueError: no luck (mine.py:12)`.
 
-    `own`: the author's file, whose innermost frame is named with its function, where the error has come through it.
+    `own`: the author's file. If the error has passed through it, its innermost frame is named, with the function.
     """
-    if isinstance(error, HookError):  # it names the place itself
+    if isinstance(error, HookError):  # its message names the location
         return str(error)
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
     mine = [frame for each in (error.__cause__, error) if each for frame in traceback.extract_tb(each.__traceback__)]
@@ -83,18 +83,18 @@ def fault(error: BaseException, own: str | None = None) -> str:
 
 
 def log_traceback(error: BaseException) -> None:
-    """Nobody sees it but who asks for the log: a run tells what failed in a line."""
+    """Log the traceback of an error: only the log shows it, a run reports failures in one line."""
     LOG.debug("What failed:", exc_info=error)
 
 
 def reason_of(error: BaseException) -> str:
-    """`fault`, for the record of a failed run; the whole traceback goes to the log."""
+    """Return `fault` for the record of a failed run. The full traceback goes to the log."""
     log_traceback(error)
     return fault(error)
 
 
 def _instead(error: AttributeError) -> str:
-    """What something of ours has instead of what was asked for; labels above all are missing on purpose."""
+    """Return the attributes that an llpbench object has instead of a missing one; labels are missing on purpose."""
     kind = type(error.obj)
     if not kind.__module__.startswith("llpbench."):
         return ""
@@ -105,9 +105,9 @@ def _instead(error: AttributeError) -> str:
 
 
 def slug(text: str, most: int = 60) -> str:
-    """A text from outside as part of a file's name: lower-case letters, digits and hyphens.
+    """Return a foreign text as part of a file name: lower-case letters, digits and hyphens.
 
-    A longer one is cut and ends in a hash of the whole, so that texts which begin alike keep names of their own.
+    A longer one is cut and ends in a hash of the whole text, so that texts with the same beginning get different names.
     """
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
     if len(name) <= most:
@@ -117,7 +117,7 @@ def slug(text: str, most: int = 60) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`8 s`, `3 min`, `2 h 05 min`, `1,200 h`."""
+    """Return a duration as text: `8 s`, `3 min`, `2 h 05 min`, `1,200 h`."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,8 +1,8 @@
-"""What is tuned and how: a *tuning* is a search for the best hyperparameters of one cell under one validation regime.
+"""A *tuning*: a search for the best hyperparameters of one cell under one validation regime.
 
-Its id is the content hash of its specification, as a cell's is. It trains on a seed of its own, apart from those that
-results are reported on, and never predicts a test row. A tuning of the coarse-grained regime never sees a label of a
-validation row either: neither what it proposes, nor what it stops early, nor what it chooses depends on one.
+Its id is the content hash of its specification, like that of a cell. It trains on a seed of its own, not on those of
+reported results, and never predicts a test row. A coarse-grained tuning never sees a label of a validation row either:
+neither its proposals, nor its early stopping, nor its choice depends on one.
 """
 
 from __future__ import annotations
@@ -18,29 +18,31 @@ from llpbench.core.cell import Cell
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, GUIDES, Criterion, Regime
 
 TUNING_SEED = 1000
-"""of the split and the random streams of every trial, unless another is given"""
+"""default seed of the split and the random streams of every trial"""
 SAMPLERS = ("tpe", "random")
 TOGETHER = 5
-"""trials of one architecture that are proposed together: more would train faster, but know less of one another"""
+"""trials of one architecture proposed together: more would train faster, but learn less from one another"""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Everything that decides the outcome of a search."""
+    """Everything that determines the outcome of a search."""
 
     cell: Cell
-    """where it starts: its configuration is the first trial, and every hyperparameter that is not searched is its"""
+    """initial configuration: the first trial, and the value of every hyperparameter that is not searched"""
     regime: Regime
     trials: int
     space: Mapping[str, Mapping[str, Any]]
-    """by hyperparameter: `low` and `high` (and `log`), or `choices`; where it means something only `when` others have
-    some values: those, by name"""
+    """search space by hyperparameter: `low` and `high` (and `log`), or `choices`
+
+    `when` gives the values of other hyperparameters, by name, that make this one matter.
+    """
     sampler: str = "tpe"
     seed: int = TUNING_SEED
     together: int = TOGETHER
-    """trials of one architecture that are proposed and trained together"""
+    """number of trials of one architecture that are proposed and trained together"""
     eta: int = 3
-    """one in so many trials goes on at each rung; 0: no trial is stopped early"""
+    """at each rung, one in `eta` trials continues; 0: no trial is stopped early"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -49,7 +51,7 @@ class Tuning:
 
     @cached_property
     def search(self) -> dict[str, Any]:
-        """The specification but for the number of trials: a longer search goes on where a shorter one ended."""
+        """The specification without the number of trials, so that a longer search continues a shorter one."""
         parts = {
             "cell": self.cell.spec,
             "regime": self.regime,
@@ -63,37 +65,37 @@ class Tuning:
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Tuning:
-        """The tuning with this `spec`. Raises `TypeError` if it is none of this version."""
+        """Return the tuning with this `spec`. Raises `TypeError` if the fields are not those of this version."""
         return Tuning(**{**spec, "cell": Cell.of(spec["cell"])})
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits: the content hash of `spec`."""
+        """Content hash of `spec`, 16 hexadecimal digits."""
         return _hash(self.spec)
 
     @cached_property
     def search_id(self) -> str:
-        """16 hexadecimal digits: the content hash of `search`."""
+        """Content hash of `search`, 16 hexadecimal digits."""
         return _hash(self.search)
 
     @property
     def guide(self) -> Criterion:
-        """What guides the search, and decides which trials are stopped early."""
+        """Criterion that guides the search and decides which trials are stopped early."""
         return CRITERIA[GUIDES[self.regime]]
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """The criteria of its regime: each chooses a configuration of its own."""
+        """Criteria of the regime. Each selects its own configuration."""
         return tuple(name for name, each in CRITERIA.items() if each.regime == self.regime)
 
     @property
     def boards(self) -> tuple[str, ...]:
-        """The criteria that leaderboards use."""
+        """Criteria shown on leaderboards."""
         return tuple(name for name in BOARD_CRITERIA if name in self.criteria)
 
     @property
     def rungs(self) -> tuple[int, ...]:
-        """Numbers of epochs after which trials are compared and most of them stopped, ascending."""
+        """Numbers of epochs, ascending, after which trials are compared and most of them stopped."""
         if self.cell.protocol is None or self.eta < 2:
             return ()
         epochs = self.cell.protocol.epochs
@@ -106,23 +108,23 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration of a search, and what became of it."""
+    """One configuration of a search, and its outcome."""
 
     number: int
-    """0 is the configuration that the search started from"""
+    """number of the trial; 0 is the initial configuration"""
     params: Mapping[str, Any]
-    """the hyperparameters that were searched here; all others are the cell's"""
+    """hyperparameters searched here; all others are the cell's"""
     status: str
     """`ok`, `stopped` at a rung, `failed` or `out-of-memory`"""
     reason: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
-    """by criterion of the regime, the best of all epochs"""
+    """best value over all epochs, by criterion of the regime"""
     epochs: int = 0
-    """trained, over all stages"""
+    """epochs trained, over all stages"""
     rungs: tuple[tuple[int, float | None], ...] = ()
-    """epochs and the guide's best value so far, at each rung that it reached"""
+    """number of epochs and the guide's best value so far, at each rung it reached"""
     seconds: float = 0.0
-    """its share of the time of those that it trained with"""
+    """its share of the time of the trials trained together"""
 
 
 def _hash(spec: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""From files to tables, splits and bags."""
+"""Reading files into tables, splits and bags."""

@@ -1,4 +1,4 @@
-"""Which bag each row is of, and what is known of each bag, in whatever form its owner has it."""
+"""The bag of each row, and the proportions or counts of each bag, read from any form in which users have them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
 
 _ROUNDED = 0.02
-"""how far the sum of a bag's proportions may be from 1, unless they are printed with less precision"""
+"""tolerance of the sum of a bag's proportions, unless they are printed with less precision"""
 _PRINTED_DIGITS = range(1, 5)
-"""of proportions that are rounded for print"""
+"""numbers of digits of proportions rounded for print"""
 _NOISE_TAIL = 10.0
-"""standard deviations of noise beyond which counts are not what they should be"""
+"""noise tolerated in counts, in standard deviations"""
 _EXACT = 2.0**53
-"""from which floats leave out whole numbers"""
+"""number from which floats skip whole numbers"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,30 +31,32 @@ class BagLabels:
     of_row: IntArray
     """[rows] index into `names`; -1: no bag"""
     names: list[Hashable]
-    """in ascending order, or in order of appearance where they cannot be compared"""
+    """labels of the bags in ascending order, or in order of appearance if they cannot be compared"""
     columns: list[Hashable] | None = None
-    """of natural keys, what the frame calls them"""
+    """column names of natural keys"""
 
     @property
     def sizes(self) -> IntArray:
-        """[bags] rows in each"""
+        """[bags] number of rows in each bag"""
         return np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names)).astype(np.int64)
 
     @property
     def keys(self) -> int:
-        """how many columns name a bag"""
+        """number of columns that identify a bag"""
         return len(self.names[0]) if self.names and isinstance(self.names[0], tuple) else 1
 
     def among(self, known: Sequence[Hashable]) -> IntArray:
-        """[rows] index into the bags `known`; -1: none of them"""
+        """Return an index into the bags `known` [rows]; -1: none of them."""
         place = {name: index for index, name in enumerate(known)}
         return np.array([*(place.get(name, -1) for name in self.names), -1], dtype=np.int64)[self.of_row]
 
 
 def read_bag_labels(bags: Any, features: Any) -> BagLabels:
-    """The bag of each row from an array, series or list of labels, or from a frame of natural keys, whose labels are
-    tuples. They are taken by position. Raises `LLPBenchError` if there are not as many as rows of the frame or array of
-    features, or if both have an index, with the same entries in another order."""
+    """Return the bag of each row from an array, series or list of labels, or from a frame of natural keys.
+
+    Labels of natural keys are tuples. Labels are matched by position. Raises `LLPBenchError` if their number differs
+    from the rows of the features, or if both have an index with the same entries in different orders.
+    """
     if not _has_entries(bags):
         raise LLPBenchError(f"bags must be the label of each row's bag, in an array, series or frame, got {bags!r}")
     rows = len(features)
@@ -90,7 +92,7 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
 
 
 def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
-    """Raises `LLPBenchError` for floats so large that different identifiers may be one."""
+    """Raise `LLPBenchError` for floats so large that different identifiers may be merged."""
     for column in (
         [labels] if not isinstance(labels, pd.DataFrame) else [labels.iloc[:, n] for n in range(labels.shape[1])]
     ):
@@ -113,36 +115,39 @@ def _demand_same_order(bags: pd.Index, rows: pd.Index) -> None:
 
 @dataclass(frozen=True, eq=False)
 class BagTable:
-    """What is known of some bags."""
+    """Published proportions or counts of some bags."""
 
     names: list[Hashable]
     values: FloatArray
-    """[bags, columns] NaN where suppressed; a single column is that of the positive class"""
+    """[bags, columns] values, NaN if suppressed; a single column is that of the positive class"""
     columns: list[Hashable] | None
-    """the classes, where they are named"""
+    """names of the classes, if given"""
     is_counts: bool
     sizes: FloatArray | None = None
-    """[bags] rows of each whole bag, where they were published beside"""
+    """[bags] published number of rows of each whole bag"""
     at_fit: bool = True
-    """whether `fit` was given it, which has `sampled`, `noise`, `impossible` and `unmatched` for what does not fit"""
+    """whether the table was given to `fit`
+
+    Messages then suggest its arguments `sampled`, `noise`, `impossible` and `unmatched`.
+    """
 
     @property
     def what(self) -> str:
-        """What the values are called."""
+        """Name of the values in messages."""
         return "counts" if self.is_counts else "proportions"
 
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
-        """All classes, in the order of the columns; of a single column the positive one is the last, and called as the
-        column is if that has a text for a name: `not late` and `late`.
+        """Return all classes, in the order of the columns.
 
-        Raises `LLPBenchError` if `named`, where given, are others.
+        For a single column the positive class is the last one. If the column's name is a text, the classes are named
+        after it: `not late` and `late`. Raises `LLPBenchError` if `named` is given and differs.
         """
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
             if named is not None and set(named) != set(self.columns):
                 more = " or unmatched='drop' the others" if set(named) < set(self.columns) else ""
                 raise LLPBenchError(
-                    f"{self.what} are of the classes {_some(self.columns)}, classes says {_some(named)}. "
+                    f"{self.what} have the classes {_some(self.columns)}, but the given classes are {_some(named)}. "
                     f"Give the same classes{more}."
                 )
             return list(self.columns)
@@ -153,13 +158,13 @@ class BagTable:
         found = usual if named is None else [*named]
         if len(found) != number:
             raise LLPBenchError(
-                f"{self.what} with {plural(width, 'column')} are of {number} classes, classes has {len(found)} "
-                f"({_some(found)}). Give a column a class."
+                f"{self.what} with {plural(width, 'column')} need {number} classes, got {len(found)} "
+                f"({_some(found)}). Give one column per class."
             )
         return found
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:
-        """Without the columns of classes that are not `named`, where these are all among the columns."""
+        """Return the table without columns of classes not in `named`, if all of `named` are columns."""
         if named is None or self.columns is None or not set(named) < set(self.columns):
             return self
         kept = [place for place, column in enumerate(self.columns) if column in set(named)]
@@ -175,12 +180,12 @@ class BagTable:
         suppress: bool = False,
         hint: str = "",
     ) -> FloatArray:
-        """[bags, classes] the counts of each bag of `labels` that the table has, NaN where suppressed or absent.
+        """Return the counts of each bag of `labels` [bags, classes], NaN if suppressed or absent.
 
-        `sampled`: the table is of whole bags and the rows are a sample of them; counts are scaled to the rows.
-        `as_shares`: the same, of a table of other people or in other units, which may count fewer than there are rows.
-        `hint`: what to do where counts are not those of the rows, if the rows tell.
-        Raises `LLPBenchError` for what cannot be, unless noise may have made it so; with `suppress` it is NaN.
+        `sampled`: the table is about whole bags and the rows are a sample of them; counts are scaled to the rows.
+        `as_shares`: the same for a table of other people or in other units, which may count fewer than the rows.
+        `hint`: advice if counts do not match the rows, for callers that know the cause.
+        Raises `LLPBenchError` for impossible values, unless noise may explain them; with `suppress` they become NaN.
         """
         place = {name: index for index, name in enumerate(self.names)}
         at = np.array([place.get(name, -1) for name in labels.names], dtype=np.int64)
@@ -213,7 +218,7 @@ class BagTable:
         return counts_of(share, labels.sizes)
 
     def suppressed(self, labels: BagLabels) -> int:
-        """How many of the bags `labels` have no entry, or a suppressed one."""
+        """Return the number of bags in `labels` without an entry or with a suppressed one."""
         known = {name for name, values in zip(self.names, self.values, strict=True) if not np.isnan(values).any()}
         return sum(name not in known for name in labels.names)
 
@@ -222,7 +227,7 @@ class BagTable:
         return np.full(len(self.names), np.nan) if self.sizes is None else self.sizes
 
     def _whole(self, values: FloatArray, rows: FloatArray, sizes: FloatArray, sampled: bool) -> FloatArray:
-        """[bags] the rows of each whole bag: as published, as counts add up, or as there are."""
+        """Return the rows of each whole bag [bags]: as published, as the sum of counts, or as present."""
         if self.sizes is not None:
             return np.asarray(np.where(np.isnan(sizes), rows, sizes))
         if sampled and self.is_counts:
@@ -237,7 +242,7 @@ class BagTable:
     def _other_sums(
         self, labels: BagLabels, given: FloatArray, values: FloatArray, unit: FloatArray, noise: float, hint: str
     ) -> _Fault:
-        """[bags] whether they cannot be the counts or shares of a bag; as they were given, and of all classes."""
+        """Return which bags [bags] have impossible counts or shares: `given` as in the table, `values` by class."""
         total = values.sum(axis=1)
         most = _NOISE_TAIL * noise / (1 if self.is_counts else np.maximum(labels.sizes, 1.0))
         beyond = ((values < -(most + 1e-9 * unit)[:, None]) | (values > (unit * (1 + 1e-9) + most)[:, None])).any(
@@ -267,7 +272,7 @@ class BagTable:
         return beyond | (np.abs(total - unit) > slack), told
 
     def _mend_counts(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
-        """What to do about counts that do not add up to the rows of their bags."""
+        """Return advice for counts that do not add up to the rows of their bags."""
         if hint:
             return hint
         total = values.sum(axis=1)
@@ -289,7 +294,7 @@ class BagTable:
     def _other_sizes(
         self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str
     ) -> _Fault:
-        """[bags] whether X has not their rows."""
+        """Return which bags [bags] differ from X in their number of rows."""
         rows = labels.sizes
         known = ~np.isnan(values).any(axis=1)
 
@@ -314,7 +319,7 @@ class BagTable:
 
 
 def _rounding(shares: FloatArray) -> FloatArray:
-    """[bags] by how much shares may miss 1: half a unit of the last printed digit for each class."""
+    """Return the tolerance of the sum of shares [bags]: half a unit of the last printed digit per class."""
     known = shares[np.isfinite(shares)]
     for digits in _PRINTED_DIGITS:
         scaled = known * 10.0**digits
@@ -324,14 +329,15 @@ def _rounding(shares: FloatArray) -> FloatArray:
 
 
 _Fault = tuple[BoolArray, Callable[[int, str], str]]
-"""of each bag whether something is wrong, and the line that says so of the first one"""
+"""for each bag whether it is faulty, and a function that returns the message for the first one"""
 
 
 def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any = None) -> BagTable:
-    """What `fit` was given: a mapping, a series by bag or by bag and class, a frame (a column a class), or an array in
-    the order of the bags; and `sizes` of whole bags, a mapping, series or array.
+    """Return the table given to `fit`, and the `sizes` of whole bags, which are a mapping, series or array.
 
-    Raises `LLPBenchError` unless one of both was given, and for what is no number.
+    The table is a mapping, a series by bag or by bag and class, a frame (one column per class), or an array in the
+    order of the bags. Raises `LLPBenchError` unless exactly one of proportions and counts is given, and for
+    non-numbers.
     """
     if (proportions is None) == (counts is None):
         raise LLPBenchError(f"give {'either' if counts is not None else 'one of'} proportions= or counts= of the bags.")
@@ -346,7 +352,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
         given = dict(zip(labels.names, given, strict=True))
     if isinstance(given, Mapping) and given and all(isinstance(each, Mapping | pd.Series) for each in given.values()):
         columns = list(dict.fromkeys(key for value in given.values() for key in value.keys()))  # noqa: SIM118 (series)
-        # what a bag's mapping lacks is 0, as in a long table; an empty one tells nothing
+        # a class missing in a bag's mapping is 0, as in a long table; an empty mapping is unknown
         usual = {name: 0.0 if len(value) else np.nan for name, value in given.items()}
         given = {name: [value.get(column, usual[name]) for column in columns] for name, value in given.items()}
     elif isinstance(given, pd.DataFrame):
@@ -376,7 +382,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
 
 
 def _as_keys(given: Any, labels: BagLabels) -> Any:
-    """What is indexed by the natural keys of the rows, in the order that these have: the names of levels tell it."""
+    """Return `given` with its index levels in the order of the rows' natural keys, matched by their names."""
     if not isinstance(given, pd.DataFrame | pd.Series) or labels.columns is None:
         return given
     levels, keys = list(given.index.names), labels.columns
@@ -387,7 +393,7 @@ def _as_keys(given: Any, labels: BagLabels) -> Any:
 
 
 def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], FloatArray]:
-    """The bags, and the numbers [bags, columns] of each."""
+    """Return the bags and their numbers [bags, columns]."""
     names: list[Hashable]
     if isinstance(given, pd.DataFrame | pd.Series):
         names, values = list(given.index), given
@@ -413,13 +419,13 @@ def _by_bag(given: Any, what: str, labels: BagLabels) -> tuple[list[Hashable], F
 def _has_entries(given: Any) -> bool:
     try:
         len(given)
-    except TypeError:  # also of an array without axes
+    except TypeError:  # also raised by an array without axes
         return False
     return not isinstance(given, str | bytes)
 
 
 def _wide(series: pd.Series, what: str) -> pd.DataFrame:
-    """A column a class, of a series by bag and class; a class that is not listed of a bag has nothing of it."""
+    """Return one column per class from a series by bag and class. A class not listed for a bag is 0."""
     index = series.index
     nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
     if nameless:
@@ -434,9 +440,12 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
 
 
 def ascending(classes: Sequence[Hashable]) -> list[int]:
-    """The places of the classes in ascending order. Raises `LLPBenchError` for one, repeated or mixed ones."""
+    """Return the positions of the classes in ascending order.
+
+    Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
+    """
     if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise LLPBenchError(f"there must be two classes at least, each once, got {list(classes)}")
+        raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
     mixed = f"classes must be all texts or all numbers, got {list(classes)}"
     if not all(isinstance(label, TEXT_TYPES) for label in classes):
         raise LLPBenchError(mixed)
@@ -447,7 +456,7 @@ def ascending(classes: Sequence[Hashable]) -> list[int]:
 
 
 def _numbers(values: Any, what: str) -> FloatArray:
-    """[bags, columns]"""
+    """Return values as an array [bags, columns]."""
     array: FloatArray
     try:
         if isinstance(values, pd.DataFrame | pd.Series):
@@ -457,12 +466,12 @@ def _numbers(values: Any, what: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
         hint = f". If {texts[0]!r} says which bag it is, give {what}=frame.set_index({texts[0]!r})." if texts else ""
-        raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, got {error}{hint}") from error
+        raise LLPBenchError(f"{what} must be numbers, NaN if suppressed, got {error}{hint}") from error
     if not array.size:
-        raise LLPBenchError(f"{what} are of no bag. Give those of each.")
+        raise LLPBenchError(f"{what} are empty. Give those of each bag.")
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
-        raise LLPBenchError(f"{what} hold an infinite number. Give NaN for what is suppressed.")
+        raise LLPBenchError(f"{what} contain an infinite number. Give NaN for suppressed values.")
     return array
 
 
@@ -471,9 +480,9 @@ def _some(names: Sequence[Hashable], most: int = 5) -> str:
 
 
 def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
-    """The labels without the rows that have no bag, or one that the table has not, if `unmatched` is "drop".
+    """Return the labels; `unmatched="drop"` removes rows without a bag, and rows of bags missing in the table.
 
-    Raises `LLPBenchError` if it is "raise" and there are such rows, or bags of the table without rows.
+    Raises `LLPBenchError` if `unmatched` is "raise" and there are such rows, or bags of the table without rows.
     """
     if unmatched not in ("raise", "drop"):
         raise LLPBenchError(f"unmatched must be 'raise' or 'drop', got {unmatched!r}")
@@ -490,8 +499,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
             raise LLPBenchError(
                 f"{plural(len(lacking), 'bag')} of {len(listed):,} ({_some(lacking)}) {verb(len(lacking))} no "
-                f"{table.what}, which are of bags such as {_some(table.names, 3)}. "
-                f"Give NaN where they are suppressed{or_drop}."
+                f"{table.what}, which are given for bags such as {_some(table.names, 3)}. "
+                f"Give NaN if they are suppressed{or_drop}."
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
@@ -503,13 +512,13 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
         return labels
     if not listed.any():
         raise LLPBenchError(
-            f"no bag of X ({_some(labels.names, 3)}) has {table.what}, which are of bags such as "
-            f"{_some(table.names, 3)}. Call them the same in both."
+            f"no bag of X ({_some(labels.names, 3)}) has {table.what}, which are given for bags such as "
+            f"{_some(table.names, 3)}. Use the same labels in both."
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
     return BagLabels(place[labels.of_row], [name for name, there in zip(labels.names, listed, strict=True) if there])
 
 
 def rows_of_bags(of_row: IntArray, bags: int) -> Ragged:
-    """The rows of each bag. Each bag has rows."""
+    """Return the rows of each bag. No bag may be empty."""
     return Ragged(np.argsort(of_row, kind="stable"), np.bincount(of_row, minlength=bags).astype(np.int64))

@@ -1,11 +1,12 @@
-"""Baggings by their text: how `ordered:columns=age+workclass` becomes a function and its options.
+"""Parsing of baggings: how the text `ordered:columns=age+workclass` becomes a function and its options.
 
 A bagging is a function `(table, rows, size, rng, **options) -> [bags, size]` of row numbers under
-`@register_bagging(name)`; the package's own stand in `datasets/bagging_*.py`. One whose bags have sizes of their own
-takes no `size`: `(table, rows, rng, **options)`, and pads what it returns with -1 (`grouped`). Keyword-only parameters
-are options; one without a default must be given, as names. In a text they follow the name as `:option=value`, and
-several values of one option are joined by `+`. Baggings without a size have the options `OWN_SIZES`, too, which are the
-engine's (`own_sizes.py`).
+`@register_bagging(name)`; the built-in ones are in `datasets/bagging_*.py`. A bagging that decides the sizes of its
+bags takes no `size`: `(table, rows, rng, **options)`. It pads its result with -1 (`grouped`).
+
+Keyword-only parameters are options; those without a default are required, and take names. In a text they follow the
+name as `:option=value`, and several values of one option are joined by `+`. The engine adds the options `OWN_SIZES` to
+baggings without a size (`own_sizes.py`).
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ from llpbench.core.tables import Table
 from llpbench.core.text import hint
 
 UNSIZED = 0
-"""the bag size in the specification of a cell whose bagging has bags of its own sizes"""
+"""bag size in the specification of a cell whose bagging decides the sizes of its bags"""
 
 OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": "rows"}
-"""options of every bagging with bags of their own sizes (`own_sizes.py`), with their defaults; `most` 0: any number"""
+"""options of every bagging without a size (`own_sizes.py`), with their defaults; `most` 0: no limit"""
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {"rest": ("drop", "pool"), "split": ("rows", "bags")}
 
 _ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichlet", "alpha"): 0}
-"""what options of the package's own baggings must lie above. They say so themselves, but not before there are rows"""
+"""lower bounds of options of the built-in baggings. Their functions check them, too, but only once there are rows"""
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
-    """`rows` in random order."""
-    # From the raw bits: numpy promises them for all its releases, but not what Generator.permutation makes of them.
+    """Return `rows` in random order."""
+    # From raw bits: numpy keeps them stable in all releases, unlike Generator.permutation.
     return rows[np.argsort(rng.bit_generator.random_raw(len(rows)), kind="stable")]
 
 
 def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
-    """Rows with equal keys as bags: [bags, longest], -1 behind shorter ones; bags in ascending order of their keys.
+    """Return rows with equal keys as bags [bags, longest], padded with -1, in ascending order of their keys.
 
     `rows` [rows], `keys` [rows] or [rows, parts]; missing keys (NaN) are one key. Rows keep their order within a bag.
     """
@@ -59,14 +60,14 @@ def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
 
 
 def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
-    """`[rows]` numbers that sort as a column does: numbers ascend, categories by their string, missing last.
+    """Return numbers `[rows]` in the sort order of a column: numbers ascend, categories by their string, missing last.
 
     The column is a feature or a key (`Table.keys`).
 
     Raises `UnknownColumnError` if the table has no such column.
     """
     if name in table.numeric_names:
-        return np.asarray(table.numeric[rows, table.numeric_names.index(name)])  # NaN sorts last
+        return np.asarray(table.numeric[rows, table.numeric_names.index(name)])  # NaN is sorted last
     if name in table.categorical_names:
         column = table.categorical_names.index(name)
         codes = table.categorical[rows, column]
@@ -80,42 +81,43 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
 
 
 def is_sized(name: str) -> bool:
-    """Whether a bagging makes bags of a size that it is told; else its bags have sizes of their own."""
+    """Return whether a bagging takes a bag size; otherwise it decides the sizes of its bags."""
     return not {"size", "_size"}.isdisjoint(inspect.signature(BAGGINGS.get(name)).parameters)
 
 
 def needed_options(name: str) -> list[str]:
-    """Options of a bagging that have no default."""
+    """Return the options of a bagging without a default."""
     return [option for option, default in options_of(name).items() if default is inspect.Parameter.empty]
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """Options of a bagging, with their defaults: its keyword-only parameters, and `OWN_SIZES` where it has no size.
+    """Return the options of a bagging with their defaults.
 
-    Raises `LLPBenchError` for a wrong signature.
+    These are its keyword-only parameters, and `OWN_SIZES` if it has no size. Raises `LLPBenchError` for a wrong
+    signature.
     """
     parameters = inspect.signature(BAGGINGS.get(name)).parameters.values()
     options = {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
     others = [each.name.lstrip("_") for each in parameters if each.name not in options]
     if others not in (["table", "rows", "size", "rng"], ["table", "rows", "rng"]):
         raise LLPBenchError(
-            f"bagging {name!r} must take (table, rows, size, rng), without size if its bags have sizes of their own, "
-            f"and options behind a *, got ({', '.join(others)}). Fix {BAGGINGS.entry(name).where}."
+            f"bagging {name!r} must take (table, rows, size, rng), without size if it decides the sizes of its bags, "
+            f"and options after a *, got ({', '.join(others)}). Fix {BAGGINGS.entry(name).where}."
         )
     if "size" in others:
         return options
     if taken := options.keys() & OWN_SIZES.keys():
         raise LLPBenchError(
-            f"bagging {name!r} has an option {min(taken)!r}, which every bagging with bags of their own sizes has. "
+            f"bagging {name!r} has an option {min(taken)!r}, which every bagging without a size has. "
             f"Rename it in {BAGGINGS.entry(name).where}."
         )
     return {**options, **OWN_SIZES}
 
 
 def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
-    """`"ordered:columns=age+workclass"` as `("ordered", {"columns": ("age", "workclass")})`.
+    """Return `"ordered:columns=age+workclass"` as `("ordered", {"columns": ("age", "workclass")})`.
 
-    Raises `LLPBenchError` for an unknown bagging or option and for a value that is not of the option's type.
+    Raises `LLPBenchError` for an unknown bagging or option, and for a value of another type than the option's.
     """
     name, *parts = text.strip().split(":")
     entry = BAGGINGS.entry(name.strip())
@@ -132,7 +134,7 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
             raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
         options[option] = _convert(value, known[option], option, text)
         _require_number(options[option], _ABOVE.get((entry.name, option), -math.inf), option, text)
-    options = {option: value for option, value in options.items() if value != known[option]}  # as if it were not given
+    options = {option: value for option, value in options.items() if value != known[option]}  # without defaults
     for option in needed_options(entry.name):
         if option not in options:
             raise LLPBenchError(
@@ -145,7 +147,7 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def format_bagging(name: str, options: Mapping[str, Any]) -> str:
-    """The one canonical text of a bagging, which `parse_bagging` reads back; options in alphabetical order."""
+    """Return the canonical text of a bagging for `parse_bagging`, with options in alphabetical order."""
     parts = [name]
     for option, value in sorted(options.items()):
         values = value if isinstance(value, tuple) else (value,)
@@ -154,7 +156,7 @@ def format_bagging(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _convert(value: str, default: object, option: str, text: str) -> Any:
-    """`value` as the type of the option's default; names, where it has none."""
+    """Return `value` with the type of the option's default; as names if it has no default."""
     if isinstance(default, tuple) or default is inspect.Parameter.empty:
         return tuple(part.strip() for part in value.split("+"))
     if isinstance(default, bool):
@@ -170,14 +172,14 @@ def _convert(value: str, default: object, option: str, text: str) -> Any:
 
 
 def _require_number(value: Any, above: float, option: str, text: str) -> None:
-    """Refuse a number that is none or too small; `text` is the bagging as it was written. Raises `LLPBenchError`."""
+    """Raise `LLPBenchError` unless a number is finite and above a bound; `text` is the bagging as written."""
     if isinstance(value, int | float) and not (math.isfinite(value) and value > above):
         least = "" if math.isinf(above) else f" above {above:g}"
         raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, got {value}. Fix it.")
 
 
 def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
-    """Refuse values that say nothing; `text` is the bagging as it was written. Raises `LLPBenchError`."""
+    """Raise `LLPBenchError` unless the options `OWN_SIZES` are valid; `text` is the bagging as written."""
     options = {**OWN_SIZES, **given}
     for name, choices in _CHOICES.items():
         if options[name] not in choices:
@@ -186,6 +188,6 @@ def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
     least, most = options["least"], options["most"]
     if least < 1 or most < 0 or (most and most < least):
         raise LLPBenchError(
-            f"least={least} and most={most or 'any number'} in {text!r} are no sizes of bags: least must be 1 or more, "
-            "and most no fewer. Fix them."
+            f"least={least} and most={most or 'any number'} in {text!r} must be sizes of bags: least at least 1, "
+            "and most not below least. Fix them."
         )

@@ -1,4 +1,4 @@
-"""What there is and where it stands: the answers of `llpbench list datasets` and `llpbench data`."""
+"""The datasets and their locations, for `llpbench list datasets` and `llpbench data`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llpbench.data.specs import balance_of, dataset_spec, dataset_specs
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogueEntry:
-    """One dataset as a line of a list. Counts are None where they are not declared."""
+    """One dataset as a line of a list. Counts are None if they are not declared."""
 
     name: str
     code: str
@@ -28,7 +28,7 @@ class CatalogueEntry:
     redistributable: bool
     reference: str
     source: str
-    """in a few words; "" if only the data directory can hold it"""
+    """the source in a few words; "" if the data can only be in the data directory"""
     found: str
     """`data-dir`, `cache`, `embedded`, `file`, `to download` or `missing`"""
     path: Path | None
@@ -42,31 +42,31 @@ class CatalogueEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What `verify` found of one dataset; all but the name is empty where there is a problem before it."""
+    """Results of `verify` for one dataset. After an early problem all fields except the name are empty."""
 
     name: str
     found: str = ""
     """`data-dir`, `cache`, `embedded` or `file`"""
     path: Path | None = None
     sha256: str = ""
-    """of the file; "" of what is generated"""
+    """hash of the file; "" for generated data"""
     fingerprint: str = ""
-    """of the table: the same for two files that hold the same data"""
+    """hash of the table: the same for two files with the same data"""
     rows: int = 0
     numeric: int = 0
     categorical: int = 0
     balance: Mapping[str, int] | None = None
     problem: str = ""
-    """the one line of what is wrong; "" if nothing is"""
+    """the problem in one line; "" if there is none"""
 
     @property
     def ok(self) -> bool:
-        """Whether the dataset is there and agrees with its declaration."""
+        """Whether the dataset is present and matches its declaration."""
         return not self.problem
 
 
 def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
-    """Every registered dataset, then those of OpenML that are on this machine, and where each would be read from.
+    """Return every registered dataset, then the OpenML datasets on this machine, with the location of each.
 
     Reads no data.
     """
@@ -94,7 +94,7 @@ def catalogue(data_dir: str | Path | None = None) -> list[CatalogueEntry]:
 
 
 def fetch(name: str, data_dir: str | Path | None = None) -> Location:
-    """Make sure that a dataset is on this machine, and say where. Raises `DataError` if it cannot be had."""
+    """Download a dataset unless it is on this machine, and return its location. Raises `DataError` on failure."""
     spec = dataset_spec(name)
     place = locate(spec, data_dir)
     if place is not None:
@@ -105,9 +105,9 @@ def fetch(name: str, data_dir: str | Path | None = None) -> Location:
 
 
 def verify(name: str, data_dir: str | Path | None = None) -> Findings:
-    """Read the local copy of a dataset and check it against its declaration. Downloads nothing.
+    """Check the local copy of a dataset against its declaration, and return the findings. Downloads nothing.
 
-    What is wrong with the data is a finding; only an unknown name or data directory raises.
+    Faults of the data are findings. Only an unknown name or data directory raises `LLPBenchError`.
     """
     spec = dataset_spec(name)
     place = locate(spec, data_dir)

@@ -1,6 +1,6 @@
-"""From a data frame, whatever its origin, to a `Table`: text is categorical, numbers are numeric, labels are classes.
+"""Conversion of a data frame into a `Table`: text is categorical, numbers are numeric, labels are classes.
 
-Whatever does not fit is refused with one line that names the column.
+Unsuitable data raise an error of one line that names the column.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 def table_from_frame(
     frame: DataFrame, *, name: str, target: str, positive: str | None = None, key_only: Sequence[str] = ()
 ) -> Table:
-    """The table of a frame: `target` holds the labels, every other column is a feature, in the frame's order.
+    """Return the table of a frame: `target` holds the labels, every other column is a feature, in the frame's order.
 
     Columns `key_only` make bags (`Table.keys`) and are no features.
 
-    String, object, category and bool columns are categorical, numbers (decimal ones included) are numeric, nulls are
+    String, object, category and bool columns are categorical, numbers (including decimals) are numeric, nulls are
     missing. Whole numbers read as categories or classes lose their decimals: 3.0 is "3". Of two classes, `positive`
-    (default: the later in string order) gets label 1; otherwise classes stand in string order.
+    (default: the later in string order) gets label 1; otherwise classes are in string order.
 
     Raises `DataError` for: a repeated column name, no rows, no features, an absent target, nulls or fewer than two
-    classes in it, numbers that are no class names, an infinite or wholly missing column, an unsupported type.
+    classes in the target, numbers that are no class names, an infinite or wholly missing column, an unsupported type.
     """
     columns = [str(column) for column in frame.columns]
     repeated = sorted({column for column in columns if columns.count(column) > 1})
@@ -61,13 +61,13 @@ def table_from_frame(
 
 
 def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequence[str], noise: float) -> Table:
-    """The table of a frame without labels: columns `by` name the bag of a row, every other one is a feature.
+    """Return the table of a frame without labels: columns `by` identify the bag of a row, every other one is a feature.
 
-    `bags` has a row for each bag: the columns `by` and one a class, which holds counts, null where suppressed. Keys are
-    compared as texts. Classes stand in string order.
+    `bags` has one row per bag: the columns `by`, and one column per class with counts, null if suppressed. Keys are
+    compared as texts. Classes are in string order.
 
-    Raises `DataError` for an absent column, rows without a bag, bags without rows or counts that are not those of their
-    rows, and as `read_features`.
+    Raises `DataError` for an absent column, rows without a bag, bags without rows, counts that do not match their rows,
+    and as `read_features` does.
     """
     import pandas as pd
 
@@ -86,7 +86,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     try:
         labels = read_bag_labels(keys[0], frame)
         known = read_bag_table(None, counts, labels)
-        labels = matched(labels, replace(known, at_fit=False), "raise")  # a dataset has no `unmatched`
+        labels = matched(labels, replace(known, at_fit=False), "raise")  # datasets have no option `unmatched`
         found = known.counts(labels, noise)
         classes = known.classes(None)
     except LLPBenchError as error:
@@ -104,7 +104,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
 def _features(
     numeric: dict[str, FloatArray], categorical: dict[str, tuple[IntArray, tuple[str, ...]]], rows: int
 ) -> dict[str, Any]:
-    """The fields of a table that hold features."""
+    """Return the fields of a table that hold features."""
     return {
         "numeric": _stack(list(numeric.values()), rows, np.float64),
         "categorical": _stack([codes for codes, _ in categorical.values()], rows, np.int64),
@@ -117,10 +117,10 @@ def _features(
 def read_features(
     frame: DataFrame, owner: str
 ) -> tuple[dict[str, FloatArray], dict[str, tuple[IntArray, tuple[str, ...]]]]:
-    """Features by column: numbers `[rows]`, NaN where missing; codes `[rows]`, -1 where missing, and their categories.
+    """Return numbers `[rows]`, NaN if missing, and codes `[rows]`, -1 if missing, with their categories, by column.
 
-    Raises `DataError`, which names the `owner` of the columns ("dataset 'credit'"), for an infinite or wholly missing
-    column and an unsupported type.
+    Raises `DataError` with the `owner` of the columns ("dataset 'credit'") for an infinite or wholly missing column and
+    an unsupported type.
     """
     numeric: dict[str, FloatArray] = {}
     categorical: dict[str, tuple[IntArray, tuple[str, ...]]] = {}
@@ -136,9 +136,9 @@ def read_features(
 
 
 def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
-    """`[rows]` index into `categories` of a column's texts; -1 where it is missing or none of them.
+    """Return the position of each text of a column in `categories` `[rows]`; -1 if it is missing or unknown.
 
-    The same whole number is the same category, though a gap in its column made pandas write "7.0" into one file.
+    Whole numbers match with and without decimals: pandas writes "7.0" if a column has gaps.
     """
     is_numeric(series, owner)
     codes, names = _factorize(series)
@@ -149,12 +149,12 @@ def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
 
 
 def without_decimals(text: str) -> str:
-    """A text that is a whole number with decimals, "7.0", without them; any other as it is."""
+    """Return a whole number with decimals ("7.0") without them, and any other text unchanged."""
     return _WHOLE.sub(r"\1", text)
 
 
 def read_parquet(path: Path) -> DataFrame:
-    """The frame in a parquet file. Raises `DataError` if it is absent, foreign, truncated or has repeated columns."""
+    """Return the frame in a parquet file. Raises `DataError` if it is absent, invalid, truncated or repeats columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -166,13 +166,13 @@ def read_parquet(path: Path) -> DataFrame:
                 raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
             return file.read().to_pandas()
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        # pyarrow raises anything from ArrowInvalid to plain OSError for a file that is cut off
+        # pyarrow raises anything from ArrowInvalid to plain OSError for a truncated file
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
 
 
 def as_text(series: Series) -> Series:
-    """A column as text, so that it becomes categorical; missing stays missing. Whole numbers lose their decimals."""
+    """Return a column as text, hence categorical. Whole numbers lose their decimals; missing stays missing."""
     import pandas as pd
 
     codes, names = _factorize(series)
@@ -181,7 +181,7 @@ def as_text(series: Series) -> Series:
 
 
 def _key(series: Series, name: str) -> NDArray[Any]:
-    """`[rows]` numbers that sort as the values do, missing last: numbers themselves, or the place of a text."""
+    """Return numbers `[rows]` in the sort order of the values, missing last: numbers themselves, or ranks of texts."""
     owner = f"dataset {name!r}"
     if is_numeric(series, owner):
         return read_numbers(series, owner)
@@ -216,7 +216,7 @@ def _labels(series: Series, name: str, target: str, positive: str | None) -> tup
 
 
 def is_numeric(series: Series, owner: str) -> bool:
-    """Whether a column holds numbers rather than categories. Raises `DataError` if it holds neither."""
+    """Return whether a column holds numbers instead of categories. Raises `DataError` if it holds neither."""
     import pandas as pd
     from pandas.api import types
 
@@ -230,7 +230,7 @@ def is_numeric(series: Series, owner: str) -> bool:
         return True
     if types.is_object_dtype(dtype) or types.is_string_dtype(dtype):
         kinds = {type(value) for value in series.dropna()}
-        if kinds == {Decimal}:  # as databases write money
+        if kinds == {Decimal}:  # money in databases
             return True
         foreign = sorted(kind.__name__ for kind in kinds if not issubclass(kind, TEXT_TYPES))
         if not foreign:
@@ -243,7 +243,7 @@ def is_numeric(series: Series, owner: str) -> bool:
 
 
 def read_numbers(series: Series, owner: str) -> FloatArray:
-    """`[rows]` float64, NaN where missing."""
+    """Return a numeric column as float64 `[rows]`, NaN if missing."""
     values: FloatArray = series.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
@@ -255,18 +255,18 @@ def read_numbers(series: Series, owner: str) -> FloatArray:
 
 
 def _encode(series: Series, owner: str) -> tuple[IntArray, tuple[str, ...]]:
-    """`[rows]` codes, -1 where missing, and the categories in ascending order of their strings."""
+    """Return codes `[rows]`, -1 if missing, and the categories in ascending order of their strings."""
     is_numeric(series, owner)
     codes, names = _factorize(series)
     order = sorted(set(names))
     rank = {text: index for index, text in enumerate(order)}
-    # one string can stand for several values (1 and "1"); code -1 meets the last entry
+    # one string can stand for several values (1 and "1"); code -1 selects the last entry
     lookup = np.array([*(rank[text] for text in names), -1], dtype=np.int64)
     return lookup[codes], tuple(order)
 
 
 def _factorize(series: Series) -> tuple[IntArray, list[str]]:
-    """`[rows]` index into the distinct values' strings, -1 where missing."""
+    """Return positions in the list of distinct values `[rows]`, -1 if missing, and those values as strings."""
     codes, values = series.factorize(use_na_sentinel=True)
     return codes.astype(np.int64), [_text(value) for value in values]
 
@@ -282,6 +282,6 @@ def _stack(columns: list[Any], rows: int, dtype: type) -> Any:
 
 
 def _frozen(array: Any) -> Any:
-    """Read-only: a table is shared by every cell of a process."""
+    """Make an array read-only and return it: all cells of a process share a table."""
     array.setflags(write=False)
     return array

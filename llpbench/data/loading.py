@@ -1,7 +1,8 @@
-"""Find a dataset, read it, check it, and keep what was downloaded.
+"""Finding, reading, checking and caching of datasets.
 
-The order of look-up: the data directory (argument, else `LLPBENCH_DATA`), the user's cache, what the package embeds,
-the source. The cache is `LLPBENCH_CACHE`, else `XDG_CACHE_HOME/llpbench`, else `~/.cache/llpbench`.
+A dataset is looked up in this order: the data directory (argument, else `LLPBENCH_DATA`), the user's cache, data
+embedded in the package, the source. The cache is `LLPBENCH_CACHE`, else `XDG_CACHE_HOME/llpbench`, else
+`~/.cache/llpbench`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ EMBEDDED = Path(str(files("llpbench.datasets"))) / "embedded"
 
 @dataclass(frozen=True)
 class Location:
-    """Where a dataset was found."""
+    """Location of a dataset."""
 
     kind: str
-    """`data-dir`, `cache`, `embedded`, `file` (of a `Parquet` source) or `generated` (whose path is the folder of the
-    file that does it)"""
+    """`data-dir`, `cache`, `embedded`, `file` or `generated`
+
+    `file` is a `Parquet` source. The path of `generated` is the folder of the file that generates the data.
+    """
     path: Path
 
 
@@ -39,9 +42,10 @@ _tables: dict[tuple[object, ...], Table] = {}
 
 
 def load_table(name: str, data_dir: str | Path | None = None, download: bool = True) -> Table:
-    """The dataset called `name`, checked against its declaration; in memory after the first call.
+    """Return the dataset called `name`, checked against its declaration; in memory after the first call.
 
-    Raises `DataError` if it cannot be had or is not what it should be, and, without `download`, if it is nowhere local.
+    Raises `DataError` if it is unavailable or differs from its declaration; without `download`, if it is not on this
+    machine.
     """
     spec = dataset_spec(name)
     place = locate(spec, data_dir)
@@ -57,13 +61,13 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
 
 
 def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
-    """The local file that `load_table` would read, or None if it would download."""
+    """Return the local file that `load_table` would read, or None if it would download."""
     place = locate(dataset_spec(name), data_dir)
     return None if place is None else place.path
 
 
 def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | None:
-    """The first local place that holds the dataset. Raises `DataError` if the data directory given does not exist."""
+    """Return the first local location of a dataset. Raises `DataError` if the given data directory does not exist."""
     folder = data_directory(data_dir)
     places: list[Location] = []
     if folder is not None:
@@ -81,7 +85,7 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
 
 
 def data_directory(data_dir: str | Path | None = None) -> Path | None:
-    """`data_dir`, else what `LLPBENCH_DATA` names, else None. Raises `DataError` if that is no directory."""
+    """Return `data_dir`, else the folder in `LLPBENCH_DATA`, else None. Raises `DataError` if it is no directory."""
     given = data_dir or os.environ.get("LLPBENCH_DATA")
     if not given:
         return None
@@ -93,7 +97,7 @@ def data_directory(data_dir: str | Path | None = None) -> Path | None:
 
 
 def cache_directory() -> Path:
-    """Where downloads are kept; it need not exist yet."""
+    """Return the folder of downloads, which need not exist yet."""
     if own := os.environ.get("LLPBENCH_CACHE"):
         return at_home(own)
     base = os.environ.get("XDG_CACHE_HOME")
@@ -101,12 +105,12 @@ def cache_directory() -> Path:
 
 
 def cache_path(name: str) -> Path:
-    """The file that holds dataset `name` once it has been downloaded."""
+    """Return the path of the downloaded file of dataset `name`."""
     return cache_directory() / "datasets" / file_name(name)
 
 
 def read_table(spec: DatasetSpec, place: Location) -> Table:
-    """The table that stands at a place, checked. Raises `DataError`."""
+    """Return the checked table at a location. Raises `DataError`."""
     try:
         if place.kind == "generated" and isinstance(spec.source, Generated):
             raw = spec.source.make()
@@ -122,9 +126,9 @@ def read_table(spec: DatasetSpec, place: Location) -> Table:
 
 
 def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
-    """Download, check and cache a dataset; with `again`, even if it is cached. Returns the cached file.
+    """Download, check and cache a dataset, and return the cached file; with `again`, even if it is cached.
 
-    Processes take turns, and the file appears whole or not at all.
+    Processes take turns, and the file is written completely or not at all.
     """
     from filelock import FileLock
 
@@ -147,7 +151,7 @@ def download_dataset(spec: DatasetSpec, *, again: bool = False) -> Path:
 
 
 def absence(spec: DatasetSpec) -> str:
-    """The one line for a dataset that is nowhere."""
+    """Return the message for a dataset that cannot be found."""
     if isinstance(spec.source, Parquet):
         path = spec.source.within(spec.folder)
         return f"dataset {spec.name!r} is not there: no file {str(path)!r}. Fix the path in its declaration."

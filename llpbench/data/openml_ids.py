@@ -1,7 +1,7 @@
-"""Datasets of OpenML that nobody has declared: `openml:ID`, and the datasets of a suite there, `openml-suite:ID`.
+"""Undeclared datasets of OpenML: `openml:ID`, and the datasets of an OpenML suite, `openml-suite:ID`.
 
-OpenML says what the target is and which columns are categories, identifiers or to be ignored. The file in the cache
-holds the target as its last column, and what else OpenML says as the attributes of its frame.
+OpenML states the target, and which columns are categories, identifiers or to be ignored. The cached file has the target
+as its last column, and OpenML's other facts as the attributes of its frame.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _FACTS = ("summary", "licence", "rows", "numeric", "categorical", "balance")
-"""what the attributes of a cached frame state of a `DatasetSpec`"""
+"""facts of a `DatasetSpec` in the attributes of a cached frame"""
 
 
 @dataclass(frozen=True)
 class OpenMLById(OpenML):
-    """A dataset of OpenML with its default target, types and gaps as they stand there."""
+    """A dataset of OpenML with its default target, types and gaps."""
 
     def download(self) -> DataFrame:
-        """The features in OpenML's order, then the target. Raises `DataError` if it cannot be had or has no classes."""
+        """Return the features in OpenML's order, then the target. Raises `DataError` on failure or without classes."""
         dataset, frame = self.ask()
         target = self._target(dataset.default_target_attribute, frame)
         frame = frame[[*(column for column in frame.columns if column != target), target]]
@@ -53,7 +53,7 @@ class OpenMLById(OpenML):
         return frame
 
     def _target(self, target: str | None, frame: DataFrame) -> str:
-        """The default target. Raises `DataError` for none, several, an absent and a numeric one."""
+        """Return the default target. Raises `DataError` if there are none or several, or if it is absent or numeric."""
         what, remedy = self.describe(), "Declare it in a file with classes of your choice, for --plugin."
         if not target:
             raise DataError(f"{what} has no default target. {remedy}")
@@ -66,9 +66,9 @@ class OpenMLById(OpenML):
 
 
 def declared(number: str) -> Mapping[str, Any]:
-    """What `openml:NUMBER` declares: of one that is on this machine rows, features and classes, too.
+    """Return the declaration of `openml:NUMBER`, with rows, features and classes if it is on this machine.
 
-    Raises `LLPBenchError` for what is no number.
+    Raises `LLPBenchError` if `number` is no number.
     """
     ident = _ident(OPENML, number)
     name = f"{OPENML}{ident}"
@@ -81,16 +81,16 @@ def declared(number: str) -> Mapping[str, Any]:
 
 
 def local_names(data_dir: str | Path | None = None) -> list[str]:
-    """`openml:ID` for every one whose file stands in the data directory or in the cache, by number."""
+    """Return `openml:ID` for every OpenML dataset in the data directory or the cache, sorted by number."""
     folders = {path.parent for path in _files(OPENML, data_dir)}
     found = (re.fullmatch(r"openml-([1-9]\d*)", path.stem) for folder in folders for path in folder.glob("*.parquet"))
     return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in found if match})]
 
 
 def openml_suite(number: str) -> Iterator[str]:
-    """`openml:ID` for each dataset of a suite, by number, as asked once and kept in the cache.
+    """Return `openml:ID` for each dataset of a suite, by number. The list is downloaded once and cached.
 
-    Raises `DataError` if OpenML does not answer and nothing was kept.
+    Raises `DataError` if OpenML does not answer and no list is cached.
     """
     ident = _ident(OPENML_SUITE, number)
     path = cache_directory() / "suites" / f"openml-{ident}.json"
@@ -113,7 +113,7 @@ def _ask_members(ident: int) -> list[int]:
     with openml_client() as openml:
         try:
             members = openml.study.get_suite(ident).data
-        except Exception as error:  # of any kind, as with datasets
+        except Exception as error:  # errors of any kind, as with datasets
             raise DataError(
                 f"OpenML suite {ident} cannot be read ({one_line(error, 200)}). "
                 f"Try again, or name its datasets: --datasets {OPENML}ID,{OPENML}ID."
@@ -130,14 +130,14 @@ def _ident(prefix: str, number: str) -> int:
 
 
 def _files(name: str, data_dir: str | Path | None = None) -> list[Path]:
-    """Where a dataset would stand, in the order in which it is looked for."""
+    """Return the possible files of a dataset, in the order of look-up."""
     folder = data_directory(data_dir)
     return [*([folder / file_name(name)] if folder is not None else []), cache_path(name)]
 
 
 @lru_cache(maxsize=256)
 def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
-    """The facts in the attributes of a file; none if it was made elsewhere, or is damaged, as reading it will tell."""
+    """Return the facts in a file's attributes; none if another program wrote the file, or if it is damaged."""
     del modified, size
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -1,15 +1,15 @@
-"""Bags of their own sizes: what every bagging that makes such can be told besides its own options.
+"""Limits on bags of varying size: options of every bagging without a size, in addition to its own.
 
-A bagging without a size gives every row it is told of a bag, be that a bag of one row or of half the table. Here too
-small and too large ones are mended, and whole bags, instead of rows, are split into training, validation and test:
+A bagging without a size assigns every row to a bag, of one row or of half the table. This module corrects bags that are
+too small or too large, and can split whole bags, instead of rows, into training, validation and test:
 
-- `least`, `most`: rows of a training bag; where rows are split, validation and test bags have an eighth of its rows,
-  and of these limits. A bag with fewer than `least` is taken apart; of one with more than `most` as many remain, drawn
-  at random. What is left over is the rest.
-- `rest`: `drop` leaves these rows in no bag (of validation and test they stay rows to be judged on); `pool` makes bags
-  of them, of `most` rows, or a single one; of the last of these, if it has fewer than `least`, the rows are dropped.
-- `split`: `rows` splits rows 80/10/10, stratified by class, so that test rows are of bags that have training rows, too;
-  `bags` splits bags: validation and test rows are of bags without a training row.
+- `least`, `most`: limits on the rows of a training bag. If rows are split, validation and test bags have an eighth of
+  its rows, and an eighth of these limits. A bag with fewer than `least` rows is dissolved; a bag with more than `most`
+  is reduced to as many, drawn at random. The rows left over are the rest.
+- `rest`: `drop` leaves these rows in no bag (in validation and test they are still evaluated). `pool` makes bags of
+  `most` rows of them, or a single bag. If the last bag has fewer than `least` rows, these are dropped.
+- `split`: `rows` splits rows 80/10/10, stratified by class, so that bags of test rows also have training rows. `bags`
+  splits bags: bags of validation and test rows have no training row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Limited(NamedTuple):
     """Bags within their limits."""
 
     bags: IntArray
-    """[bags, longest], -1 behind shorter ones; without any, [0, 0]"""
+    """[bags, longest] rows, padded with -1; [0, 0] without any bags"""
     rest: Rest
 
 
 def limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> Limited:
-    """Bags `[bags, longest]` of `least` to `most` rows (0: any number), and what became of the rest."""
+    """Limit bags `[bags, longest]` to `least` to `most` rows (0: no limit), and return them and the rest."""
     kept: list[IntArray] = []
     over: list[IntArray] = [np.empty(0, dtype=np.int64)]
     for padded in bags:
@@ -60,13 +60,13 @@ def _padded(bags: list[IntArray]) -> IntArray:
 
 
 def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:
-    """Whole bags `[bags, longest]` as test, validation and training: the rows of each part, and its bags.
+    """Split whole bags `[bags, longest]` into test, validation and training; return the rows and bags of each part.
 
     In random order bags go into test until it has about a tenth of the rows, then into validation; the others train. A
-    part ends where the next bag would take it further from a tenth than it is, so it has more than half and at most
-    one and a half of it; a bag of more than a tenth of all rows always trains. Nothing is stratified: the parts differ
-    in their balance of classes as bags do. `what` names the bagging in an error; raises `LLPBenchError` if there are
-    too few bags to fill the parts.
+    part ends when the next bag would move it further from a tenth, so it has between half and one and a half of a
+    tenth; a bag with more than a tenth of all rows always trains. The split is not stratified: the class balance of the
+    parts varies as bags do. `what` names the bagging in an error. Raises `LLPBenchError` if there are too few bags to
+    fill the parts.
     """
     sizes = (bags >= 0).sum(axis=1)
     tenth = sizes.sum() / 10
@@ -80,7 +80,7 @@ def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[s
             chosen[part].append(waiting.pop(0))
         if rows <= tenth / 2:
             raise LLPBenchError(
-                f"{what} makes too few bags of at most a tenth of the rows to test and validate on bags of their own: "
+                f"{what} makes too few bags of at most a tenth of the rows for separate test and validation bags: "
                 f"{len(bags):,} bags, {int((sizes <= tenth).sum()):,} of them small enough. Choose split=rows "
                 "or a finer key."
             )
@@ -91,5 +91,5 @@ def split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[s
 
 
 def _trimmed(bags: IntArray) -> IntArray:
-    """Without the padding that no bag needs."""
+    """Return bags without columns that hold only padding."""
     return bags[:, : int((bags >= 0).sum(axis=1).max(initial=0))]

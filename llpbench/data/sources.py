@@ -1,6 +1,6 @@
-"""Where datasets come from. A source gives the raw frame; the dataset's own function makes features and target of it.
+"""Sources of datasets. A source gives the raw frame; the dataset's own function turns it into features and target.
 
-Everything that goes wrong on the way is one line that says what to do: users cannot fix the network from here.
+Every failure is one line with advice: users cannot fix the network from here.
 """
 
 from __future__ import annotations
@@ -25,107 +25,107 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ATTEMPTS = 3
-"""to reach OpenML, one and two seconds apart"""
+"""attempts to reach OpenML, one and two seconds apart"""
 
 GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 
 
 class Source(Protocol):
-    """A place on the network that holds a dataset."""
+    """A dataset's location on the network."""
 
     @property
     def archive(self) -> str:
-        """Name of the source's own file, which may stand in the data directory instead; "" if there is none."""
+        """Name of the source's file, which may be in the data directory instead; "" if there is none."""
 
     def describe(self) -> str:
-        """The source in a few words, for lists and messages."""
+        """Return the source in a few words, for lists and messages."""
 
     def read(self, path: Path) -> DataFrame:
-        """The raw frame in a local copy of `archive`."""
+        """Return the raw frame in a local copy of `archive`."""
 
     def download(self) -> DataFrame:
-        """The raw frame. Raises `DataError` if it cannot be had."""
+        """Return the raw frame. Raises `DataError` if it is unavailable."""
 
 
 @dataclass(frozen=True)
 class Parquet:
-    """Your own parquet file. A relative path starts at the folder of the file that registers the dataset."""
+    """Your own parquet file. A relative path starts in the folder of the file that registers the dataset."""
 
     path: str | Path
 
     def describe(self) -> str:
-        """The file's path."""
+        """Return the file's path with the word "file"."""
         return f"file {self.path}"
 
     def within(self, folder: Path) -> Path:
-        """The file, seen from the folder of the file that registers the dataset."""
+        """Return the file's path, relative to the folder of the file that registers the dataset."""
         return folder / at_home(self.path)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What a function makes: the same at every call."""
+    """Data made by a function, the same at every call."""
 
     make: Callable[[], DataFrame]
 
     def describe(self) -> str:
-        """As in a list."""
+        """Return the source in a word, for lists."""
         return "generated"
 
 
 @dataclass(frozen=True)
 class OpenML:
-    """A dataset of openml.org, by its id; through the `openml` package and whichever server that is set to."""
+    """A dataset of openml.org, by id; downloaded with the `openml` package from its configured server."""
 
     id: int
 
     @property
     def archive(self) -> str:
-        """None: what OpenML hands out is not a file that one would place in the data directory."""
+        """Always "": OpenML provides no file to put into the data directory."""
         return ""
 
     def describe(self) -> str:
-        """As in a list."""
+        """Return the source in a few words, for lists."""
         return f"OpenML {self.id}"
 
     def read(self, path: Path) -> DataFrame:
-        """Never called, as there is no archive."""
+        """Raise `NotImplementedError`; never called, since there is no archive."""
         raise NotImplementedError(path)
 
     def download(self) -> DataFrame:
-        """The frame of all columns, target included, in OpenML's order of rows."""
+        """Return the frame of all columns, including the target, in OpenML's order of rows."""
         return self.ask()[1]
 
     def ask(self) -> tuple[Any, DataFrame]:
-        """The client's description of the dataset, and the frame. Raises `DataError` if they cannot be had."""
+        """Return the client's description of the dataset, and the frame. Raises `DataError` if they are unavailable."""
         with openml_client() as openml:
             try:
-                # Without these two flags the client deletes its own cache when the network fails half-way.
+                # Without these two flags the client deletes its own cache if the network fails half-way.
                 dataset = openml.datasets.get_dataset(
                     self.id, download_data=True, download_qualities=False, download_features_meta_data=False
                 )
-                if "sparse" in str(dataset.format).lower():  # of which the client makes no frame with categories
+                if "sparse" in str(dataset.format).lower():  # the client's frame would lack categories
                     raise DataError(f"{self.describe()} is a sparse matrix, which is not supported. Choose a table.")
                 return dataset, dataset.get_data()[0]
             except DataError:
                 raise
-            except Exception as error:  # the client lets through what requests, xmltodict, liac-arff and os raise
+            except Exception as error:  # the client passes on errors of requests, xmltodict, liac-arff and os
                 raise DataError(_unreachable(self.describe(), error)) from error
 
 
 @dataclass(frozen=True)
 class GroupLens:
-    """A MovieLens archive of grouplens.org, as `ml-1m.zip`: its ratings joined with users and movies."""
+    """A MovieLens archive of grouplens.org, such as `ml-1m.zip`: ratings joined with users and movies."""
 
     archive: str
     server: str = GROUPLENS
 
     def describe(self) -> str:
-        """As in a list."""
+        """Return the source in a few words, for lists."""
         return f"GroupLens {self.archive}"
 
     def read(self, path: Path) -> DataFrame:
-        """One row a rating. Raises `DataError` if the archive is truncated or another one."""
+        """Return one row per rating. Raises `DataError` if the archive is truncated or another file."""
         import zipfile
 
         try:
@@ -138,7 +138,7 @@ class GroupLens:
         return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
 
     def download(self) -> DataFrame:
-        """As `read`, of a temporary copy."""
+        """Return the same frame as `read`, from a temporary copy."""
         import http.client
         import urllib.request
 
@@ -155,14 +155,14 @@ class GroupLens:
 
 @contextlib.contextmanager
 def openml_client() -> Iterator[Any]:
-    """The `openml` package, quiet, with a cache that lives as long as the `with` block.
+    """Yield the `openml` package without its warnings, with a cache that lives as long as the `with` block.
 
-    Its own cache is not for us: it holds pickles of whatever pandas wrote them and is not safe for two processes.
+    Its own cache is unsuitable: its pickles depend on the version of pandas, and two processes cannot share it safely.
     """
     with _quiet(), tempfile.TemporaryDirectory(prefix="llpbench-") as folder:
         try:
             import openml
-        except Exception as error:  # on import it also writes to the home directory, which may fail in any way
+        except Exception as error:  # its import also writes to the home directory, which may fail in any way
             raise DataError(
                 f"the package openml, which downloads, cannot be imported ({_one_line(error)}). "
                 "Install it (pip install openml), or point --data-dir or LLPBENCH_DATA to local copies."
@@ -185,11 +185,11 @@ def openml_client() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No warnings and log lines of other packages."""
+    """Silence warnings and log lines of other packages."""
     root = logging.getLogger()
     silence = logging.NullHandler()
     level = root.manager.disable
-    root.addHandler(silence)  # else the client's logging.warning() would give the process a handler for good
+    root.addHandler(silence)  # otherwise the client's logging.warning() would add a permanent handler to the process
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -201,7 +201,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _read_dat(archive: ZipFile, name: str, columns: list[str]) -> DataFrame:
-    """A `::`-separated member of a MovieLens archive, in whichever folder it stands."""
+    """Return a `::`-separated member of a MovieLens archive, in any folder of it."""
     import io
 
     import pandas as pd

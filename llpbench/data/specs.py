@@ -1,9 +1,9 @@
-"""What is known of each dataset before it is loaded: origin, size, licence; and the check against it.
+"""Declarations of datasets, known before loading: origin, size, licence; and the check of data against them.
 
-A dataset is a function under `@register_dataset(name, ...)` that takes the frame as its source, or a user's parquet
-file, gives it and returns features and target. It must give back unchanged what it once returned. The decorator's
-keywords are the fields of `DatasetSpec`; only `target` is needed, and `source` unless the data always stand in the data
-directory or are embedded.
+A dataset is a function under `@register_dataset(name, ...)`. It takes the frame from its source, or from a user's
+parquet file, and returns features and target. It must return its own output unchanged. The decorator's keywords are the
+fields of `DatasetSpec`. Only `target` is required, and `source` unless the data are always in the data directory or
+embedded.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LAST_COLUMN = "(the last column)"
-"""a target that is known by its place"""
+"""a target given by its position"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """The declaration of one dataset. Counts left out are not checked."""
+    """The declaration of one dataset. Omitted counts are not checked."""
 
     name: str
     summary: str
@@ -41,19 +41,19 @@ class DatasetSpec:
     prepare: Callable[[DataFrame], DataFrame]
     """the registered function"""
     folder: Path
-    """of the file that registers the dataset; a relative `Parquet` path starts there"""
+    """folder of the file that registers the dataset, where a relative `Parquet` path starts"""
     target: str = ""
-    """column that holds the labels; "": nobody knows them, but the counts of bags are in `bags`"""
+    """column with the labels; "": labels are unknown, and `bags` has the counts of bags"""
     source: Source | Parquet | Generated | None = None
-    """where it is downloaded from, or one's own file; None: only the data directory or the package holds it"""
+    """source of the download, or your own file; None: only in the data directory or the package"""
     bags: Parquet | Generated | None = None
-    """without labels: the table of bags, of columns `by` and a column a class with counts, nulls where suppressed"""
+    """table of bags without labels: columns `by`, and one column per class with counts, null if suppressed"""
     by: tuple[str, ...] = ()
-    """columns of rows and bags that name the bag of a row, and are no features"""
+    """columns of rows and bags that identify the bag of a row, and are no features"""
     noise: float = 0.0
-    """standard deviation of what was added to each count"""
+    """standard deviation of the noise added to each count"""
     code: str = ""
-    """an abbreviation: the paper's, of a dataset that it has"""
+    """abbreviation of the name; the paper's for its datasets"""
     positive: str | None = None
     """in binary data, the class with label 1; default: the later in string order"""
     rows: int | None = None
@@ -64,11 +64,11 @@ class DatasetSpec:
     columns: tuple[str, ...] = ()
     """names of the features in dataset order, which decides ordered bags; a file may hold them in any order"""
     key_only: tuple[str, ...] = ()
-    """columns beside `columns` that make bags and never reach a method: a date names a day and describes no row"""
+    """columns besides `columns` that make bags and never reach a method: a date names a day and describes no row"""
     balance: Mapping[str, int] = field(default_factory=dict)
     """number of rows of each class"""
     natural_keys: tuple[str, ...] = ()
-    """columns that make bags of the dataset's own, as `column:by=` takes them: `date`, `carrier+dest`"""
+    """columns for natural bags, in the syntax of `column:by=`: `date`, `carrier+dest`"""
     licence: str = "not stated"
     redistributable: bool = False
     """whether the package may ship the data"""
@@ -80,11 +80,11 @@ class DatasetSpec:
         return len(self.balance) or None
 
     def table(self, raw: DataFrame, origin: str) -> Table:
-        """The table made from a raw frame, once it agrees with the declaration. `origin` names the frame in errors."""
+        """Return the table of a raw frame, checked against the declaration. `origin` names the frame in errors."""
         return self.tabulate(self.frame(raw, origin), origin)
 
     def frame(self, raw: DataFrame, origin: str) -> DataFrame:
-        """Features and target of a raw frame, columns in dataset order."""
+        """Return features and target of a raw frame, columns in dataset order."""
         try:
             frame = self.prepare(raw)
         except LLPBenchError:
@@ -109,7 +109,7 @@ class DatasetSpec:
         return frame if tuple(found) == wanted or len(set(found)) < len(found) else frame[list(wanted)]
 
     def tabulate(self, frame: DataFrame, origin: str) -> Table:
-        """The table of a prepared frame, checked: rows, features of each kind and rows of each class."""
+        """Return the table of a prepared frame, after checks of rows, features of each kind and rows of each class."""
         if self.bags is not None:
             table = table_from_bags(frame, self._bag_table(), name=self.name, by=self.by, noise=self.noise)
         else:
@@ -138,7 +138,7 @@ class DatasetSpec:
 
     @property
     def remote(self) -> Source | None:
-        """Where it can be downloaded from; None for what is one's own."""
+        """Source of the download; None for your own files."""
         return None if isinstance(self.source, Parquet | Generated) else self.source
 
     def _bag_table(self) -> DataFrame:
@@ -157,17 +157,17 @@ class DatasetSpec:
 
 
 def file_name(name: str) -> str:
-    """The file of dataset `name` in the data directory and in the cache; a colon has no place in one."""
+    """Return the file name of dataset `name` in the data directory and the cache, where colons are not allowed."""
     return f"{name.replace(':', '-')}.parquet"
 
 
 def dataset_spec(name: str) -> DatasetSpec:
-    """The declaration of dataset `name` (or of its code). Raises `LLPBenchError` if it is unknown or badly declared."""
+    """Return the declaration of dataset `name` (or code). Raises `LLPBenchError` if it is unknown or badly declared."""
     return _spec(DATASETS.entry(name))
 
 
 def dataset_specs() -> list[DatasetSpec]:
-    """The declarations of every dataset, in the registry's order."""
+    """Return the declarations of all datasets, in the registry's order."""
     return [_spec(entry) for entry in DATASETS.entries()]
 
 
@@ -183,8 +183,8 @@ def _spec(entry: Entry) -> DatasetSpec:
             raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) declares an unknown {fact!r}. {hint}")
     if not given.get("target") and not (given.get("bags") and given.get("by")):
         raise LLPBenchError(
-            f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or the 'bags' whose "
-            "counts are known, and the columns 'by' which they go."
+            f"dataset {entry.name!r} ({entry.where}) does not declare its 'target'. Add it, or add 'bags' with "
+            "known counts, and the columns 'by' that identify them."
         )
     if given.get("target") and given.get("bags"):
         raise LLPBenchError(
@@ -198,13 +198,13 @@ def _spec(entry: Entry) -> DatasetSpec:
 
 
 def _folder(function: Callable[..., Any]) -> Path:
-    """The folder of a function's file; the working directory for one typed into a prompt or a notebook."""
+    """Return the folder of a function's file; the working directory for one typed into a prompt or a notebook."""
     folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
     return folder if folder.is_dir() else Path.cwd()
 
 
 def balance_of(table: Table) -> dict[str, int]:
-    """Rows of each class. Raises `LLPBenchError` where nobody knows labels."""
+    """Return the number of rows of each class. Raises `LLPBenchError` if labels are unknown."""
     counts = np.bincount(table.row_labels, minlength=len(table.classes))
     return {name: int(count) for name, count in zip(table.classes, counts, strict=True)}
 

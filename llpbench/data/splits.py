@@ -1,4 +1,4 @@
-"""Splits and bags: which row is in which part, and in which bag, for one (dataset, bagging, bag size, seed).
+"""Splits and bags: the part and the bag of each row, for one (dataset, bagging, bag size, seed).
 
 Nothing here depends on a method, a criterion or a library's version: results of different machines and years can be
 compared by the hash of their assignment (`Assignment.manifest`).
@@ -27,17 +27,17 @@ from llpbench.data.own_sizes import limited, split_bags
 PARTS = ("train", "validation", "test")
 
 _TIMES = 8
-"""as many training rows as validation or test rows"""
+"""number of training rows per validation or test row"""
 
 
 def split_rows(labels: IntArray, seed: int, name: str) -> Split:
     """Split the rows of dataset `name` 80/10/10 into train, test and validation, stratified by class.
 
-    `labels` is `[rows]`. Rows stand in random order inside each part. The sizes, of each part and of each class in it,
+    `labels` is `[rows]`. Rows are in random order inside each part. The sizes of each part, and of each class in it,
     are the same for every seed. Validation and test hold `rows // 10` rows each.
     """
-    # Written out rather than taken from a library: the manifest of a published result must stay the same when
-    # scikit-learn changes how it draws.
+    # Not taken from a library: the manifest of a published result must stay the same when scikit-learn changes how it
+    # draws.
     rng = generator(seed, "split", name)
     part_size = len(labels) // 10
     counts = np.bincount(labels).astype(np.int64)
@@ -54,15 +54,15 @@ def split_rows(labels: IntArray, seed: int, name: str) -> Split:
 
 
 def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: int | None = None) -> Assignment:
-    """Split `table` and put the rows of each part into bags of `bag_size`, each part on its own.
+    """Split `table` and put the rows of each part into bags of `bag_size`, separately for each part.
 
-    `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Of each part, the rows that
-    fill no bag (rows mod size) are left out at random, before any sorting: else the same extreme of the sort order
-    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows, and `bag_size` is 0 then; its
-    bags may be limited in size, and split as a whole (`own_sizes.py`).
+    `bagging` is a registered name with options, as in `"ordered:columns=age+workclass"`. Rows of a part that fill no
+    bag (rows mod size) are chosen at random before any sorting, since otherwise the same extreme of the sort order
+    would always be lost. A bagging without a size (`baggings.is_sized`) gets all rows, and `bag_size` must be 0; its
+    bags may be limited in size and split as a whole (`own_sizes.py`).
 
-    `max_bags` of the training bags are drawn at random, fewer of them among the more of the same seed; validation and
-    test stay as they are, and the other bags' rows are in none.
+    `max_bags` training bags are drawn at random; for one seed, a smaller number is a subset of a larger one. Rows of
+    the other bags are left out. Validation and test are unchanged.
 
     Raises `LLPBenchError` if the bag size is no positive integer or larger than `largest_bag_size(len(table))`, and if
     there are fewer training bags than `max_bags`.
@@ -81,7 +81,9 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
         rest = None
     else:
         if bag_size != UNSIZED:
-            raise LLPBenchError(f"bagging {name!r} has bags of its own sizes: give bag size 0, got {bag_size!r}")
+            raise LLPBenchError(
+                f"bag size must be 0 for bagging {name!r}, which decides the sizes of its bags, got {bag_size!r}"
+            )
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
@@ -91,18 +93,20 @@ def assign_bags(table: Table, bagging: str, bag_size: int, seed: int, max_bags: 
 
 
 def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray, rows: IntArray) -> IntArray | None:
-    """Which of some training bags `rows` belong to, -1 for none; None where a row alone has no bag, or all are of new
-    bags."""
+    """Return the training bag of each of `rows`, -1 for none.
+
+    Returns None if the bagging is not keyed, or if bags are split, so that all rows are in new bags.
+    """
     if not BAGGINGS.entry(name).facts["keyed"] or {**OWN_SIZES, **options}["split"] == "bags":
         return None
     own = {option: value for option, value in options.items() if option not in OWN_SIZES}
     whole = BAGGINGS.get(name)(table, np.arange(len(table)), generator(0, "keys"), **own)
-    key_of = np.full(len(table) + 1, -1, dtype=np.int64)  # the last entry is that of padding
+    key_of = np.full(len(table) + 1, -1, dtype=np.int64)  # the last entry is for padding
     key_of[whole] = np.arange(len(whole))[:, None]
     key_of[-1] = -1
     keys = key_of[bags]
     inside, first = bags >= 0, keys[:, 0]
-    of_one_key = ((keys == first[:, None]) | ~inside).all(axis=1)  # not so, where small bags were pooled
+    of_one_key = ((keys == first[:, None]) | ~inside).all(axis=1)  # False if small bags were pooled
     bag_of = np.full(len(whole), -1, dtype=np.int64)
     bag_of[first[of_one_key]] = np.flatnonzero(of_one_key)
     return np.asarray(bag_of[key_of[rows]])
@@ -111,7 +115,7 @@ def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray
 def _own_sizes(
     table: Table, name: str, options: Mapping[str, Any], seed: int
 ) -> tuple[Split, dict[str, IntArray], Rest | None]:
-    """Split and bags of a bagging without a size; the rest of the training rows, None where sizes have no limit."""
+    """Return split, bags and rest of the training rows for a bagging without a size; rest is None without limits."""
     own = {option: value for option, value in options.items() if option not in OWN_SIZES}
     least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
     streams = {part: _stream(table, name, options, UNSIZED, seed, part) for part in PARTS}
@@ -121,13 +125,13 @@ def _own_sizes(
         return _checked(BAGGINGS.get(name)(table, kept, rng, **own), kept, name, UNSIZED)
 
     if table.labels is None:
-        by = "bags"  # nothing is known of a part of a bag
+        by = "bags"  # counts are known only for whole bags
         if name != GIVEN or most or rest != "drop":
             raise LLPBenchError(
-                f"the bags of {table.name!r} are counted as a whole, and cannot be made or cut up otherwise, got "
-                f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with least= at most."
+                f"the bags of {table.name!r} have published counts and cannot be changed, got "
+                f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with no option but least=."
             )
-    if by == "bags":  # whatever limits there are to sizes, the split is the same
+    if by == "bags":  # the split does not depend on limits to sizes
         rng = generator(seed, "split by bags", table.name, format_bagging(name, own))
         split, bags = split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
     else:
@@ -137,7 +141,7 @@ def _own_sizes(
         return split, bags, None
     found = {}
     for part in PARTS:
-        share = 1 if by == "bags" or part == "train" else _TIMES  # else few of their bags were large enough
+        share = 1 if by == "bags" or part == "train" else _TIMES  # otherwise few of their bags would be large enough
         limits = (math.ceil(least / share), math.ceil(most / share))
         found[part] = limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
         if not len(found[part].bags):
@@ -153,7 +157,7 @@ def _stream(table: Table, name: str, options: Mapping[str, Any], bag_size: int, 
 
 
 def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
-    """So many of the bags, in their order. Raises `LLPBenchError` if there are fewer."""
+    """Return `number` of the bags, in their order. Raises `LLPBenchError` if there are fewer."""
     if number > len(bags):
         raise LLPBenchError(too_few_bags(what, len(bags), number))
     found = bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])]
@@ -161,21 +165,21 @@ def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
 
 
 def too_few_bags(what: str, found: int, wanted: int) -> str:
-    """Why so many training bags cannot be drawn, as a message."""
+    """Return the message for too few training bags."""
     return f"{what} has {found:,} training bags, fewer than --max-bags {wanted:,}. Choose {found} at most, or none."
 
 
 def training_bags(rows: int, bag_size: int) -> int:
-    """Training bags of a size of a dataset of so many rows."""
+    """Return the number of training bags of a size in a dataset with `rows` rows."""
     return (rows - 2 * (rows // 10)) // bag_size
 
 
 def largest_bag_size(rows: int) -> int:
-    """The largest bag size of a dataset of so many rows: 2 training bags, 1 validation and 1 test bag must be filled.
+    """Return the largest bag size for `rows` rows: 2 training bags, 1 validation and 1 test bag must be filled.
 
-    0 if there are too few rows for any bag. It needs no data, so that a planner can leave out impossible cells.
+    0 if there are too few rows for any bag. No data are needed, so that a planner can leave out impossible cells.
     """
-    return rows // 10  # validation and test; training rows are eight times as many and always fill two bags
+    return rows // 10  # validation and test; training has eight times as many rows and always fills two bags
 
 
 def _require_bag_size(bag_size: int, table: Table) -> None:
@@ -203,7 +207,7 @@ def _apportion(counts: IntArray, total: int) -> IntArray:
 
 
 def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> IntArray:
-    """What a bagging gave, if it is row numbers `[bags, size]` of `rows`, none twice, padded with -1."""
+    """Return the output of a bagging if it is row numbers `[bags, size]` from `rows`, none twice, padded with -1."""
     place = f"bagging {bagging!r} ({inspect.getsourcefile(BAGGINGS.get(bagging))})"
     if not isinstance(bags, np.ndarray) or bags.ndim != 2 or bags.dtype.kind != "i":
         found = f"{bags.dtype} {bags.shape}" if isinstance(bags, np.ndarray) else type(bags).__name__
@@ -219,6 +223,6 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int) -> Int
     if size != UNSIZED and (bags.shape[1] != size or len(inside) < bags.size):
         raise LLPBenchError(
             f"{place} must make bags of {size} rows, got {(bags >= 0).sum(axis=1).min()} to "
-            f"{(bags >= 0).sum(axis=1).max()}. Bags of its own sizes are made by a bagging that takes no `size`."
+            f"{(bags >= 0).sum(axis=1).max()}. Remove the parameter `size` to make bags of varying sizes."
         )
     return bags.astype(np.int64)

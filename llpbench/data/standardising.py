@@ -1,4 +1,4 @@
-"""Features of a table as one matrix, for baggings that go by distances."""
+"""Features of a table as one matrix, for baggings based on distances."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.tables import Table
 
 FREQUENT = 0.01
-"""share of rows that a category must have for a column of its own: rarer ones would outnumber all other features"""
+"""smallest share of rows for which a category gets a column: rare ones would outnumber all other features"""
 ROUNDING = 1e-12
-"""of a mean, relative: a standard deviation below is that of equal numbers"""
+"""relative rounding error of a mean: numbers with a smaller standard deviation are equal"""
 
 
 def standardised(table: Table, rows: IntArray) -> FloatArray:
-    """`[rows, columns]` float64 of mean 0 and standard deviation 1: numbers, then each frequent category as 0 or 1.
+    """Return standardised features `[rows, columns]` float64: numbers, then frequent categories as 0 or 1.
 
-    Missing numbers are at the mean; missing categories are in none. What is constant is 0.
+    Columns have mean 0 and standard deviation 1. Missing numbers are at the mean; missing categories are in no column.
+    Constant columns are 0.
     """
     numeric = table.numeric[rows]
     known = ~np.isnan(numeric)

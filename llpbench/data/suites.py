@@ -1,7 +1,7 @@
 """Suites: named lists of datasets, which `--datasets` takes as `suite:NAME`.
 
-A suite is a function under `@register_suite(name)` that returns names of datasets; its docstring says in a line what
-they have in common. The package's own stand in `datasets/built_in_suites.py`. A plugin declares one in the same way.
+A suite is a function under `@register_suite(name)` that returns names of datasets; its docstring says in one line what
+they have in common. The built-in ones are in `datasets/built_in_suites.py`. A plugin declares one in the same way.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class SuiteEntry:
 
 
 def suite_datasets(name: str) -> tuple[str, ...]:
-    """Names of the datasets of a suite, in its order.
+    """Return names of the datasets of a suite, in its order.
 
-    Raises `LLPBenchError` for an unknown suite (with the nearest names), an empty one, and one that names an unknown
+    Raises `LLPBenchError` for an unknown suite (with the nearest names), an empty suite, and a suite with an unknown
     dataset.
     """
     entry = SUITES.entry(name)
@@ -47,12 +47,12 @@ def suite_datasets(name: str) -> tuple[str, ...]:
 
 
 def select_datasets(pattern: str) -> list[str]:
-    """Names chosen by `all`, comma lists, globs, `suite:NAME` and `openml-suite:ID`, each once, in the order given."""
+    """Return names selected by `all`, comma-separated lists, globs, `suite:NAME` and `openml-suite:ID`, each once."""
     return DATASETS.select(expanded(pattern))
 
 
 def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
-    """Every suite, and what of it is missing. Reads no data."""
+    """Return every suite, with its missing datasets. Reads no data."""
     suites = []
     for entry in SUITES.entries():
         datasets = suite_datasets(entry.name)
@@ -62,7 +62,7 @@ def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
 
 
 def expanded(pattern: str) -> Iterator[str]:
-    """Return the parts of a comma list, suites replaced by their datasets."""
+    """Return the parts of a comma-separated list, with suites replaced by their datasets."""
     for part in map(str.strip, pattern.split(",")):
         if part.startswith(SUITE):
             yield from suite_datasets(part.removeprefix(SUITE).strip())

@@ -1,4 +1,4 @@
-"""From a table and an assignment of its rows to bags to a task: the only place where labels meet training rows."""
+"""Construction of a task from a table and its assignment to bags: the only place where labels meet training rows."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def build_task(
     """Normalise with the training rows' statistics, count labels in bags, and leave the labels behind.
 
     With `supervision="instances"` the training set is bags of one row, so that a supervised method runs the same code
-    as every other. This function is the only place where labels meet training rows. Where nobody knows labels, bags
-    have the counts that were published of them; raises `LLPBenchError` if they are needed nevertheless. `numbers`: what
-    methods are given for numbers (`cell.NUMBERS`).
+    as every other. This function is the only place where labels meet training rows. If labels are unknown, bags have
+    their published counts; raises `LLPBenchError` if labels are needed nevertheless. `numbers`: representation of
+    numbers for methods (`cell.NUMBERS`).
     """
     if supervision not in ("bags", "instances"):
         raise LLPBenchError(f"supervision must be 'bags' or 'instances', got {supervision!r}")
@@ -64,22 +64,22 @@ def build_task(
 def name_effects(
     effects: Iterable[FeatureEffect], table: Table, assignment: Assignment, numbers: str = "z"
 ) -> list[FeatureEffect]:
-    """Effects of features by their names, in the units and categories of the table that a task was built from."""
+    """Return effects of features with their names, in the units and categories of the table of a task."""
     rows = assignment.train[assignment.train >= 0]
     scaler = Scaler(table.numeric[rows], table.categorical[rows], table.categories, numbers)
     return scaler.named(effects, table.numeric_names, table.categorical_names)
 
 
 class Scaler:
-    """z-scores or other scores of numbers, and category vocabularies, from the training rows alone."""
+    """Normalisation of numbers and vocabularies of categories, from the training rows only."""
 
     transform: Transform | None = None
-    """None: z-scores, also of a model that an earlier version has saved"""
+    """None: z-scores, also for models saved by earlier versions"""
 
     def __init__(
         self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]], numbers: str = "z"
     ) -> None:
-        """Numbers [training rows, features], NaN where missing; codes likewise, -1 where missing; names of codes."""
+        """Numbers [training rows, features], NaN if missing; codes likewise, -1 if missing; names of codes."""
         self.transform = TRANSFORMS[numbers](numeric) if numbers != "z" else None
         present = ~np.isnan(numeric)
         number = np.maximum(present.sum(axis=0), 1)
@@ -87,27 +87,27 @@ class Scaler:
         self.std = np.sqrt(np.where(present, (numeric - self.mean) ** 2, 0.0).sum(axis=0) / number)
         lowest = np.where(present, numeric, np.inf).min(axis=0, initial=np.inf)
         constant = ~(lowest < np.where(present, numeric, -np.inf).max(axis=0, initial=-np.inf))
-        # a constant column carries nothing: it becomes 0, exactly, though a mean of equal numbers is rounded
+        # a constant column carries nothing: it becomes exactly 0, though a mean of equal numbers is rounded
         self.mean = np.where(constant & present.any(axis=0), lowest, self.mean)
         self.std[constant] = 1.0
         self.categories = categories
         self.seen = [np.isin(np.arange(len(names)), categorical[:, column]) for column, names in enumerate(categories)]
 
     def __call__(self, numeric: FloatArray, categorical: IntArray) -> Rows:
-        """Any rows, as they are given to `__init__`."""
+        """Return any rows, given as to `__init__`, as inputs of methods."""
         numeric = (numeric - self.mean) / self.std if self.transform is None else self.transform(numeric)
         missing = np.isnan(numeric)
         codes = np.zeros(categorical.shape, dtype=np.int64)
         for column, seen in enumerate(self.seen):
             code = categorical[:, column]
-            known = (code >= 0) & np.append(seen, False)[code]  # code -1 meets the appended False
+            known = (code >= 0) & np.append(seen, False)[code]  # code -1 selects the appended False
             codes[known, column] = code[known] + 1
         return Rows(np.where(missing, 0.0, numeric).astype(np.float32), codes, missing)
 
     def named(
         self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]
     ) -> list[FeatureEffect]:
-        """Effects of features by the names of numbers and categories, in their units and categories."""
+        """Return effects of features with the names of numbers and categories, in their units and categories."""
         found = []
         for effect in effects:
             place = effect.feature
@@ -119,7 +119,7 @@ class Scaler:
         return found
 
     def _units(self, column: int, effect: FeatureEffect) -> FloatArray:
-        """The edges of an effect's bins in the units of its column."""
+        """Return the edges of an effect's bins in the units of its column."""
         assert effect.edges is not None
         if self.transform is not None:
             return self.transform.inverse(column, effect.edges)
@@ -137,27 +137,27 @@ def _holdout(table: Table, scaler: Scaler, rows: IntArray, bags: IntArray) -> Ho
 
 
 def _positions(bags: IntArray, rows: IntArray, total: int) -> IntArray:
-    """Rewrite row numbers of the table as positions in `rows`."""
+    """Return row numbers of the table as positions in `rows`."""
     position = np.full(total + 1, -1, dtype=np.int64)  # the last entry, reached by -1, keeps padding at -1
     position[rows] = np.arange(len(rows))
     return position[bags]
 
 
 def _of_single_rows(table: Table, rows: Rows, train_rows: IntArray) -> BaggedRows:
-    """Bags of one row, in the order of `train_rows`."""
+    """Return bags of one row, in the order of `train_rows`."""
     counts = count_labels(table.row_labels, train_rows[:, None], len(table.classes))
     return BaggedRows(rows, np.arange(len(train_rows))[:, None], counts)
 
 
 def bag_counts(table: Table, bags: IntArray) -> FloatArray:
-    """[bags, classes] of bags of row numbers `[bags, size]`: counted, or as they were published of the bag of each."""
+    """Return counts [bags, classes] of bags of row numbers `[bags, size]`: counted from labels, or as published."""
     if table.published is None:
         return count_labels(table.row_labels, bags, len(table.classes))
     return table.published.counts[table.published.of_row[bags[:, 0]]]
 
 
 def count_labels(labels: IntArray, bags: IntArray, classes: int) -> FloatArray:
-    """Class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]` float64."""
+    """Return class counts of bags of row numbers `[bags, size]` (-1: padding) as `[bags, classes]` float64."""
     inside = bags >= 0
     counts = np.zeros((len(bags), classes))
     np.add.at(counts, (np.nonzero(inside)[0], labels[bags[inside]]), 1)

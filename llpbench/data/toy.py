@@ -1,4 +1,4 @@
-"""Small tables and tasks, for tests and `llpbench check`: Gaussians with numbers, categories and missing values."""
+"""Small tables and tasks for tests and `llpbench check`: Gaussians with numbers, categories and missing values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llpbench.data.tasks import build_task
 
 
 def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: int = 0) -> Table:
-    """Classes that three numbers and a category separate."""
+    """Return a table whose classes are separated by three numbers and a category."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(rows) % classes)
     numeric = rng.normal(size=(rows, 3)) + 2.0 * np.eye(classes, 3)[labels]
@@ -32,7 +32,7 @@ def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: in
 
 
 def toy_assignment(rows: int = 400, size: int = 16, seed: int = 0, unequal: bool = False) -> Assignment:
-    """Random bags of `size`; `unequal`: every second bag lacks half of its rows."""
+    """Return random bags of `size`; `unequal`: every second bag lacks half of its rows."""
     order = np.random.default_rng(seed).permutation(rows)
     parts = np.split(order, [int(0.6 * rows), int(0.8 * rows)])
     bags = [part[: len(part) // size * size].reshape(-1, size) for part in parts]
@@ -45,13 +45,13 @@ def toy_assignment(rows: int = 400, size: int = 16, seed: int = 0, unequal: bool
 def toy_task(
     seed: int = 0, classes: int = 2, supervision: str = "bags", size: int = 16, unequal: bool = False, rows: int = 400
 ) -> Task:
-    """A task on the toy table, its bags drawn with `seed`."""
+    """Return a task on the toy table, with bags drawn by `seed`."""
     table = toy_table(rows=rows, classes=classes)
     return build_task(table, toy_assignment(rows, size, seed, unequal), supervision=supervision)
 
 
 def permuted_within(table: Table, bags: IntArray) -> Table:
-    """The table with the labels of each bag's rows shuffled among them: to a learner from bags it is the same."""
+    """Return the table with labels shuffled within each bag: a learner from bags cannot see the difference."""
     labels, rng = table.row_labels.copy(), np.random.default_rng(1)
     for bag in bags:
         rows = bag[bag >= 0]
@@ -61,7 +61,7 @@ def permuted_within(table: Table, bags: IntArray) -> Table:
 
 
 def pure_bags(classes: int) -> tuple[Table, Assignment]:
-    """Well-separated Gaussians in bags of one class each: everything can be learned."""
+    """Return well-separated Gaussians in bags of one class each, from which everything can be learned."""
     rng, rows, size = np.random.default_rng(0), 480, 8
     labels = np.sort(np.arange(rows) % classes)
     table = Table(
@@ -79,7 +79,7 @@ def pure_bags(classes: int) -> tuple[Table, Assignment]:
 
 
 def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
-    """Every bag is half of one class and half of the other: the proportions say nothing."""
+    """Return bags that are half of one class and half of the other, so that proportions carry no information."""
     table, rng = toy_table(missing=0.0), np.random.default_rng(0)
     by_class = [rng.permutation(np.flatnonzero(table.row_labels == c)) for c in (0, 1)]
     bags = np.column_stack([rows[: len(rows) // size * size].reshape(-1, size // 2) for rows in by_class])
@@ -87,14 +87,14 @@ def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
 
 
 def awkward_tables() -> dict[str, tuple[Table, Assignment]]:
-    """Tables with what real ones have and tidy ones lack, by description."""
+    """Return tables with irregularities of real ones, by description."""
     table, assignment = toy_table(missing=0.2), toy_assignment()
     rows, rng = len(table), np.random.default_rng(0)
     numeric = table.numeric.copy()
     numeric[assignment.train.ravel(), 1] = np.nan
     numeric[:, 2] = 3.0
     categorical = np.column_stack([table.categorical, np.full(rows, -1), rng.integers(0, 10_000, rows)])
-    categorical[assignment.train.ravel(), 1] = 0  # its other categories are unseen in training
+    categorical[assignment.train.ravel(), 1] = 0  # all other categories are unseen in training
     full = replace(
         table,
         numeric=numeric,
@@ -111,6 +111,6 @@ def awkward_tables() -> dict[str, tuple[Table, Assignment]]:
 
 
 def _cut(bags: IntArray, borders: list[int]) -> Assignment:
-    """Train, validate and test on the bags before, between and after the borders."""
+    """Return an assignment with training, validation and test bags before, between and after the borders."""
     parts = np.split(bags, borders)
     return Assignment(Split(*(part.ravel() for part in parts)), *parts)

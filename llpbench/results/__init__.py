@@ -1,1 +1,1 @@
-"""The journal: what is known, merged from several machines."""
+"""The journal of results: reading, writing, merging, publishing."""

@@ -1,8 +1,8 @@
-"""What searches for hyperparameters have chosen, and which cells are therefore nobody's own.
+"""The configurations selected by hyperparameter searches, as opposed to those set by a user.
 
-A run's record does not say what it was made for: the same cell may be asked for by hand and chosen by a search. What a
-search has chosen, and chose before it was made again (`TuningRecord.former`), is a result of tuning wherever it is
-found, unless it is where a search starts, which somebody has set.
+A run's record does not say why it was run: the same cell may be requested by hand and selected by a search. Any cell
+that a search selects, or selected before it was repeated (`TuningRecord.former`), counts as a result of tuning. The
+exception is the initial cell of a search, which a user has set.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from llpbench.core.record import TuningRecord
 
 
 def chosen_by_searches(tunings: Iterable[TuningRecord]) -> set[str]:
-    """Ids of the cells that searches have chosen, now or formerly, but for those that searches start from."""
+    """Return ids of cells that searches have selected, now or earlier, without the initial cells of searches."""
     found: set[str] = set()
     starts = set()
     for tuning in tunings:
@@ -24,5 +24,5 @@ def chosen_by_searches(tunings: Iterable[TuningRecord]) -> set[str]:
 
 
 def start_of(tuning: TuningRecord) -> str:
-    """Id of the cell that a search starts from."""
+    """Return the id of the initial cell of a search."""
     return Cell.of(tuning["spec"]["cell"]).id

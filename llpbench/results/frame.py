@@ -1,4 +1,7 @@
-"""The one tidy table: a row a run and criterion. Boards, tables, plots, page, CSV and notebooks are made of it."""
+"""The tidy table of results, one row per run and criterion.
+
+Boards, tables, plots, page, CSV and notebooks are made from it.
+"""
 
 from __future__ import annotations
 
@@ -17,40 +20,40 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 NO_STALE_RUNS: Mapping[str, str] = MappingProxyType({})
-"""Reasons of stale runs where nobody has compared them with the code."""
+"""Reasons of stale runs if runs have not been compared with the code."""
 
 NO_PROTOCOL = "null"
 """Protocol of methods without epochs, as JSON."""
 
 _ENGINE = ("ensemble", "precision", "numbers")
-"""Parts of a specification that have rows of their own on a board, and that few runs have."""
+"""Parts of a specification that distinguish rows of a board, and that few runs set."""
 _NAMED = {"method", "encoder", "pretraining", "dataset", "bagging", "bag_size", "max_bags", "protocol"}
-"""Parts of a specification that rows, columns and headings of a board name; all others are settings."""
+"""Parts of a specification named by rows, columns and headings of a board; all others are settings."""
 _MACHINE = ("name", "device", "threads", "precision", "compiled")
-"""Facts of the hardware that decide how long a run takes."""
+"""Facts of the hardware that affect the time of a run."""
 
 
 _json = json.JSONEncoder(sort_keys=True).encode
 
 
 class Variable(NamedTuple):
-    """A column of the table that a run has, whatever the criterion."""
+    """A column of the table that depends on the run, not on the criterion."""
 
     meaning: str
     read: Callable[[Record], Any]
     kind: str = "object"
-    """dtype; `object` of texts"""
+    """dtype; `object` for texts"""
 
 
 class Measure(NamedTuple):
-    """A column of the table that each criterion of a run has."""
+    """A column of the table that depends on run and criterion."""
 
     meaning: str
     read: Callable[[CriterionResult], Any]
 
 
 def items(configuration: Mapping[str, Any]) -> set[str]:
-    """`{"params": {"weight": 0.1}}` as `{"weight=0.1"}`; what is not in `params` keeps its path."""
+    """Return `{"params": {"weight": 0.1}}` as `{"weight=0.1"}`. Outside `params`, keys keep their path."""
     found: set[str] = set()
     for key, value in configuration.items():
         if isinstance(value, Mapping):
@@ -62,17 +65,17 @@ def items(configuration: Mapping[str, Any]) -> set[str]:
 
 
 def configuration(changed: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-    """Return what sets a cell apart from the defaults of its method and of the engine, as text."""
+    """Return a cell's differences from the defaults of its method and of the engine, as text."""
     return ", ".join(sorted(items({**changed, **{name: spec[name] for name in _ENGINE if name in spec}})))
 
 
 def settings(spec: Mapping[str, Any]) -> str:
-    """Return all of a specification that no other column says, as JSON."""
+    """Return the parts of a specification without a column of their own, as JSON."""
     return _json({key: value for key, value in spec.items() if key not in _NAMED})
 
 
 def training_seconds(run: Record) -> float | None:
-    """Return the seconds of steps, warm-up and pretraining of a run; None where it does not say, or took no time."""
+    """Return the seconds of steps, warm-up and pretraining of a run; None if they are unknown or 0."""
     times, pretrained = run["times"], run["spec"]["pretraining"] != "none"
     if times.get("train") is None or (pretrained and times.get("pretraining") is None):
         return None
@@ -101,105 +104,114 @@ def _changed(run: Record) -> str:
 
 VARIABLES: dict[str, Variable] = {
     "run": Variable("name of the run: cell and seed", lambda run: run["run"]),
-    "cell": Variable("hash of the specification, equal for all seeds of a cell", lambda run: run["cell"]),
-    "seed": Variable("of split, bags and training", lambda run: run["seed"], "int64"),
+    "cell": Variable("hash of the cell's specification, the same for all seeds", lambda run: run["cell"]),
+    "seed": Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
     **_spec("method", "name of the method"),
-    "kind": Variable("`neural` or `direct`", lambda run: run["method"]["kind"]),
-    "role": Variable("`floor`, `ceiling` or empty", lambda run: run["method"]["role"]),
+    "kind": Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
+    "role": Variable("role of the method: `floor`, `ceiling` or empty", lambda run: run["method"]["role"]),
     "reference": Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
-    **_spec("bagging", "how rows became bags, with its options"),
-    **_spec("bag_size", "rows of a bag; 0: bags of their own sizes", kind="int64"),
-    **_spec("max_bags", "most training bags; missing: all that there are", kind="float64"),
-    **_spec("encoder", "of neural methods; missing where there is none"),
-    **_spec("pretraining", "what the encoder started from"),
-    **_spec("ensemble", "networks trained for the seed and averaged", 1, "int64"),
-    **_spec("precision", "of the networks", "float32"),
+    **_spec("bagging", "name of the bagging, with its options"),
+    **_spec("bag_size", "rows per bag; 0 if bag sizes vary", kind="int64"),
+    **_spec("max_bags", "number of training bags drawn at random; missing if all are used", kind="float64"),
+    **_spec("encoder", "name of the encoder; missing for methods without one"),
+    **_spec("pretraining", "name of the pretraining; `none` without one"),
+    **_spec("ensemble", "number of networks trained per seed and averaged", 1, "int64"),
+    **_spec("precision", "floating-point precision of the networks", "float32"),
     **_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
     "changed": Variable(
-        'hyperparameters that differ from their defaults, by name, values as in JSON: `hidden=64, objective="cosine"`; '
-        "empty where none does",
+        'hyperparameters that differ from their defaults, with JSON values: `hidden=64, objective="cosine"`; '
+        "empty if none do",
         _changed,
     ),
     "configuration": Variable(
-        "the same with ensemble, precision and numbers where these are not the usual ones, as a board names it",
+        "`changed`, and ensemble, precision and numbers if they differ from their defaults; used on boards",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
     "settings": Variable(
-        "JSON of everything in the specification that no other column says", lambda run: settings(run["spec"])
+        "JSON of all parts of the specification without a column of their own", lambda run: settings(run["spec"])
     ),
-    "protocol": Variable("JSON of epochs, patience and bags a step", lambda run: _json(run["spec"]["protocol"])),
-    "max_epochs": Variable("most epochs of a stage; missing without epochs", partial(_protocol, "epochs"), "float64"),
+    "protocol": Variable("JSON of epochs, patience and bags per step", lambda run: _json(run["spec"]["protocol"])),
+    "max_epochs": Variable(
+        "limit on epochs of a stage; missing without epochs", partial(_protocol, "epochs"), "float64"
+    ),
     "patience": Variable(
-        "epochs without improvement that settle a criterion", partial(_protocol, "patience"), "float64"
+        "epochs without improvement after which a criterion stops; missing without epochs",
+        partial(_protocol, "patience"),
+        "float64",
     ),
     "bags_per_step": Variable(
-        "bags in one gradient step; missing without epochs", partial(_protocol, "bags_per_step"), "float64"
+        "bags per gradient step; missing without epochs", partial(_protocol, "bags_per_step"), "float64"
     ),
-    "status": Variable("`ok`, `failed`, `out-of-memory` or `timed-out`", lambda run: run["status"]),
-    "reason": Variable("why it failed; empty if it did not", lambda run: run["reason"]),
-    "classes": Variable("of the dataset; missing if unknown", partial(_part, "dataset", "classes"), "float64"),
+    "status": Variable("status of the run: `ok`, `failed`, `out-of-memory` or `timed-out`", lambda run: run["status"]),
+    "reason": Variable("cause of a failure; empty if the run succeeded", lambda run: run["reason"]),
+    "classes": Variable(
+        "number of classes of the dataset; missing if unknown", partial(_part, "dataset", "classes"), "float64"
+    ),
     "bags": Variable("number of training bags", partial(_part, "bags", "number"), "float64"),
     "validation_bags": Variable("number of validation bags", partial(_part, "bags", "validation"), "float64"),
-    "least_rows": Variable("rows of the smallest training bag", partial(_size, 0), "float64"),
-    "median_rows": Variable("median of the rows of training bags", partial(_size, 1), "float64"),
-    "most_rows": Variable("rows of the largest training bag", partial(_size, 2), "float64"),
-    "epochs": Variable("epochs trained, over all stages", lambda run: run["epochs"], "int64"),
-    "parameters": Variable("trainable numbers of one network", lambda run: run["parameters"], "int64"),
+    "least_rows": Variable("number of rows of the smallest training bag", partial(_size, 0), "float64"),
+    "median_rows": Variable("median number of rows of training bags", partial(_size, 1), "float64"),
+    "most_rows": Variable("number of rows of the largest training bag", partial(_size, 2), "float64"),
+    "epochs": Variable("number of epochs trained, over all stages", lambda run: run["epochs"], "int64"),
+    "parameters": Variable("number of trainable parameters of one network", lambda run: run["parameters"], "int64"),
     "seconds": Variable(
-        "of the whole run, its share where seeds trained together", partial(_part, "times", "total"), "float64"
+        "seconds of the whole run; its share if seeds trained together", partial(_part, "times", "total"), "float64"
     ),
-    "seconds_train": Variable("of training or fitting alone", partial(_part, "times", "train"), "float64"),
-    "seconds_warm_up": Variable("first steps, compilation included", partial(_part, "times", "warm-up"), "float64"),
+    "seconds_train": Variable("seconds of training or fitting only", partial(_part, "times", "train"), "float64"),
+    "seconds_warm_up": Variable(
+        "seconds of first steps, including compilation", partial(_part, "times", "warm-up"), "float64"
+    ),
     "seconds_pretraining": Variable(
-        "pretraining when it was computed, for whichever run", partial(_part, "times", "pretraining"), "float64"
+        "seconds of the pretraining, even if another run computed it", partial(_part, "times", "pretraining"), "float64"
     ),
-    "seconds_predict": Variable("one prediction of the test rows", partial(_part, "times", "predict"), "float64"),
+    "seconds_predict": Variable(
+        "seconds of one prediction of the test rows", partial(_part, "times", "predict"), "float64"
+    ),
     "seconds_training": Variable(
-        "training with warm-up and pretraining, as boards show it", training_seconds, "float64"
+        "seconds of training with warm-up and pretraining, as on boards", training_seconds, "float64"
     ),
     "memory_mb": Variable("peak memory in megabytes", lambda run: run["memory_mb"], "float64"),
-    "device": Variable("what it ran on", partial(_part, "hardware", "name")),
+    "device": Variable("name of the processor or GPU", partial(_part, "hardware", "name")),
     "machine": Variable(
-        "JSON of everything in the hardware that decides how long a run takes",
+        "JSON of the hardware facts that affect the time of a run",
         lambda run: _json([run["hardware"].get(name) for name in _MACHINE]),
     ),
-    "version": Variable("of llpbench that made it", lambda run: run["code"]["version"]),
-    "finished": Variable("UTC, ISO 8601", lambda run: run["finished"]),
+    "version": Variable("version of llpbench that produced the run", lambda run: run["code"]["version"]),
+    "finished": Variable("end of the run in UTC, ISO 8601", lambda run: run["finished"]),
 }
 """Columns of a run by name."""
 
 
 def metric_column(metric: str) -> str:
-    """Return the column of a test metric: `test_average_precision` of `average-precision`."""
+    """Return the column of a test metric, for example `test_average_precision` for `average-precision`."""
     return f"test_{metric.replace('-', '_')}"
 
 
 def _metric(name: str) -> Measure:
     better = "higher" if METRICS[name].maximise else "lower"
-    return Measure(
-        f"{METRICS[name].title} of the test rows; {better} is better", lambda result: result["test"].get(name)
-    )
+    return Measure(f"test metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
 
 
 MEASURES: dict[str, Measure] = {
     "epoch": Measure(
-        "zero-based epoch that the criterion chose; missing without epochs", lambda result: result["epoch"]
+        "epoch selected by the criterion, zero-based; missing without epochs", lambda result: result["epoch"]
     ),
-    "validation": Measure("the criterion's value there, on the validation rows", lambda result: result["validation"]),
+    "validation": Measure("value of the criterion at that epoch", lambda result: result["validation"]),
     **{metric_column(name): _metric(name) for name in METRICS},
 }
-"""Columns of a run and criterion by name; missing where the run failed."""
+"""Columns of a run and criterion by name; missing if the run failed."""
 
 COLUMNS: dict[str, str] = {
     **{name: variable.meaning for name, variable in VARIABLES.items()},
-    "criterion": "what chose the epoch (`auc`, `mpiou`, `l1`, ...); missing where the run failed",
-    "regime": "`fine`: the criterion needs labels of validation rows; `coarse`: proportions of validation bags alone",
+    "criterion": "criterion that selected the epoch (`auc`, `mpiou`, `l1`, ...); missing if the run failed",
+    "regime": "data that the criterion needs: `fine` for labels of validation rows, `coarse` for proportions of "
+    "validation bags",
     **{name: measure.meaning for name, measure in MEASURES.items()},
-    "chosen": "whether only a search for hyperparameters has chosen this configuration, now or formerly",
-    "stale": "what has changed in the code since the run was made; empty if nothing has",
+    "chosen": "whether the configuration comes only from a hyperparameter search, current or earlier",
+    "stale": "changes in the code since the run; empty if there are none",
 }
-"""Meaning of every column by name; metrics are as the journal has them: between 0 and 1, not times 100."""
+"""Meaning of every column by name. Metrics are as in the journal: between 0 and 1, not times 100."""
 
 
 def tidy(
@@ -208,10 +220,10 @@ def tidy(
     tunings: Sequence[TuningRecord] = (),
     criteria: Container[str] | None = None,
 ) -> DataFrame:
-    """Return one row a run and criterion with the columns `COLUMNS`; what has no criterion is one row without any.
+    """Return one row per run and criterion with the columns `COLUMNS`; a run without criteria has one row.
 
-    Of two records of a run the last one counts. `stale`: reasons by run id, as `results.staleness.stale_runs` has them.
-    `criteria`: which ones; default all.
+    Of several records of a run the last one counts. `stale`: reasons by run id, from `results.staleness.stale_runs`.
+    `criteria`: names to include; default all.
     """
     from pandas import DataFrame, Series
 
@@ -241,7 +253,7 @@ def tidy(
 
 
 def _whole(value: Any) -> Any:
-    """A text with `?` for half a character, which no file and no index of pandas can hold."""
+    """Replace lone surrogates in a text by `?`: neither files nor indexes of pandas can hold them."""
     return value if not isinstance(value, str) or value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -251,7 +263,7 @@ def _results(run: Record, criteria: Container[str] | None) -> Sequence[tuple[str
 
 
 def shown(frame: DataFrame, metric: str) -> Series:
-    """Return a test metric as reports show it: percentages times 100, missing where it is not finite."""
+    """Return a test metric as reports show it: percentages times 100, missing if it is not finite."""
     from numpy import isfinite
 
     values = frame[metric_column(metric)]
@@ -260,7 +272,7 @@ def shown(frame: DataFrame, metric: str) -> Series:
 
 
 def value_of(run: Record, criterion: str, metric: str) -> float | None:
-    """The same of a single run; None if it is unknown."""
+    """Return a test metric of a single run as reports show it; None if it is unknown."""
     result = run["results"].get(criterion) if run["status"] == "ok" else None
     value = None if result is None else result["test"].get(metric)
     return value if value is None or not METRICS[metric].percent else 100.0 * value

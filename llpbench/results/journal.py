@@ -1,11 +1,12 @@
-"""The journal: an append-only file of results, one JSON object a line.
+"""The journal: an append-only file of results, one JSON object per line.
 
-Only the driver writes it, one `write` and one `fsync` a record, and meanwhile it holds a lock: on a file beside it,
-which stays behind but is locked only as long as a process lives. Before each write the open file is compared with its
-path: if it was replaced, removed, moved or changed meanwhile, all results go to a file of their own, and the run stops.
-What a kill or a full disk can leave is therefore a
-torn last line at most; it is dropped, and its run repeated. Of several records of a run `settle` says what counts,
-mostly the last, so a retry simply appends, and the concatenation of two machines' journals is their merge.
+Only the driver writes it, with one `write` and one `fsync` per record. While it does, it locks a file beside it. This
+file stays behind, but is locked only while the process lives. Before each write the open file is compared with its
+path: if it was replaced, removed, moved or changed, all results go to a separate file, and the run stops.
+
+A kill or a full disk can leave at most a torn last line. It is dropped, and its run repeated. `settle` decides which
+of several records of a run counts, usually the last. So a retry simply appends, and concatenating the journals of two
+machines merges them.
 """
 
 from __future__ import annotations
@@ -39,52 +40,54 @@ from llpbench.results.schema import DamagedError, NotJSONError, as_run, as_tunin
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
 SHARDS, SHARD_SUFFIX = "journal", ".jsonl.xz"
-"""Folder and suffix of a published journal: one compressed file a dataset, never appended to."""
+"""Folder and suffix of a published journal: one compressed file per dataset, never appended to."""
 LOCK = ".journal.lock"
-"""name of the file beside it that its writer locks"""
+"""name of the lock file beside the journal"""
 SAVED = "journal.saved.jsonl"
-"""name of the file for the results of a run whose journal was taken away"""
+"""name of the file for the results of a run whose journal was removed"""
 
 SAME = 1e-6
 """Largest relative difference between numbers that count as the same."""
 TOLERANCE = 0.02
-"""Largest accepted difference in test AUC between results of one run, as from other hardware or libraries. Results that
-differ by more are disputed: none of them counts until somebody decides (`llpbench merge --prefer`)."""
+"""Largest accepted difference in test AUC between results of one run, for example on other hardware or libraries.
+
+Results that differ by more are disputed: none of them counts until a user decides (`llpbench merge --prefer`).
+"""
 
 _LINE_START = b'{"schema":'
-"""what every line that `Journal.append` writes begins with, so that a torn one can be told from a stranger's file"""
+"""beginning of every line written by `Journal.append`, to distinguish a torn line from a foreign file"""
 _SEARCH_START = re.compile(rb'\{"schema":\d+,"tuning":')
-"""Beginning of a line that holds a search."""
+"""Beginning of the line of a search."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a journal holds."""
+    """Content of a journal."""
 
     records: dict[str, Record]
-    """the record of each run that counts, mostly the last, by run id, in the order of their first appearance"""
+    """record that counts for each run, usually the last, by run id, in the order of first appearance"""
     tunings: dict[str, TuningRecord] = field(default_factory=dict)
-    """the newest record of each tuning, by its id"""
+    """newest record of each tuning, by id"""
     warnings: tuple[str, ...] = ()
-    """one line for each line of the file that had to be left out"""
+    """one line for each line of the file that was left out"""
     disputed: dict[str, tuple[Record, ...]] = field(default_factory=dict)
-    """by run id: all records of a run that succeeded several times, with different results (`merge`)"""
+    """all records of runs that succeeded several times with different results (`merge`), by run id"""
     unterminated: bool = False
-    """the last line is whole but lacks its line break (an editor's work)"""
+    """whether the last line is complete but lacks its line break, as editors may leave it"""
     end: int = 0
-    """bytes up to and including the last whole line; anything after it is torn"""
+    """number of bytes up to the end of the last complete line; anything after it is torn"""
 
     @property
     def counting(self) -> dict[str, Record]:
-        """The records that reports are made of: those of `records` but for runs whose results do not agree."""
+        """Records for reports: `records` without runs whose results disagree."""
         return {run: each for run, each in self.records.items() if agree(self.disputed.get(run, ()))}
 
 
 def read(path: Path) -> Contents:
     """Return the records of a journal or a shard of one; none if there is no such file.
 
-    Lines that cannot be read become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or
-    written by a newer or older llpbench.
+    Unreadable lines become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or written by
+    a newer or older llpbench.
     """
     try:
         mode = path.stat().st_mode
@@ -100,7 +103,7 @@ def read(path: Path) -> Contents:
     except OSError as error:
         raise LLPBenchError(f"journal {str(path)!r} cannot be read: {_reason(error)}. Choose another --out.") from error
     collecting = gc.isenabled()
-    gc.disable()  # a million small objects, none of them garbage: looking for some takes a third of the time
+    gc.disable()  # a million small objects, none of them garbage: searching them takes a third of the time
     try:
         return _parse(data, path)
     finally:
@@ -114,19 +117,19 @@ def shards(folder: Path) -> list[Path]:
 
 
 class Journal:
-    """A journal open for writing, held by this process alone. A context manager; closing it gives up the lock."""
+    """A journal open for writing, locked by this process. A context manager; closing it releases the lock."""
 
     def __init__(self, folder: Path) -> None:
-        """Open or create the journal in `folder` and repair its end. Raises `LLPBenchError` if that cannot be done."""
+        """Open or create the journal in `folder` and repair its end. Raises `LLPBenchError` on failure."""
         self.path = folder / FILE
         if shards(folder):
             raise LLPBenchError(
                 f"{str(folder)!r} holds a published journal, which only merge writes. Choose another --out."
             )
-        read(self.path)  # a stranger's file must be refused before anything is locked or mended
+        read(self.path)  # a foreign file must be rejected before anything is locked or repaired
         self._lock = FileLock(folder / LOCK, timeout=0)
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]
-        """folders that were not there, the innermost first"""
+        """folders to be created, the innermost first"""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -144,9 +147,9 @@ class Journal:
             self._lock.release()
             raise
         self._size = os.fstat(self._file).st_size
-        """of the file, unless somebody else writes to it"""
+        """size of the file, unless another program writes to it"""
         self._appended = False
-        """whether results were written here that must be in the file when it is closed"""
+        """whether results were written here, which must be in the file when it is closed"""
 
     def __enter__(self) -> Journal:
         return self
@@ -164,18 +167,18 @@ class Journal:
             self._lock.release()
 
     def _leave_nothing(self) -> None:
-        """Remove what was made for a run that came to nothing, unless there is something else beside it by now."""
+        """Remove the new files and folders of a run without results, unless a folder contains something else."""
         with contextlib.suppress(OSError):
             self.path.unlink()
-            Path(self._lock.lock_file).unlink()  # while it is held: who waits for it sees that it is gone
+            Path(self._lock.lock_file).unlink()  # while it is locked: a waiting process sees that it is gone
             for folder in self._made:
                 folder.rmdir()
 
     def append(self, *records: Record) -> None:
         """Write records, one after the other, so that they survive a crash of the machine.
 
-        Raises `LLPBenchError` if the disk is full. Raises it, too, if the file is no longer the one that was opened;
-        then all results, these ones included, have been saved beside it.
+        Raises `LLPBenchError` if the disk is full, or if the file is no longer the one that was opened. In the latter
+        case all results, including these, have been saved beside it.
         """
         for number, record in enumerate(records):
             self._require_unchanged(records[number:])
@@ -183,13 +186,13 @@ class Journal:
             self._learn(record)
 
     def append_tuning(self, record: TuningRecord) -> None:
-        """Write the record of a search; otherwise as `append`."""
+        """Write the record of a search, as `append` does."""
         self._require_unchanged([record])
         self._write(to_line(record))
         self._learn_tuning(record)
 
     def replace(self, content: bytes) -> None:
-        """Replace all that the journal holds. Raises `LLPBenchError` if it cannot be written."""
+        """Replace the whole content of the journal. Raises `LLPBenchError` if it cannot be written."""
         self._require_unchanged()
         try:
             replace_file(self.path, content)
@@ -215,9 +218,9 @@ class Journal:
         self.contents.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
 
     def _require_unchanged(self, pending: Sequence[Record | TuningRecord] = ()) -> None:
-        """Raise `LLPBenchError` if the file is no longer the one that was opened, after saving what the run has made.
+        """Raise `LLPBenchError` if the file is no longer the one that was opened, after saving the results of the run.
 
-        `pending`: records that are not written yet.
+        `pending`: records not yet written.
         """
         change = self._change()
         if not change:
@@ -225,7 +228,7 @@ class Journal:
         told = f"journal {str(self.path)!r} was {change} during this command."
         if not (pending or self._appended):
             raise LLPBenchError(f"{told} Nothing was written to it. Run the same command again.")
-        self._appended = False  # they are saved once
+        self._appended = False  # save them only once
         for record in pending:
             if "run" in record:
                 self._learn(cast(Record, record))
@@ -239,7 +242,7 @@ class Journal:
         )
 
     def _change(self) -> str:
-        """What happened to the file since it was last written, "" if nothing."""
+        """Return how the file has changed since it was last written; "" if it has not."""
         try:
             there = os.stat(self.path)
         except OSError:
@@ -252,12 +255,12 @@ class Journal:
         return "" if self._keeps_lock() else "opened by another llpbench"
 
     def _keeps_lock(self) -> bool:
-        """Whether the lock is still this one's; a lock file that was removed is locked again."""
+        """Return whether this process still holds the lock. A removed lock file is created and locked again."""
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.stat(self._lock.lock_file), self._locked):
                 return True
         try:
-            self._lock.release()  # of a file that nobody else can find
+            self._lock.release()  # the removed file, which nobody else can find
             self._lock.acquire()
             self._locked = os.stat(self._lock.lock_file)
         except (Timeout, OSError):
@@ -265,7 +268,7 @@ class Journal:
         return True
 
     def _save(self, told: str) -> Path:
-        """Write all that is known to a new file: beside the journal, or else in the folder for temporary files."""
+        """Write all known records to a new file, beside the journal or else in the folder for temporary files."""
         known = self.contents
         runs = chain.from_iterable(known.disputed.get(run, (record,)) for run, record in known.records.items())
         content = b"".join([*map(to_line, runs), *map(to_line, known.tunings.values())])
@@ -279,15 +282,15 @@ class Journal:
     def _write(self, line: bytes) -> None:
         size, whole = self._size, self._size + len(line)
         try:
-            while line:  # one write; a disk that is nearly full takes a part, and says why at the next one
+            while line:  # one write; a nearly full disk takes a part, and the next write raises the reason
                 line = line[os.write(self._file, line) :]
             os.fsync(self._file)
             self._size, self._appended = whole, True
-        except KeyboardInterrupt:  # between the write and what is known of it
+        except KeyboardInterrupt:  # after the write, before its size is stored
             self._size, self._appended = os.fstat(self._file).st_size, True
             raise
         except OSError as error:
-            with contextlib.suppress(OSError):  # else the next run mends it
+            with contextlib.suppress(OSError):  # otherwise the next run repairs it
                 os.ftruncate(self._file, size)
             self._size = os.fstat(self._file).st_size
             raise LLPBenchError(
@@ -296,7 +299,7 @@ class Journal:
             ) from error
 
     def _open(self) -> int:
-        """The file, its end mended."""
+        """Open the file, repair its end, and return its descriptor."""
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
         except OSError as error:
@@ -315,17 +318,17 @@ class Journal:
 
 
 def settle(records: Sequence[Record]) -> list[Record]:
-    """What is kept of one run's records, given in the order of the journal: that which counts last.
+    """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
-    The code of the last record is the newest, unless an earlier one has higher `numerics`; clocks do not count, which
-    may be wrong. Records of other code are superseded (`core/source_hash.py`), whatever became of them. A failure gives
-    way to whatever comes after it, and never takes the place of a success; of successes whose results say the same the
-    one that says more is kept (earlier ones had fewer metrics and criteria), the last where they say as much; with
-    different results all of them are kept.
+    The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
+    may be wrong. Records of other code are superseded (`core/source_hash.py`), whatever their status. A failure is replaced
+    by any later record, and never replaces a success. Of successes with the same results the more complete one is kept
+    (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes with
+    different results are all kept.
     """
     if len(records) == 1:
         return [*records]
-    code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # of equals the last
+    code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # the last of equal ones
     kept: list[Record] = []
     for record in records:
         if _code(record) != code:
@@ -343,30 +346,30 @@ def settle(records: Sequence[Record]) -> list[Record]:
 
 
 def contains(one: Any, other: Any) -> bool:
-    """Whether nested results hold all that others hold, numbers equal up to `SAME`."""
+    """Return whether nested results contain all of the others, with numbers equal up to `SAME`."""
     if isinstance(one, dict) and isinstance(other, dict):
         return all(name in one and contains(one[name], value) for name, value in other.items())
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=SAME)  # the published table holds them in single precision
+        return math.isclose(one, other, rel_tol=SAME)  # the published table has single precision
     return bool(one == other)
 
 
 def agree(records: Sequence[Record]) -> bool:
-    """Whether results of one run are the same but for `TOLERANCE`, by every criterion that chose in all of them."""
+    """Return whether results of one run agree up to `TOLERANCE`, by every criterion that all of them have."""
     return len(records) < 2 or widest(records).points <= TOLERANCE
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How far results of one run are apart."""
+    """Largest difference between results of one run."""
 
     metric: str
     values: tuple[float | None, ...]
-    """of each, in their order; None where there is no score"""
+    """value of each result, in their order; None without a score"""
 
     @property
     def points(self) -> float:
-        """between the lowest and the highest; infinite between a score and none"""
+        """difference between the lowest and the highest value; infinite if only some have a score"""
         known = [value for value in self.values if value is not None]
         if not known:
             return 0.0
@@ -374,7 +377,7 @@ class Disagreement:
 
 
 def widest(records: Sequence[Record]) -> Disagreement:
-    """Where results of one run are farthest apart: by AUC, or where no label is known by metrics of proportions."""
+    """Return the largest difference between results of one run: in AUC, or without labels in metrics of proportions."""
     labelled = any("auc" in each["test"] for record in records for each in record["results"].values())
     metrics = ("auc",) if labelled else ("l1", "mpiou")
     results = [record["results"] for record in records]
@@ -388,7 +391,7 @@ def widest(records: Sequence[Record]) -> Disagreement:
 
 
 def age(record: Record | TuningRecord) -> tuple[int, str]:
-    """What orders records of several journals, of a run or a tuning, by the code that they stand for, the newest last.
+    """Return the sort key for records of a run or tuning from several journals: the newest code is last.
 
     Within a journal its order counts (`settle`, `newer`).
     """
@@ -400,7 +403,7 @@ def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
 
 
 def to_line(record: Record | TuningRecord) -> bytes:
-    """A record as the journal holds it: one line of JSON, with null for NaN, infinities and what is beyond `MOST`."""
+    """Return a record as a line of JSON, with null for NaN, infinities and numbers beyond `MOST`."""
     ordered = {"schema": SCHEMA, **packed(record)}
     text = json.dumps(_finite(ordered), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode() + b"\n"
@@ -408,7 +411,7 @@ def to_line(record: Record | TuningRecord) -> bytes:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float):
-        return value if abs(value) <= MOST else None  # NaN is not
+        return value if abs(value) <= MOST else None  # also None for NaN
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -461,12 +464,12 @@ def _parse(data: bytes, path: Path) -> Contents:
 
 
 def _missing(line: bytes) -> str:
-    """What a line that has to be left out costs, as far as its beginning tells (`to_line`)."""
+    """Return the consequence of leaving out a line, as far as its beginning shows (`to_line`)."""
     return f"its {'search' if _SEARCH_START.match(line) else 'run'} counts as missing"
 
 
 def record_in(line: bytes, path: Path) -> Record | None:
-    """The record of a run in a line of a journal, None if there is none whole.
+    """Return the record of a run in a line of a journal, None if there is no complete one.
 
     Raises `LLPBenchError` if another version of llpbench wrote it.
     """
@@ -478,7 +481,7 @@ def record_in(line: bytes, path: Path) -> Record | None:
 
 
 def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
-    """The record of a search in a line of a journal; otherwise as `record_in`."""
+    """Return the record of a search in a line of a journal, as `record_in` does for runs."""
     try:
         value = _value(line, path)
         return as_tuning(value) if "tuning" in value else None
@@ -487,10 +490,10 @@ def tuning_in(line: bytes, path: Path) -> TuningRecord | None:
 
 
 def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
-    """Which of two records of a tuning counts, `one` before `other` in the journal: that of newer code, as in `settle`;
-    of one code a success before a failure.
+    """Return the record of a tuning that counts; `one` is before `other` in the journal.
 
-    It remembers what the other has chosen (`former`), whose runs may stand in the journal.
+    Newer code wins, as in `settle`; for the same code a success wins over a failure. The result remembers the cells
+    that the other record has selected (`former`), whose runs may be in the journal.
     """
     same = _code(one) == _code(other)
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
@@ -503,12 +506,12 @@ def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
 
 
 def _chosen(record: TuningRecord) -> set[str]:
-    """Ids of the cells that a search has chosen."""
+    """Return ids of the cells that a search has selected."""
     return {choice["cell"] for choice in record["best"].values()}
 
 
 def _value(line: bytes, path: Path) -> dict[str, Any]:
-    """What a line holds, if it is of this schema. Raises `DamagedError`, and `LLPBenchError` for another schema."""
+    """Return the object in a line. Raises `DamagedError`, and `LLPBenchError` for another schema."""
     value = decode(line)
     if value["schema"] != SCHEMA:
         later = value["schema"] > SCHEMA
@@ -521,8 +524,8 @@ def _value(line: bytes, path: Path) -> dict[str, Any]:
 
 
 def _is_ours(data: bytes) -> bool:
-    """Whether a file without a single whole record is the torn or damaged beginning of a journal, not a stranger's."""
-    if not data.strip(b"\0\n"):  # zeros are what a crash of the machine can leave
+    """Return whether a file without a complete record is the torn or damaged beginning of a journal, not foreign."""
+    if not data.strip(b"\0\n"):  # a crash of the machine can leave zeros
         return True
     return _LINE_START.startswith(data) or any(line.startswith(_LINE_START) for line in data.splitlines())
 

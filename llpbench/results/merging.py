@@ -1,11 +1,11 @@
-"""Several journals as one: the work of several machines, or one's own beside what is published.
+"""Merging of several journals: from several machines, or your own with the published one.
 
-Each journal keeps its order, in which later records are newer. Between records of several journals only their time
-stamps say which is newer (`in_order`).
+Each journal keeps its order, in which later records are newer. Records of different journals are ordered only by their
+time stamps (`in_order`).
 
-A run that is in several journals with the same results is kept once. With different results of the same code all of its
-records are kept, and reports flag it: the newest counts if they agree (`journal.agree`), else none does, until somebody
-prefers one. Of different code the newest counts. A failure gives way to a success.
+A run with the same results in several journals is kept once. If results of the same code differ, all its records are
+kept, and reports flag it: the newest counts if they agree (`journal.agree`), otherwise none does until a user prefers
+one. Newer code wins over older code, and a success over a failure.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True)
 class Merged:
-    """Several journals, read as one."""
+    """Several merged journals."""
 
     kept: dict[str, list[Record]]
-    """by run id: what is kept of it, the newest last"""
+    """records kept for each run, the newest last, by run id"""
     warnings: tuple[str, ...]
-    """one line for each line of a journal that had to be left out"""
+    """one line for each line of a journal that was left out"""
     tunings: dict[str, TuningRecord] = field(default_factory=dict)
-    """by id, the newest of each"""
+    """newest record of each tuning, by id"""
 
     @property
     def records(self) -> dict[str, Record]:
-        """The record of each run that counts: none of a run whose results do not agree."""
+        """The record of each run that counts; none for runs whose results disagree."""
         return {run: records[-1] for run, records in self.kept.items() if agree(records)}
 
     @property
     def disputed(self) -> list[str]:
-        """One line for each run that has different results."""
+        """One line for each run with different results."""
         return disputes(records for _, records in sorted(self.kept.items()) if len(records) > 1)
 
 
 def journal_files(name: str) -> list[Path]:
-    """Return the files of a journal, given as its own name, its folder's, or `published`.
+    """Return the files of a journal, given as its file, its folder or `published`.
 
-    A folder that holds shards (`results/published.py`) has several. Raises `LLPBenchError` if there is none.
+    A folder of shards (`results/published.py`) has several. Raises `LLPBenchError` if there is none.
     """
     if name == PUBLISHED:
         return [published()]
@@ -81,7 +81,7 @@ def journal_files(name: str) -> list[Path]:
 
 
 def published() -> Path:
-    """Return the table of published results: inside the package where it is installed, beside it in a checkout."""
+    """Return the table of published results: inside an installed package, or beside it in a checkout."""
     for folder in (PACKAGE, PACKAGE.parent):
         if (path := folder / "leaderboards" / TABLE).is_file():
             return path
@@ -89,16 +89,16 @@ def published() -> Path:
 
 
 def read_published() -> Contents:
-    """Return the published results, without what `published.OMITTED` names. Raises `LLPBenchError`."""
+    """Return the published results, without `published.OMITTED`. Raises `LLPBenchError`."""
     return read_table(published())
 
 
 Preference = Literal["newest", "first"]
-"""which of several different results of one run somebody has decided for, by their order (`in_order`)"""
+"""preferred result of a run with different ones, by their order (`in_order`)"""
 
 
 def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Merged:
-    """Read journals as one (`journal.settle`), whatever their order; of different results keep only what is preferred.
+    """Read and merge journals in any order (`journal.settle`); of different results keep only the preferred one.
 
     Raises `LLPBenchError` as `journal.read` does.
     """
@@ -110,7 +110,7 @@ def _read(path: Path) -> Contents:
 
 
 def join(journals: Iterable[Contents], prefer: Preference | None = None) -> Merged:
-    """The same of journals that have been read."""
+    """Merge journals that have been read, as `merge` does."""
     found: dict[str, list[Sequence[Record]]] = {}
     tunings: dict[str, TuningRecord] = {}
     warnings: list[str] = []
@@ -126,13 +126,12 @@ def join(journals: Iterable[Contents], prefer: Preference | None = None) -> Merg
 
 
 def in_order(journals: Sequence[Sequence[Record]]) -> list[Record]:
-    """Order the records of a run from several journals, the newest last; equal records are one.
+    """Return the records of a run from several journals in order, the newest last, without duplicates.
 
-    A record comes after those that any journal has before it. Where no journal decides, `numerics` do, then the time at
-    which records were finished or restamped, then the order of the journals. So a wrong clock cannot reorder a journal,
-    but where two machines have each made a run, the one whose clock is ahead counts as later. What a journal has
-    superseded (`journal.settle`) is no longer known here, so merging in several steps gives the same as at once where
-    clocks are right.
+    A record comes after those that precede it in any journal. If no journal decides, `numerics` do, then the time when
+    records were finished or restamped, then the order of the journals. So a wrong clock cannot reorder a journal, but
+    between runs of two machines the one whose clock is ahead counts as later. Records that a journal has superseded
+    (`journal.settle`) are unknown here, so merging in several steps gives the same as at once only if clocks are right.
     """
     ordered: list[Record] = []
     waiting = [[*records] for records in journals]
@@ -146,7 +145,7 @@ def in_order(journals: Sequence[Sequence[Record]]) -> list[Record]:
 
 
 def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecord]:
-    """The searches of several journals, by id, each as `journal.newer` has it."""
+    """Return the searches of several journals, by id, each selected by `journal.newer`."""
     found: dict[str, TuningRecord] = {}
     for tunings in journals:
         for name, tuning in tunings.items():
@@ -155,11 +154,10 @@ def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecor
 
 
 def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None = None) -> Merged:
-    """Merge journals into that of `folder`, written as a whole and sorted by what its runs are of.
+    """Merge journals into that of `folder`, written completely and sorted by the specification of its runs.
 
-    A journal that is there already is replaced only if it is one of those merged; nobody else can write to it
-    meanwhile. A folder with shards gets shards and the published table. Raises `LLPBenchError` otherwise, and if it
-    cannot be written.
+    An existing journal is replaced only if it is among those merged; it is locked meanwhile. A folder with shards gets
+    shards and the published table. Raises `LLPBenchError` otherwise, and if it cannot be written.
     """
     parts = shards(folder)
     path = folder / FILE
@@ -168,7 +166,7 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
             raise LLPBenchError(
                 f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
             )
-    merge(journals)  # what cannot be read is to leave nothing behind
+    merge(journals)  # an unreadable journal must leave nothing behind
     if parts:
         return _merge_into_shards(folder, journals, prefer)
     with Journal(folder) as journal:
@@ -180,7 +178,7 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
 
 
 def _merge_into_shards(folder: Path, journals: Sequence[Path], prefer: Preference | None) -> Merged:
-    """Merge journals into the shards of a published folder; a journal beside them becomes part of them."""
+    """Merge journals into the shards of a published folder, together with a journal beside them."""
     merged = merge(journals, prefer)
     records = sorted(chain.from_iterable(merged.kept.values()), key=_place)
     try:
@@ -194,14 +192,14 @@ def _merge_into_shards(folder: Path, journals: Sequence[Path], prefer: Preferenc
 
 
 def _place(record: Record) -> tuple[str, ...]:
-    """Where a record stands among others: by what it is of. Those of one run stay in their order."""
+    """Return the sort key of a record, by its specification. Records of one run keep their order."""
     spec = record["spec"]
     parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
     return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}")
 
 
 def disputes(runs: Iterable[Sequence[Record]]) -> list[str]:
-    """One line for each run, given as all its records, the newest last."""
+    """Return one line for each run, given as all its records, the newest last."""
     return [_dispute(records) for records in runs]
 
 

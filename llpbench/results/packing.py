@@ -1,13 +1,13 @@
-"""Schema 3 of the journal's lines: each judgement of a run is written once.
+"""Schema 3 of the journal's lines: each evaluation of a run is written once.
 
-Several criteria mostly choose the same epoch, and for a method without epochs all of them do. In memory each criterion
-has its judgement (`core.record.CriterionResult`). A line holds the distinct ones in a list, and says for each criterion
-which of them is its own::
+Several criteria often choose the same epoch, and for a method without epochs all of them do. In memory each criterion
+has its own evaluation (`core.record.CriterionResult`). A line holds the distinct ones in a list, and the position of
+each criterion's evaluation::
 
     "judged": [{"epoch": 7, "diagnostics": {}, "test": {"auc": 0.9}}],
     "results": {"auc": {"judged": 0, "validation": 0.8}, "mpiou": {"judged": 0, "validation": 0.7}}
 
-Lines of schema 2 repeat the judgement under each criterion. They are read as well.
+Lines of schema 2 repeat the evaluation for each criterion. They can be read, too.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from collections.abc import Mapping
 from typing import Any
 
 UNPACKED = 2
-"""The schema whose lines repeat judgements."""
+"""The schema whose lines repeat evaluations."""
 
 _OWN = "validation"
-"""What a criterion does not share with others: its value on the validation rows."""
+"""The part of a result that criteria do not share: the value on the validation rows."""
 
 
 class PackingError(ValueError):
-    """The results of a line refer to a judgement that it does not hold."""
+    """The results of a line refer to an evaluation that it does not contain."""
 
 
 def packed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as a line of its schema holds it. A search is returned as it is."""
+    """Return a record as a line of its schema. A search is returned unchanged."""
     if "results" not in record or record.get("schema") == UNPACKED:
         return dict(record)
     judged: dict[str, dict[str, Any]] = {}
@@ -45,9 +45,9 @@ def packed(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `packed` was given; criteria that share a judgement share its objects.
+    """Return the record packed by `packed`. Criteria with the same evaluation share its objects.
 
-    Raises `PackingError` if the line is not packed as this schema has it.
+    Raises `PackingError` if the line does not follow this schema.
     """
     if "results" not in line:
         return dict(line)
@@ -66,6 +66,6 @@ def _unpacked(criterion: str, result: Any, judged: list[dict[str, Any]]) -> dict
         raise PackingError(f"results.{criterion} is not an object")
     place = result.get("judged")
     if type(place) is not int or not 0 <= place < len(judged):
-        raise PackingError(f"results.{criterion}.judged is {json.dumps(place)}, not the place of a judgement")
+        raise PackingError(f"results.{criterion}.judged is {json.dumps(place)}, not the position of an evaluation")
     own = {name: value for name, value in result.items() if name != "judged"}
     return judged[place] | own

@@ -1,9 +1,8 @@
-"""What is published: the journal in shards of one dataset each, and one table of its runs that ships with the package.
+"""Published results: the journal in one shard per dataset, and one table of its runs that ships with the package.
 
-`leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and searches, as a journal has them. New
-results of one dataset rewrite its shard alone. `leaderboards/published.parquet` is made from the shards, and is what
-`compare`, `plan` and `load_results("published")` read: one row a run and board criterion. It leaves out what
-`OMITTED` names.
+`leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and searches, as in a journal. New results
+of a dataset rewrite only its shard. `leaderboards/published.parquet` is made from the shards. `compare`, `plan` and
+`load_results("published")` read it: one row per run and board criterion, without what `OMITTED` names.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 TABLE = "published.parquet"
-"""Name of the table beside that folder."""
+"""Name of the table beside the folder of shards."""
 
 OMITTED = (
     "learning curves, diagnostics, reliability bins, proportion histograms and criteria without a board; "
     "the shards in leaderboards/journal/ of the repository have them"
 )
-"""What the table leaves out, in words for a reader."""
+"""Description for readers of what the table leaves out."""
 
 _SHARED = ("spec", "method", "dataset", "bags", "data", "sources", "restamped", "code", "libraries", "hardware")
 """Fields that many runs have in common; each is one column of JSON."""
@@ -43,9 +42,9 @@ _COMPRESSION_LEVEL = 19
 
 
 def write_published(folder: Path, records: Sequence[Record], tunings: Sequence[TuningRecord]) -> None:
-    """Write the shards of these records, and the table of those that count. Shards that would be the same stay.
+    """Write the shards of these records, and the table of those that count. Unchanged shards are not rewritten.
 
-    `records` may hold several of one run, the newest last; it is in the table if they agree. Raises `OSError`.
+    `records` may hold several of one run, the newest last; the run is in the table if they agree. Raises `OSError`.
     """
     lines: dict[str, list[bytes]] = defaultdict(list)
     for record in records:
@@ -101,7 +100,7 @@ def read_table(path: Path) -> Contents:
 
 
 def _known(value: float | None) -> float | None:
-    """Return None for NaN, the table's sign of a metric that was asked for and is not defined."""
+    """Return None for NaN, which marks an undefined metric in the table."""
     return None if value is None or value != value else value
 
 
@@ -122,7 +121,7 @@ def _record(row: Mapping[str, Any], run: str) -> Record:
 
 
 def _rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table; JSON that many of them share is decoded once, and so is one object for all."""
+    """Yield the rows of a table. JSON shared by many rows is decoded once, into one shared object."""
     columns: dict[str, list[Any]] = {}
     for name in table.column_names:
         column = table.column(name)

@@ -1,6 +1,6 @@
-"""Lines of a journal, read and checked: the types and bounds that `core/record.py` states hold of every record.
+"""Reading and checking lines of a journal against the types and bounds in `core/record.py`.
 
-Decoded and validated by pydantic's compiled core, which together takes no longer than `json.loads` alone.
+pydantic's compiled core decodes and validates them, which takes no longer than `json.loads` alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from llpbench.core.tuning_spec import Tuning
 from llpbench.results.packing import UNPACKED, PackingError, unpacked
 
 LONGEST_LINE = 2**23
-"""bytes; of those ever written the longest has a hundredth of it"""
+"""largest number of bytes; the longest line so far has a hundredth of it"""
 _LATEST_SCHEMA = 9_999
-"""what has a higher number is damaged"""
+"""largest schema number that is not considered damage"""
 _FAULTS = 1_000
-"""version of lines whose first field is still named"""
+"""largest number of faults of which the first is still named"""
 _SHOWN = 40
-"""characters of a value in a warning"""
+"""largest number of characters of a value in a warning"""
 
 _WORDS = {
     "dict_type": "an object",
@@ -36,25 +36,25 @@ _WORDS = {
     "too_short": "a list of {min_length}",
     "too_long": "a list of {max_length}",
 }
-"""what something must be, by pydantic's name of the error, where the field itself does not say it"""
+"""expected values, by pydantic's name of the error, for fields without a description of their own"""
 
 
 class DamagedError(ValueError):
-    """A line is no record; the message says which field is wrong, and how."""
+    """A line that is no record; the message names the faulty field and its fault."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("".join(char if char.isprintable() else "?" for char in one_line(reason)))
 
 
 class NotJSONError(DamagedError):
-    """It is no whole JSON either: perhaps it is torn."""
+    """A line that is not even complete JSON, perhaps torn."""
 
 
 def decode(line: bytes) -> dict[str, Any]:
-    """The object that a line of a journal holds, of whatever schema, not yet validated.
+    """Return the object in a line of a journal, of any schema, not yet validated.
 
-    Lines of schema 2 are given as schema 3, lines of another schema as they are. What is no number in JSON (NaN, 1e999)
-    is null. Raises `NotJSONError`, and `DamagedError` for what no version of llpbench has written.
+    Lines of schema 2 are returned as schema 3, lines of another schema unchanged. Non-numbers (NaN, 1e999) become null.
+    Raises `NotJSONError`, and `DamagedError` for lines that no version of llpbench has written.
     """
     if len(line) > LONGEST_LINE:
         raise DamagedError(f"it is longer than {LONGEST_LINE:,} bytes")
@@ -65,13 +65,13 @@ def decode(line: bytes) -> dict[str, Any]:
     if not isinstance(value, dict) or not {"run", "tuning"} & value.keys():
         raise DamagedError("it is neither a run nor a search")
     again = to_json(value, inf_nan_mode="constants")
-    if again.count(b'":') != line.count(b'":'):  # or there are spaces before colons
+    if again.count(b'":') != line.count(b'":'):  # keys repeat, or there are spaces before colons
         json.loads(line, object_pairs_hook=_once)
     if b"NaN" in again or b"Infinity" in again:
         value = from_json(to_json(value, inf_nan_mode="null"))
     schema = value.get("schema")
     if type(schema) is not int or not 0 < schema <= _LATEST_SCHEMA:
-        raise DamagedError(f"schema is {_shown(schema)}, not the number of one")
+        raise DamagedError(f"schema is {_shown(schema)}, not a schema number")
     if schema == UNPACKED:
         return {**value, "schema": SCHEMA}
     if schema != SCHEMA:
@@ -83,12 +83,12 @@ def decode(line: bytes) -> dict[str, Any]:
 
 
 def as_run(value: dict[str, Any]) -> Record:
-    """A decoded object, if it is the record of a run. Raises `DamagedError` with the first thing that is wrong."""
+    """Return a decoded object as the record of a run. Raises `DamagedError` with its first fault."""
     _require(value, Record)
     run = cast(Record, value)
     name = f"{run['cell']}-{run['seed']}"
     if run["run"] != name:
-        raise DamagedError(f"run is {_shown(run['run'])}, not {name}, as cell and seed say")
+        raise DamagedError(f"run is {_shown(run['run'])}, but cell and seed give {name}")
     if run["status"] == "ok" and not run["results"]:
         raise DamagedError("results is empty, though status is ok")
     for criterion, result in run["results"].items():
@@ -97,7 +97,7 @@ def as_run(value: dict[str, Any]) -> Record:
 
 
 def as_tuning(value: dict[str, Any]) -> TuningRecord:
-    """The same of a search; what this version would not search in the same way is refused, too."""
+    """Return a decoded object as the record of a search. Also rejects searches that this version cannot repeat."""
     _require(value, TuningRecord)
     tuning = cast(TuningRecord, value)
     try:
@@ -111,13 +111,13 @@ def as_tuning(value: dict[str, Any]) -> TuningRecord:
 
 
 def _check(criterion: str, value: float | None, where: str) -> None:
-    """Raise `DamagedError` if a criterion, of those that this version knows, has no such values."""
+    """Raise `DamagedError` if a criterion known to this version cannot have the value."""
     if criterion in CriterionValue:
         _require(value, CriterionValue[criterion], where)
 
 
 def _require(value: Any, kind: Any, where: str = "") -> None:
-    """Raise `DamagedError` if a value is not of a type. Keys beyond it are fine: a later version may have some."""
+    """Raise `DamagedError` unless a value is of a type. Further keys are allowed: later versions may add some."""
     try:
         _validator(kind).validate_python(value, strict=True)
     except ValidationError as error:
@@ -130,8 +130,8 @@ def _validator(kind: Any) -> SchemaValidator:
 
 
 def _told(error: ValidationError, where: str) -> str:
-    """The first of what is wrong: `results.auc.test.auc is 3.5, not a number from 0 to 1`."""
-    if error.error_count() > _FAULTS:  # each of them would be made an object
+    """Return the first fault: `results.auc.test.auc is 3.5, not a number from 0 to 1`."""
+    if error.error_count() > _FAULTS:  # each of them would become an object
         return f"{error.error_count():,} of its fields are wrong"
     first = error.errors(include_url=False)[0]
     where = where or ".".join(one_line(part, _SHOWN) for part in first["loc"])
@@ -142,7 +142,7 @@ def _told(error: ValidationError, where: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value on a line, shortened."""
+    """Return a value on one line, shortened."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else f"a list of {len(value)}"
     text = json.dumps(value, ensure_ascii=False)
@@ -150,10 +150,10 @@ def _shown(value: Any) -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of these pairs. Raises `DamagedError` for a key that is there twice."""
+    """Return an object of these pairs. Raises `DamagedError` for a repeated key."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise DamagedError(f"{_shown(key)} is there twice")
+            raise DamagedError(f"{_shown(key)} appears twice")
         found[key] = value
     return found

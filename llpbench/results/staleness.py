@@ -1,4 +1,4 @@
-"""Stale results: those of other code than today's, by the hashes and the version that each record holds."""
+"""Stale results: those made by other code than today's, according to the hashes and version in each record."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.source_hash import cell_sources
 
 WhyStale = Callable[[Record], str]
-"""Why a record is stale, in one line; "" if it is not, and if nobody can tell because its plugin is not loaded"""
+"""returns why a record is stale, in one line; "" if it is current, or if its plugin is not loaded"""
 
 
 def comparison() -> Callable[[Record | TuningRecord], str]:
-    """What compares records with the code that is loaded now; it looks at each source once."""
+    """Return a function that compares records with the loaded code. It reads each source once."""
 
     @cache
     def today(method: str, dataset: str, bagging: str, encoder: str | None) -> Mapping[str, str | None] | None:
@@ -34,27 +34,27 @@ def comparison() -> Callable[[Record | TuningRecord], str]:
 
 
 def stale_runs(records: Iterable[Record]) -> dict[str, str]:
-    """Why runs are stale, by run id; only those that are."""
+    """Return why runs are stale, by run id, without current runs."""
     why = comparison()
     reasons = ((record["run"], why(record)) for record in records)
     return {run: reason for run, reason in reasons if reason}
 
 
 def stale_searches(tunings: Iterable[TuningRecord]) -> dict[str, str]:
-    """The same of searches, by id."""
+    """Return why searches are stale, by id, without current searches."""
     why = comparison()
     reasons = ((tuning["tuning"], why(tuning)) for tuning in tunings)
     return {tuning: reason for tuning, reason in reasons if reason}
 
 
 def cell_spec(record: Record | TuningRecord) -> Mapping[str, Any]:
-    """The specification of the cell that a run is of, or that a search starts from."""
+    """Return the specification of a run's cell, or of a search's initial cell."""
     spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
     return spec
 
 
 def changed_parts(record: Record | TuningRecord, sources: Mapping[str, str | None]) -> list[str]:
-    """Which of method, dataset, bagging and encoder have another source than when the record was made."""
+    """Return which of method, dataset, bagging and encoder have changed since the record was made."""
     return [part for part, source in sources.items() if record["sources"].get(part, "") != source]
 
 

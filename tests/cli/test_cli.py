@@ -61,7 +61,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
         (("list", "studies", "dllp"), "nothing else takes one"),
         (("report", "--plots", "pictures", "--no-plots"), "--plots and --no-plots do not go together"),
         (("effects", "--seed", "-1"), "-1 is not in the range x>=0"),
-        (("run", "--out", "~nobody-of-that-name/x"), "nobody knows the home folder of '~nobody-of-that-name/x'"),
+        (("run", "--out", "~nobody-of-that-name/x"), "the home folder of '~nobody-of-that-name/x' is unknown"),
     ],
 )
 def test_what_is_given_is_heard_or_refused(words: tuple[str, ...], told: str, llpbench: LLPBench) -> None:
@@ -150,7 +150,7 @@ def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
         """)
     )
     words = arguments(plugin, tmp_path / "out", "--plugin", str(mine), "--methods", "misspelt,quick-a")
-    hook = "method 'misspelt': 'fitt' is no hook, and would never be called. Did you mean fit?"
+    hook = "method 'misspelt': 'fitt' is not a hook and would never be called. Did you mean fit?"
     default = "method 'misspelt': hyperparameter 'weight': default 5.0 is outside its range 0.1 to 1"
     planned, ran = llpbench(*words, "--dry-run"), llpbench(*words)
     for told in (hook, default):

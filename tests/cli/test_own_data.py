@@ -222,7 +222,7 @@ def broken_rows(folder: Path) -> None:
         (None, ["--bags", "gone.csv"], "there is no file 'gone.csv'"),
         (None, ["--out", "rows.csv"], "'rows.csv' is there already"),
         (lambda f: (f / "bags.csv").write_bytes(b"\x00\xff"), [], "'bags.csv' must be in UTF-8"),
-        (broken_rows, [], "Give NaN where they are suppressed, or --drop-unmatched."),
+        (broken_rows, [], "Give NaN if they are suppressed, or --drop-unmatched."),
     ],
 )
 def test_bad_input_is_one_clear_line(

@@ -118,7 +118,7 @@ class TestDeclaration:
 
     def test_a_default_outside_its_choices(self) -> None:
         bad = self.params(("mode", Annotated[str, Choice("a", "b")], "c"))
-        assert fault("declaration", bad) == "hyperparameter 'mode': default 'c' is none of its choices 'a', 'b'"
+        assert fault("declaration", bad) == "hyperparameter 'mode': default 'c' is not one of its choices 'a', 'b'"
 
     def test_a_default_outside_its_range(self) -> None:
         bad = self.params(("weight", Annotated[float, Uniform(0, 1)], 2.0))
@@ -165,9 +165,9 @@ class TestDeclaration:
     @pytest.mark.parametrize(
         ("own", "message"),
         [
-            (("weight", Annotated[float, When("mdoe", "a"), Uniform(0, 1)], 0.5), "When names 'mdoe', which is none"),
+            (("weight", Annotated[float, When("mdoe", "a"), Uniform(0, 1)], 0.5), "When names the unknown 'mdoe'"),
             (("sizes", tuple[int, ...], (16, 16)), "'sizes': no command can give a tuple[int, ...]"),
-            (("count", Annotated[int, Uniform(1, 4)], 2), "'count': Uniform is of floats. Use Choice"),
+            (("count", Annotated[int, Uniform(1, 4)], 2), "'count': Uniform takes floats. Use Choice"),
             (("names", list, dataclasses.field(default_factory=list)), "'names' has a default_factory"),
         ],
     )
@@ -177,7 +177,7 @@ class TestDeclaration:
     def test_a_condition_on_what_is_no_choice(self) -> None:
         mode = ("mode", Annotated[str, Choice("a", "b")], "a")
         bad = self.params(mode, ("weight", Annotated[float, When("mode", "c"), Uniform(0, 1)], 0.5))
-        assert "When asks 'mode' for 'c', none of its choices" in fault("declaration", bad)
+        assert "When asks 'mode' for 'c', not one of its choices" in fault("declaration", bad)
 
     def test_constants_of_the_class_are_no_hyperparameters(self) -> None:
         @dataclass(frozen=True)
@@ -481,14 +481,14 @@ def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
         ("missing_values", FirstNumber, "categories alone: IndexError: "),
         ("not_a_number", Soothing, "parameters of NaN passed for a result"),
         ("together", Counting, "weights differ by"),
-        ("suppressed", Heedless, "go through losses.masked_mean(each, bags.known)"),
+        ("suppressed", Heedless, "use losses.masked_mean(each, bags.known)"),
         ("suppressed", Trusting, "predictions are not finite"),
         ("global_state", Careless, "learning and predicting change torch's default dtype, numpy's global random"),
-        ("rows_alone", Ranking, "predictions of a row depend on those beside it"),
-        ("rows_alone", Centred, "predictions of a row depend on those beside it"),
+        ("rows_alone", Ranking, "predictions of a row depend on the rows beside it"),
+        ("rows_alone", Centred, "predictions of a row depend on the rows beside it"),
         ("saved", Remembering, "loaded weights predict differently"),
-        ("saved", Fickle, "the predictor gives something else the second time"),
-        ("storable", Forgetful, "a model that was saved and loaded predicts something else"),
+        ("saved", Fickle, "the predictor gives different predictions the second time"),
+        ("storable", Forgetful, "a saved and loaded model predicts differently"),
         ("learns", Idle, "well-separated classes in pure bags, below 0.95"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
@@ -502,7 +502,7 @@ def test_a_model_that_cannot_be_saved_is_told_and_no_fault() -> None:
     padded = verdict_of("storable", Mean)
     assert padded.result == "does not apply"
     assert "llpbench fit cannot use it: " in padded.detail
-    assert "in fit). Bags of own data are not padded" in padded.detail
+    assert "in fit). Bags of your own data are not padded" in padded.detail
 
     class Closure(Mean):
         """A function."""
@@ -607,7 +607,7 @@ def test_a_method_without_an_encoder_states_its_learning_rate() -> None:
 
         takes_encoder = False
 
-    assert "give learning_rate a default" in fault("declaration", Own)
+    assert "learning_rate needs a default" in fault("declaration", Own)
 
 
 def test_a_method_that_is_not_stackable_says_so() -> None:
@@ -702,4 +702,4 @@ def test_a_method_without_its_heart_is_told_what_to_define(base: type, lacking: 
 def test_a_hook_in_another_spelling_is_told(written: str, meant: str) -> None:
     misspelt = type("Misspelt", (Fine,), {written: lambda _: None, "__doc__": "Misspelt."})
     said = fault("declaration", misspelt)
-    assert f"'{written}' is no hook, and would never be called. Did you mean {meant}?" in said
+    assert f"'{written}' is not a hook and would never be called. Did you mean {meant}?" in said

@@ -113,8 +113,8 @@ def without_rng(table: Table, rows: IntArray, size: int) -> IntArray:
         ("declaration", without_a_word, "bad needs a docstring"),
         ("declaration", without_rng, "must take (table, rows, size, rng)"),
         ("bags_rows", twice, "rows into more than one bag"),
-        ("seeded", unseeded, "draw random numbers from the generator that it is given alone"),
-        ("harmless", writes, "it has written into the table"),
+        ("seeded", unseeded, "draw random numbers only from the given generator"),
+        ("harmless", writes, "it modifies the table"),
         ("awkward", numbers_alone, "categories alone: IndexError"),
         ("keyed", by_place, "rows of one bag are in several bags"),
     ],
@@ -245,7 +245,7 @@ class Changeable(Small):
         ("padding", Careless, "z of rows depends on padding"),
         ("row_interaction", Gossip, "declare row_interaction = True"),
         ("contextual", Chatty, "declare contextual = False"),
-        ("awkward", Blind, "a missing number is the same to it as 0"),
+        ("awkward", Blind, "it treats a missing number as 0"),
         ("learns", Idle, "on well-separated classes in pure bags, below 0.95"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
@@ -255,7 +255,7 @@ def test_a_bad_encoder_is_caught(caught: Catch, check: str, encoder: Any, messag
 
 
 def test_an_encoder_states_what_methods_take_from_it(caught: Catch) -> None:
-    assert "methods take its hidden" in caught(ENCODERS, "declaration", Small, learning_rate=1e-3)
+    assert "methods use its hidden" in caught(ENCODERS, "declaration", Small, learning_rate=1e-3)
 
 
 class TestDatasets:
@@ -277,7 +277,7 @@ class TestDatasets:
         return fault
 
     def test_a_feature_that_tells_the_label_is_caught(self, bad: Catch) -> None:
-        told = "tells the label by itself: is it made from the target?"
+        told = "reveals the label by itself: is it made from the target?"
         assert bad("features", lambda frame: frame) == f"feature 'b' {told}"
         ordered = bad(
             "features", lambda frame: frame.drop(columns="b").assign(c=(frame["label"] == "u") + frame["a"] / 99)
@@ -288,11 +288,11 @@ class TestDatasets:
         assert "feature 'b' is constant" in bad("features", lambda frame: frame.assign(b="x"))
 
     def test_a_change_each_time_is_caught(self, bad: Catch) -> None:
-        assert "changes what it has returned before" in bad("unchanged", lambda frame: frame.assign(a=frame["a"] + 1))
+        assert "changes its own output" in bad("unchanged", lambda frame: frame.assign(a=frame["a"] + 1))
 
     def test_a_rare_class_is_caught(self, bad: Catch) -> None:
         rare = bad("classes", lambda frame: frame.assign(label=["w"] * 3 + [*frame["label"][3:]]))
-        assert rare == "class 'w' has 3 rows: 10 at least fill a split"
+        assert rare == "class 'w' has 3 rows: a split needs at least 10"
 
     def test_wrong_facts_are_caught(self, bad: Catch) -> None:
         assert "expected 300, found 200" in bad("loads", lambda frame: frame, rows=300)

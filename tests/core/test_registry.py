@@ -122,7 +122,7 @@ def test_selection_by_all_lists_and_globs() -> None:
         (DATASETS, "adults", "Did you mean adult"),
         (BAGGINGS, "order", "Did you mean ordered"),
         (ENCODERS, "saintt", "Did you mean saint"),
-        (METHODS, "mlp", r"unknown method 'mlp' \(an encoder is called so\)\."),
+        (METHODS, "mlp", r"unknown method 'mlp' \(an encoder has this name\)\."),
         (METHODS, "tabular-*", "no method matches"),
         (METHODS, "", "no method was named"),
         (METHODS, "zzz", "There are: "),

@@ -245,7 +245,7 @@ def test_what_nobody_kept_the_text_of_is_one_line(monkeypatch: pytest.MonkeyPatc
     module = ModuleType("__notebook__")
     monkeypatch.setitem(sys.modules, "__notebook__", module)
     exec("class Mine:\n    def loss(self): ...\n", module.__dict__)
-    with pytest.raises(LLPBenchError, match=r"the source of 'Mine' is not known.* Put it into") as error:
+    with pytest.raises(LLPBenchError, match=r"the source of 'Mine' is unknown.* Put it into") as error:
         source_hash(module.Mine)
     assert "\n" not in str(error.value)
 

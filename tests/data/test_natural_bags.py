@@ -52,7 +52,7 @@ def test_missing_values_are_a_key() -> None:
     [
         ("column", 0, "needs 'by'"),
         ("column:by=f", 0, r"has no column 'f'.*It has: d, e, a, b, c"),
-        ("column:by=d", 16, "bags of its own sizes"),
+        ("column:by=d", 16, "decides the sizes of its bags"),
         ("ordered", 0, "positive integer"),
     ],
 )

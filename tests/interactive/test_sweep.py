@@ -147,7 +147,7 @@ class TestPredictions:
 def test_where_predictions_cannot_be_kept_nothing_is_trained(plugin: Path, tmp_path: Path) -> None:
     (tmp_path / "predictions").write_text("a file")
     given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True)
-    with pytest.raises(LLPBenchError, match=r"^predictions cannot be kept in .* Choose another"):
+    with pytest.raises(LLPBenchError, match=r"^predictions cannot be stored in .* Choose another"):
         llpbench.run(**given)
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
 

@@ -44,7 +44,7 @@ def test_a_class_that_the_mapping_of_a_bag_lacks_has_no_rows() -> None:
 
 
 def test_names_that_no_bag_has_are_told_where_rows_may_be_dropped() -> None:
-    with pytest.raises(LLPBenchError, match=r"no bag of X \(.*\) has counts.*Call them the same in both\."):
+    with pytest.raises(LLPBenchError, match=r"no bag of X \(.*\) has counts.*Use the same labels in both\."):
         fitted(counts=TABLE.rename(index=lambda name: f"district {name}"), unmatched="drop")
 
 
@@ -134,7 +134,10 @@ def test_laplace_noise_enters_by_its_variance() -> None:
     [
         ({"counts": pd.concat([LONG, LONG[:1]])}, "two entries for class 'no' of bag 'd00'"),
         ({"counts": LONG.rename({"no": None}, level=1)}, r"10 of 20 counts have no bag or no class"),
-        ({"counts": LONG, "classes": ["no"]}, r"of the classes 'no', 'yes', classes says 'no'.*unmatched='drop'"),
+        (
+            {"counts": LONG, "classes": ["no"]},
+            r"have the classes 'no', 'yes', but the given classes are 'no'.*unmatched='drop'",
+        ),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
         ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, got 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),

@@ -26,7 +26,7 @@ SEARCH = searched(CELL, "coarse", {"l1": (CELL, 0.2, 0.3), "kl": (CELL, 0.1, Non
 MISSING = object()
 
 FIELDS: list[tuple[str, object, str]] = [
-    ("run", "x", "run is \"x\", not {cell}-0, as cell and seed say"),
+    ("run", "x", "run is \"x\", but cell and seed give {cell}-0"),
     ("run", None, "run is null, not text"),
     ("cell", "../../etc/passwd", 'cell is "../../etc/passwd", not 16 hexadecimal digits'),
     ("cell", "0" * 17, 'cell is "00000000000000000", not 16 hexadecimal digits'),
@@ -82,8 +82,8 @@ FIELDS: list[tuple[str, object, str]] = [
     ("code", {"version": "1"}, "code.commit is missing"),
     ("libraries", {"torch": None}, "libraries.torch is null, not text"),
     ("hardware", {"device": "cpu"}, "hardware.name is missing"),
-    ("schema", "2", 'schema is "2", not the number of one'),
-    ("schema", -2, "schema is -2, not the number of one"),
+    ("schema", "2", 'schema is "2", not a schema number'),
+    ("schema", -2, "schema is -2, not a schema number"),
 ]  # fmt: skip
 """what is damaged in a run, by which value, and what is said"""
 
@@ -118,8 +118,8 @@ LINES: list[tuple[bytes, str]] = [
     (to_line(RUN).replace(b'"seed":0', b'"seed":NaN'), "seed is null, not a whole number"),
     (to_line(RUN).replace(b'"total":4.0', b'"total":1e999'), "times.total is null, not a number of seconds"),
     (to_line(RUN).replace(b'"total":4.0', b'"total":-Infinity'), "times.total is null, not a number of seconds"),
-    (to_line(RUN).replace(b'"seed":0', b'"seed":0,"seed":1'), '"seed" is there twice'),
-    (to_line(RUN).replace(b'"total"', b'"data"'), '"data" is there twice'),
+    (to_line(RUN).replace(b'"seed":0', b'"seed":0,"seed":1'), '"seed" appears twice'),
+    (to_line(RUN).replace(b'"total"', b'"data"'), '"data" appears twice'),
     (to_line(RUN).replace(b'"reference":""', b'"reference":"\\ud800"'), "it is not JSON (unexpected end of hex"),
     (to_line(RUN).replace(b'"reference":""', b'"reference":"\xed\xa0\x80"'), "it is not JSON (invalid unicode"),
     (to_line(RUN).replace(b'"reason":""', b'"reason":"' + b"x" * LONGEST_LINE + b'"'), "it is longer than 8,388,608"),

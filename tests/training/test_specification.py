@@ -44,7 +44,7 @@ def test_options_must_stand_behind_a_star() -> None:
         del table, rng
         return np.array_split(rows, clusters)[0][None]
 
-    with pytest.raises(LLPBenchError, match=r"options behind a \*, got \(table, rows, rng, clusters\)"):
+    with pytest.raises(LLPBenchError, match=r"options after a \*, got \(table, rows, rng, clusters\)"):
         parse_bagging("loose")
 
 

@@ -158,7 +158,7 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
         ({"stages": (Stage("a"), Stage("a"))}, "two stages are called 'a'"),
         (
             {"phases": (Phase(modules=("encoder.",)), Phase(modules=("head.",)))},
-            "two phases are called 'train', and differ: each player needs a name of its own",
+            "two different phases are called 'train': give each player a name",
         ),
     ],
 )
