@@ -21,7 +21,7 @@ from llpbench.core import memory
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration
-from llpbench.running.cluster import Assignment, Nodes, Room
+from llpbench.running.cluster import Nodes, Room, TrialJob
 from llpbench.running.ray_executor import RayExecutor
 from llpbench.running.resources import Resources
 from llpbench.running.schedule import Ended, Job, Schedule
@@ -97,7 +97,7 @@ def simulated(number: int, slots: int) -> None:
         trial = str(asked)
         answer = executor._answer(trial, running, schedule)  # type: ignore[arg-type]
         asked += 1
-        if isinstance(answer, Assignment):
+        if isinstance(answer, TrialJob):
             heapq.heappush(ends, (clock + lengths[answer.job.id], trial))
         elif answer == "finished":
             break

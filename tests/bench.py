@@ -24,7 +24,6 @@ from llpbench.running.settings import Settings, resolve
 PLUGIN = '''
 """A dataset of 400 rows and methods that take no time, or what time they are told to."""
 
-import os
 import time
 from dataclasses import dataclass
 
@@ -83,23 +82,6 @@ class Broken(Quick):
 
     def fit(self, train, schema, rng):
         raise ValueError("no luck")
-
-
-@register_method("fatal", role="", classes="multi", reference="")
-class Fatal(Quick):
-    """Takes its process with it."""
-
-    def fit(self, train, schema, rng):
-        os._exit(1)
-
-
-@register_method("endless", role="", classes="multi", reference="")
-class Endless(Quick):
-    """Hangs."""
-
-    def fit(self, train, schema, rng):
-        while True:
-            pass
 '''
 
 

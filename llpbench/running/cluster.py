@@ -63,12 +63,12 @@ class Alive(NamedTuple):
 
 
 class TrialRequest(NamedTuple):
-    """A request for the job of a trial of Tune's. The answer is an `Assignment`, "wait" or "finished"."""
+    """A request for the job of a trial of Tune's. The answer is a `TrialJob`, "wait" or "finished"."""
 
     trial: str
 
 
-class Assignment(NamedTuple):
+class TrialJob(NamedTuple):
     """A job, and what it is given."""
 
     job: Job

@@ -22,7 +22,6 @@ from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Child, Died
 from llpbench.running.cluster import (
     Alive,
-    Assignment,
     Broken,
     Finished,
     Nodes,
@@ -30,6 +29,7 @@ from llpbench.running.cluster import (
     Room,
     Setup,
     Started,
+    TrialJob,
     TrialRequest,
 )
 from llpbench.running.executors import Listener, Request, RunCell, Warned, tell
@@ -227,7 +227,7 @@ class RayExecutor:
                 raise
             raise Died(1, f"no sign of life for {duration(_SILENCE)}") from None
 
-    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> Assignment | str:
+    def _answer(self, trial: str, running: dict[str, _Running], schedule: Schedule) -> TrialJob | str:
         """The next job for which there is room, if any."""
         free = self._nodes.total.without(Room.sum(each.room for each in running.values()))
         job = None
@@ -238,7 +238,7 @@ class RayExecutor:
             return "wait" if running or schedule.waiting else "finished"
         limit = schedule.limit(job)
         running[trial] = _Running(job, self._needs(job), limit)
-        return Assignment(job, running[trial].room, limit.timeout, time.time() + limit.budget)
+        return TrialJob(job, running[trial].room, limit.timeout, time.time() + limit.budget)
 
     @property
     def _least_cpus(self) -> float:

@@ -38,7 +38,6 @@ from llpbench.core.version import PACKAGE
 from llpbench.running.channel import Parent
 from llpbench.running.cluster import (
     Alive,
-    Assignment,
     Broken,
     Finished,
     NodeFiles,
@@ -47,6 +46,7 @@ from llpbench.running.cluster import (
     Room,
     Setup,
     Started,
+    TrialJob,
     TrialRequest,
     software,
 )
@@ -177,11 +177,11 @@ class _Jobs(Searcher):  # type: ignore[misc]
         self._monitor.take()
         self._parent.send(TrialRequest(trial_id))
         answer = self._parent.receive()
-        if not isinstance(answer, Assignment):
+        if not isinstance(answer, TrialJob):
             return Searcher.FINISHED if answer == "finished" else None
         room = answer.room
         bundle = {"CPU": room.cpus, "GPU": room.gpus, "memory": int(room.megabytes * 2**20)}
-        return {"assignment": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
+        return {"trial_job": answer, "bundle": {name: amount for name, amount in bundle.items() if amount}}
 
     def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
         """Nothing: `_Events` has told it."""
@@ -247,10 +247,10 @@ def _trial(
     config: dict[str, Any], environment: Environment, folder: Path, run: RunCell | None, files: NodeFiles | None
 ) -> dict[str, str]:
     """One job, in an actor; `folder` is the driver's. Texts, because Tune would make metrics of anything else."""
-    assignment: Assignment = config["assignment"]
+    trial_job: TrialJob = config["trial_job"]
     try:
         if files is not None:
-            environment = files.unpack(environment, assignment.job.cell.dataset, ray.get)
+            environment = files.unpack(environment, trial_job.job.cell.dataset, ray.get)
         worker = _worker(environment, folder if folder.is_dir() else None, run)
     except LLPBenchError as error:
         return {"outcome": json.dumps({"how": "unfit", "reason": str(error)})}
@@ -265,7 +265,7 @@ def _trial(
     def warn(text: str) -> None:
         tune.report({"warning": text})
 
-    made = worker.do(assignment.job, Limit(assignment.timeout, max(assignment.until - time.time(), 0.0)), report, warn)
+    made = worker.do(trial_job.job, Limit(trial_job.timeout, max(trial_job.until - time.time(), 0.0)), report, warn)
     return {"outcome": json.dumps(asdict(made) if isinstance(made, Ended) else {"made": made})}
 
 

@@ -288,7 +288,7 @@ def test_the_time_budget_is_kept_while_jobs_wait_for_room_that_never_comes(monke
     executor = ray_executor.RayExecutor(Environment(), Resources(1))
     executor._host = host = cast(Any, Asking(Nodes((Room(1.0),))))
     executor.run(schedule, diary)
-    assert [type(answer).__name__ for answer in host.answers[:2]] == ["Order", "str"]
+    assert [type(answer).__name__ for answer in host.answers[:2]] == ["TrialJob", "str"]
     assert schedule.left == [jobs[1]]
     assert diary.lines == ["started 5", "stopped 5: "]
 

@@ -16,6 +16,7 @@ import pytest
 from bench import LLPBench, arguments, make_settings, start, timeless
 from factory import make_record
 from registries import as_they_were
+from scripted import scripted
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -26,6 +27,7 @@ from llpbench.running import runner
 from llpbench.running.debug import Debug
 from llpbench.running.estimates import Basis
 from llpbench.running.executors import Listener, Outcome, tell
+from llpbench.running.inline import Inline
 from llpbench.running.resources import Resources
 from llpbench.running.run_progress import Display
 from llpbench.running.runner import RunSummary
@@ -286,13 +288,20 @@ def test_what_ran_out_of_memory_beside_others_is_tried_alone(
     assert [record["spec"]["method"] for record in outcome.failed] == ["quick-b"] * 2, "no third attempt"
 
 
+@pytest.fixture
+def scripted_inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs whose bag sizes say what happens to their process, which imports little."""
+    monkeypatch.setattr(runner, "pick_executor", lambda settings, *_: (Inline(settings.environment, scripted), ""))
+
+
+@pytest.mark.usefixtures("scripted_inline")
 def test_a_run_outlives_its_cells_and_says_what_became_of_them(tiny_bench: Path, tmp_path: Path) -> None:
-    given = {"seeds": "1", "bag_sizes": "8", "executor": "inline", "methods": "fatal,quick-a"}
+    given = {"seeds": "1", "bag_sizes": "1,5", "methods": "quick-a"}
     outcome, _ = run(tiny_bench, tmp_path, **given)
-    told = {record["spec"]["method"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
-    assert told == {"fatal": ("failed", "its code ended the process (exit code 1)"), "quick-a": ("ok", "")}
+    told = {record["spec"]["bag_size"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
+    assert told == {1: ("failed", "its code ended the process (exit code 3)"), 5: ("ok", "")}
     assert outcome.incomplete
-    _, display = run(tiny_bench, tmp_path, **given)
+    _, display = run(tiny_bench, tmp_path, **given, keep_stale=True)
     assert display.jobs == [], "what failed is tried again only if asked for"
 
 
@@ -335,9 +344,9 @@ def test_what_becomes_of_jobs_that_made_nothing(
     assert "quick-a on tiny ordered 8 (2 seeds): by somebody; it will be tried once more alone" in display.said
 
 
+@pytest.mark.usefixtures("scripted_inline")
 def test_the_end_of_the_time_budget_ends_what_runs(tiny_bench: Path, tmp_path: Path) -> None:
-    given = {"methods": "endless", "bag_sizes": "8", "executor": "inline", "seeds": "1"}
-    outcome, display = run(tiny_bench, tmp_path, time_budget="6s", **given)
+    outcome, display = run(tiny_bench, tmp_path, time_budget="3s", methods="quick-a", bag_sizes="23", seeds="1")
     assert journal(tmp_path) == []
     assert (outcome.left, outcome.incomplete) == (1, False)
     assert display.said[-1] == "time is up: 1 run left. Run the same command again to go on."
