@@ -258,8 +258,12 @@ def test_an_interrupt_between_writing_and_syncing_is_no_strangers_doing(
     def interrupt(file: int) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), Journal(tmp_path) as journal:
-        journal.append(RECORDS[0])
-        monkeypatch.setattr(os, "fsync", interrupt)
-        journal.append(RECORDS[1])
-    assert list(read(journal.path).records.values()) == RECORDS[:2]
+    def append() -> None:
+        with Journal(tmp_path) as journal:
+            journal.append(RECORDS[0])
+            monkeypatch.setattr(os, "fsync", interrupt)
+            journal.append(RECORDS[1])
+
+    with pytest.raises(KeyboardInterrupt):
+        append()
+    assert list(read(tmp_path / FILE).records.values()) == RECORDS[:2]
