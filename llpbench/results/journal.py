@@ -322,8 +322,8 @@ def settle(records: Sequence[Record]) -> list[Record]:
 
     The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
     may be wrong. Records of other code are superseded (`core/source_hash.py`), whatever their status. A failure is
-    replaced by any later record, and never replaces a success. Of successes with the same results the more complete one is kept
-    (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes with
+    replaced by any later record, and never replaces a success. Of successes with the same results the more complete one
+    is kept (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes with
     different results are all kept.
     """
     if len(records) == 1:
