@@ -1,52 +1,62 @@
 """What knowing a row's bag is worth on tables with labels, and what becomes of rare positives; before and after.
 
-    python -m benchmarks.natural --seeds 3 --rows 2000
-    python -m benchmarks.natural --rare --methods bag-gp,bag-mean-linear
+    python -m benchmarks.natural --seeds 5 --rows 2000
+    python -m benchmarks.natural --rare --methods bag-gp,bag-mean-linear --seeds 5
 
 Natural bags: half of the rows are trained on, the other half are new rows of the same bags. `share` is the bag's own
-share, half a row added to each class. `before`: effects from predictions of the training rows, full spread. `whole`:
-the training rows, made to add up to their counts. Log loss, then AUC x 100.
+share, half a row added to each class for new rows. `before`: effects from predictions of the training rows, full
+spread. `whole`: the training rows, made to add up to their counts.
 
-Rare: random bags at 1.3 % positives. Log loss of the constant and of the method, as it is and calibrated; mean
-probability over share; AUC; and the log evidence of held-out bags, below 2 nats told as "features show nothing".
+Rare: bags at random and by natural keys, at 1.3 % positives; the method as it is (`before`) and calibrated. A warning
+says that held-out bags do not show that features tell anything. Whether a fit is useful is told by its log loss, as it
+is and calibrated, against the constant.
+
+A line a run, then means over seeds, ± standard errors of differences, as Markdown.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from llpbench import LLPClassifier
 from llpbench.owndata.bag_effects import added_up, learn_known_bags
+from llpbench.owndata.rare import SUPPORTED
 
 DATA = Path("../shared/data")
 NATURAL: dict[str, tuple[list[str], str]] = {
-    "adult": (["native-country", "education"], "class"),
     "hotel_bookings": (["country"], "is_canceled"),
-    "nass_cds": (["psu"], "dead"),
     "covid_testing": (["clinic_name"], "result"),
     "kc_house": (["zipcode"], "price_above_median"),
+    "oulad": (["module_presentation"], "passed"),
+    "adult": (["native-country", "education"], "class"),
+    "nass_cds": (["psu"], "dead"),
+    "mpls_stops": (["neighborhood"], "personSearch"),
+    "flights_2013": (["date"], "late"),
 }
-"""keys of bags, and the target"""
-RARE = {"mammography": "class", "adult": "class"}
+"""keys of bags, and the target; the spread of logits was tuned on the first four"""
+DATES = {"hotel_bookings": ["arrival_date"], "kc_house": ["date"], "mpls_stops": ["date"]}
+RARE = ("adult", "nass_cds")
 RATE, RARE_ROWS = 0.013, 6144
 
 
-def read(name: str, target: str, seed: int, data: Path) -> tuple[pd.DataFrame, Any]:
-    """Rows in random order, and whether each is of the rarer class."""
+def read(name: str, seed: int, data: Path) -> tuple[pd.DataFrame, Any, Any]:
+    """Rows in random order, their bags, and whether each is of the rarer class."""
+    keys, target = NATURAL[name]
     frame = pd.read_parquet(data / f"{name}.parquet")
-    frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))].reset_index(drop=True)
+    frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))[:60_000]].reset_index(drop=True)
     labels = frame[target].astype(str)
     texts = frame.select_dtypes(exclude="number").columns
     frame[texts] = frame[texts].astype(str)
-    frame = frame.drop(columns=[target, *({"date", "arrival_date"} & {*frame.columns})])
-    return frame, (labels == labels.value_counts().index[-1]).to_numpy().astype(int)
+    bags = frame[keys].astype(object).apply(lambda row: "+".join(map(str, row)), axis=1).to_numpy()
+    return frame.drop(columns=[target, *DATES.get(name, [])]), bags, (labels == labels.value_counts().index[-1]) * 1
 
 
 def log_loss(proba: Any, labels: Any) -> float:
@@ -55,18 +65,12 @@ def log_loss(proba: Any, labels: Any) -> float:
     return float(-np.log(np.where(labels == 1, proba, 1 - proba)).mean())
 
 
-def scores(proba: Any, labels: Any) -> str:
-    """Log loss and AUC."""
-    return f"{log_loss(proba, labels):.4f} {100 * roc_auc_score(labels, proba):5.1f}"
-
-
-def natural(name: str, seed: int, rows: int, method: str, data: Path) -> str:
-    """One table, as a line."""
-    keys, target = NATURAL[name]
-    frame, labels = read(name, target, seed, data)
-    frame, labels = frame.head(2 * rows), labels[: 2 * rows]
-    bags = frame[keys].astype(object).apply(lambda keys: "+".join(map(str, keys)), axis=1).to_numpy()
-    features = frame.drop(columns=keys)
+def natural(name: str, seed: int, rows: int, method: str, data: Path) -> dict[str, Any]:
+    """One table: log loss and AUC x 100 by what is predicted and how."""
+    frame, bags, labels = read(name, seed, data)
+    rows = min(rows, len(frame) // 2)
+    frame, bags, labels = frame.head(2 * rows), bags[: 2 * rows], labels.to_numpy()[: 2 * rows]
+    features = frame.drop(columns=NATURAL[name][0])
     counts = pd.Series(labels[:rows]).groupby(bags[:rows]).sum()
     model = LLPClassifier(method, random_state=seed).fit(features.head(rows), bags[:rows], counts=counts)
     place = pd.Series(range(len(model.bags_)), index=model.bags_)
@@ -74,66 +78,128 @@ def natural(name: str, seed: int, rows: int, method: str, data: Path) -> str:
     new_bags, old_bags = place[bags[new]].to_numpy(), place[bags[:rows]].to_numpy()
     plain, fitted = model.predict_proba(features.iloc[new]), model.predict_proba(features.head(rows))
     size = pd.Series(bags[:rows]).groupby(bags[:rows]).size()
-    share = ((counts + 0.5) / (size + 1))[model.bags_].to_numpy()
-    exact = (counts / size)[model.bags_].to_numpy()
     known, every = model._known, np.arange(rows)
-    before = learn_known_bags(known, model._predicted(known.rows), None)
-    learned = model._known_bags()
-    new_labels, old_labels = labels[new], labels[:rows]
-    whole = [added_up(fitted, known, every, spread)[:, 1] for spread in (1.0, learned.spread)]
-    return (
-        f"{name:15} {seed}  {len(place):4} bags  s {learned.spread:.2f} tau {learned.deviation:.2f}  known: "
-        f"share {scores(share[new_bags], new_labels)}  before {scores(before(plain, new_bags)[:, 1], new_labels)}  "
-        f"after {scores(learned(plain, new_bags)[:, 1], new_labels)}  whole: "
-        f"share {scores(exact[old_bags], old_labels)}  before {scores(whole[0], old_labels)}  "
-        f"after {scores(whole[1], old_labels)}"
-    )
+    before, learned = learn_known_bags(known, model._predicted(known.rows), None), model._known_bags()
+    predictions = {
+        "new": {
+            "share": ((counts + 0.5) / (size + 1))[model.bags_].to_numpy()[new_bags],
+            "before": before(plain, new_bags)[:, 1],
+            "after": learned(plain, new_bags)[:, 1],
+        },
+        "whole": {
+            "share": (counts / size)[model.bags_].to_numpy()[old_bags],
+            "before": added_up(fitted, known, every, 1.0)[:, 1],
+            "after": added_up(fitted, known, every, learned.spread)[:, 1],
+        },
+    }
+    truth = {"new": labels[new], "whole": labels[:rows]}
+    found = {"table": name, "method": method, "seed": seed, "bags": len(place), "spread": learned.spread}
+    for rows_of, ways in predictions.items():
+        for way, proba in ways.items():
+            found[f"{rows_of} {way} loss"] = log_loss(proba, truth[rows_of])
+            found[f"{rows_of} {way} AUC"] = 100 * roc_auc_score(truth[rows_of], proba)
+    return found
 
 
-def rare(name: str, seed: int, size: int, method: str, data: Path) -> str:
-    """One table with few positives in random bags, as a line."""
-    frame, labels = read(name, RARE[name], seed, data)
-    positives, negatives = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
-    few = round(RATE * RARE_ROWS)
-    train = np.concatenate([positives[:few], negatives[: RARE_ROWS - few]])
-    train = np.random.default_rng(seed).permutation(train)
+def rare(name: str, seed: int, size: int | None, method: str, data: Path) -> dict[str, Any]:
+    """One table with few positives in random bags of a size, or in natural ones (None)."""
+    frame, keys, every = read(name, seed, data)
+    positives, negatives = np.flatnonzero(every == 1), np.flatnonzero(every == 0)
+    few, labels = round(RATE * RARE_ROWS), every.to_numpy()
+    train = np.random.default_rng(seed).permutation([*positives[:few], *negatives[: RARE_ROWS - few]])
     rest = negatives[RARE_ROWS - few :]
     new = np.concatenate([positives[few : few + max(round(RATE * len(rest)), 1)], rest])
-    bags = np.arange(RARE_ROWS) // size
+    bags = keys[train] if size is None else np.arange(RARE_ROWS) // size
+    features = frame.drop(columns=NATURAL[name][0]) if size is None else frame
     model = LLPClassifier(method, random_state=seed)
-    model.fit(frame.iloc[train], bags, counts=pd.Series(labels[train]).groupby(bags).sum())
-    after, truth = model.predict_proba(frame.iloc[new])[:, 1], labels[new]
+    model.fit(features.iloc[train], bags, counts=pd.Series(labels[train]).groupby(bags).sum())
+    after, truth = model.predict_proba(features.iloc[new])[:, 1], labels[new]
     calibrated, model._calibration = model._calibration, None
-    before, share = model.predict_proba(frame.iloc[new])[:, 1], labels[train].mean()
+    before, share = model.predict_proba(features.iloc[new])[:, 1], labels[train].mean()
     assert calibrated is not None
-    return (
-        f"{name:12} {size:5} {seed} {method:16} constant {log_loss(np.full(len(new), share), truth):.4f}  before "
-        f"{log_loss(before, truth):.4f} mean/share {before.mean() / share:.2f}  after {log_loss(after, truth):.4f} "
-        f"mean/share {after.mean() / share:.2f}  AUC {100 * roc_auc_score(truth, after):.1f}  evidence "
-        f"{calibrated.evidence:.1f}"
-    )
+    return {
+        "table": name,
+        "bags of": "natural" if size is None else f"{size:,}",
+        "method": method,
+        "seed": seed,
+        "AUC": 100 * roc_auc_score(truth, after),
+        "average precision": 100 * average_precision_score(truth, after),
+        "mean / share, before": before.mean() / share,
+        "mean / share, after": after.mean() / share,
+        "constant loss": log_loss(np.full(len(new), share), truth),
+        "before loss": log_loss(before, truth),
+        "after loss": log_loss(after, truth),
+        "evidence": calibrated.evidence,
+        "warned": calibrated.evidence < SUPPORTED,
+    }
+
+
+def natural_tables(found: pd.DataFrame) -> str:
+    """Means over seeds, of new rows and of whole bags."""
+    lines = []
+    for rows_of, what in (("new", "New rows of known bags"), ("whole", "Whole bags")):
+        lines += [f"\n{what}\n", "| table | bags | spread | share | before | after | after - share | AUC |"]
+        lines += ["|---|---:|---:|---:|---:|---:|---:|---|"]
+        for (table, _), each in found.groupby(["table", "method"], sort=False):
+            loss = {way: each[f"{rows_of} {way} loss"] for way in ("share", "before", "after")}
+            more = loss["after"] - loss["share"]
+            auc = " → ".join(f"{each[f'{rows_of} {way} AUC'].mean():.1f}" for way in ("share", "before", "after"))
+            lines.append(
+                f"| {table} | {each['bags'].mean():.0f} | {each['spread'].mean():.2f} | "
+                + " | ".join(f"{one.mean():.4f}" for one in loss.values())
+                + f" | {more.mean():+.4f} ± {more.std() / len(more) ** 0.5:.4f} | {auc} |"
+            )
+    return "\n".join(lines)
+
+
+def rare_tables(found: pd.DataFrame) -> str:
+    """Means over seeds, and how often a warning was right."""
+    lines = ["| table | method | bags of | AUC | average precision | mean / share | constant | before | after |"]
+    lines += ["|---|---|---:|---:|---:|---|---:|---:|---:|"]
+    for (table, method, size), each in found.groupby(["table", "method", "bags of"], sort=False):
+        mean = each.mean(numeric_only=True)
+        lines.append(
+            f"| {table} | {method} | {size} | {mean['AUC']:.1f} | {mean['average precision']:.1f} | "
+            f"{mean['mean / share, before']:.2f} → {mean['mean / share, after']:.2f} | {mean['constant loss']:.4f} | "
+            f"{mean['before loss']:.4f} | {mean['after loss']:.4f} |"
+        )
+    warned = found["warned"].map({True: "warned", False: "silent"})
+    for way in ("before", "after"):
+        useful = (found[f"{way} loss"] < found["constant loss"]).map({True: "better", False: "worse"})
+        lines += [f"\nAgainst the constant, {way}\n", f"{pd.crosstab(warned, useful)}"]
+    return "\n".join(lines)
+
+
+def table_of(runs: Sequence[dict[str, Any]], rare_positives: bool) -> str:
+    """Runs, as Markdown."""
+    return (rare_tables if rare_positives else natural_tables)(pd.DataFrame(runs))
 
 
 @click.command()
 @click.option("--data", default=DATA, type=click.Path(path_type=Path))
 @click.option("--methods", default="auto")
 @click.option("--tables", default="")
-@click.option("--seeds", default=3)
+@click.option("--seeds", default=5)
 @click.option("--rows", default=2000, help="Of a half of a table.")
 @click.option("--rare", "rare_positives", is_flag=True)
-@click.option("--sizes", default="64,256,1024", help="Of bags of --rare.")
+@click.option("--sizes", default="64,256,1024,natural", help="Of bags of --rare.")
 def main(data: Path, methods: str, tables: str, seeds: int, rows: int, rare_positives: bool, sizes: str) -> None:
-    """Print a line a run."""
+    """Print a line a run, then tables."""
     warnings.simplefilter("ignore")
-    known = RARE if rare_positives else NATURAL
+    runs: list[dict[str, Any]] = []
+    wanted = sizes.split(",")
     for seed in range(seeds):
-        for name in tables.split(",") if tables else known:
+        for name in tables.split(",") if tables else RARE if rare_positives else NATURAL:
             for method in methods.split(","):
-                if not rare_positives:
-                    click.echo(natural(name, seed, rows, method, data))
-                    continue
-                for size in map(int, sizes.split(",")):
-                    click.echo(rare(name, seed, size, method, data))
+                made = (
+                    (rare(name, seed, None if size == "natural" else int(size), method, data) for size in wanted)
+                    if rare_positives
+                    else (natural(name, seed, rows, method, data) for _ in range(1))
+                )
+                for run in made:
+                    runs.append(run)
+                    click.echo(f"{run}")
+    click.echo(table_of(runs, rare_positives))
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ _PATH = AnyPath(path_type=Path)
 _FLAGS = {
     "sampled=True": "--sampled",
     "as_shares=True": "--as-shares",
+    "shares as proportions=": "shares by --proportions",
     "noise=": "--noise",
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",

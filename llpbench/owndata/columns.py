@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import number_range
+from llpbench.owndata.marks import csv_line
 
 _FEWEST_ROWS = 20
 """of a table in which different, or unknown, values everywhere are no chance"""
@@ -38,7 +40,7 @@ def identifier_warning(frame: pd.DataFrame) -> str:
         return ""
     return (
         f"taken as features, though no value stands twice, as in identifiers: {', '.join(map(repr, found))}. To leave "
-        f"out: --leave-out {','.join(found)}, in Python X.drop(columns={found})."
+        f"out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
 
 

@@ -13,8 +13,23 @@ from llpbench.owndata.fitting import is_number
 
 _NEARLY_ALL = 0.95
 """share of bags to whose counts a column of weights adds up"""
+_FEWEST_PEOPLE = 5
+"""people of the median bag from which a column that adds up to them is no chance"""
 _MOST_NOISE = 1e12
 """in rows: far more than any table has"""
+
+
+def require_no_shares(table: BagTable) -> None:
+    """Raises `LLPBenchError` for counts of a single class that are not whole: they are shares or percents."""
+    if not table.is_counts or table.values.shape[1] > 1:
+        return
+    known = table.values[np.isfinite(table.values)]
+    broken = known[np.abs(known - np.rint(known)) > 1e-6]
+    if len(broken):
+        raise LLPBenchError(
+            f"counts must be whole numbers, got {broken[0]:g}. Give shares as proportions=, fractional counts for both "
+            "classes, or noise= where noise was added."
+        )
 
 
 def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
@@ -30,7 +45,7 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
     assert totals is not None
     total = np.where(at >= 0, totals[at], np.nan)
     known = np.isfinite(total)
-    if not known.any() or (total == labels.sizes)[known].all():
+    if not known.any() or (total == labels.sizes)[known].all() or np.median(total[known]) < _FEWEST_PEOPLE:
         return ""
     inside = labels.of_row >= 0
     for column in map(frame.columns.get_loc, frame.select_dtypes("number").columns):
@@ -39,15 +54,23 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
             if isinstance(column, int)
             else None
         )
-        if values is None or not np.isfinite(values).all() or (values < 0).any() or (values % 1).any():
+        if values is None or not np.isfinite(values).all() or (values < 0).any():
             continue
         sums = np.bincount(labels.of_row[inside], values, len(labels.names))
         if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
             name = frame.columns[column]
-            told = (
-                f"Column {name!r} adds up to what is counted: rows stand for several people. Repeat each row so often "
-                f"(--repeat-column {shlex.quote(str(name))}, in Python X.loc[X.index.repeat(X[{name!r}])], bags alike)"
-            )
+            option = shlex.quote(str(name))
+            told = f"Column {name!r} adds up to what is counted: rows stand for several people. "
+            if (values % 1).any():
+                told += (
+                    "Such weights must be whole numbers to be used. Without them: as_shares=True, and leave the column "
+                    f"out (--leave-out {option}, in Python X.drop(columns=[{name!r}]))"
+                )
+            else:
+                told += (
+                    f"Repeat each row so often (--repeat-column {option}, in Python "
+                    f"X.loc[X.index.repeat(X[{name!r}])], bags alike)"
+                )
             if sampled:
                 raise LLPBenchError(f"{told}. They are no sample.")
             return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -17,10 +18,23 @@ _NEARLY_ALL = 0.9
 """share of cells that are numbers or gaps, from which a column is taken for numbers"""
 _FEWEST = 3
 """different numbers in such a column"""
+_MANY = 10
+"""different numbers beside which a few marks may fill half of the cells"""
 _SAMPLE = 1_000
 _MOST_MARKS = 5
 """different texts beside numbers that may all be marks"""
 _CURRENCY = r"(?:US\$|R\$|C\$|A\$|[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|kr\.?|zł)"
+_MULTIPLIERS = {
+    **dict.fromkeys(["K", "k", "thousand", "Tsd.", "Tsd"], 1e3),
+    **dict.fromkeys(["M", "mn", "million", "Mio.", "Mio"], 1e6),
+    **dict.fromkeys(["B", "bn", "billion", "Mrd.", "Mrd"], 1e9),
+}
+_FOOTNOTE = r"(?<=\d)\s*(?:[*\u2020\u2021\u00a7\u00b9\u00b2\u00b3]+|\([a-z]\)|\[\w\])$"
+"""a mark behind a number that refers to a remark: 41132*, 41132(r), 41132[1]"""
+_DIGITS = {start + digit: str(digit) for start in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
+_WIDE = {**_DIGITS, 0xFF0C: ",", 0xFF0E: ".", 0xFF05: "%", 0x066C: ",", 0x066B: "."}
+"""full-width and Arabic digits and marks"""
+_UNIT = r"^[-+]?[\d.,\s]*\d\s*([^\d\s.,;:+*()\[\]/-][^\d]{0,9})$"
 _POINT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _COMMA_GROUPS = r"[-+]?[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?:\.\d*)?"
 _COMMA = r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)?(?:,\d+)?(?:[eE][-+]?\d+)?"
@@ -67,14 +81,17 @@ def read_number_text(
     codes, uniques = pd.factorize(texts)
     known = pd.Series(uniques, dtype=object).astype(str)
     gap = known.isin({"", *missing}) | (known.str.lower().isin(GAPS) & known_gaps)
-    bare = known.str.replace(r"^\((.*)\)$", r"-\1", regex=True)
+    bare = known.str.translate(_WIDE).str.replace(rf"^[~\u2248]\s*|{_FOOTNOTE}", "", regex=True)
+    bare = bare.str.replace(r"^\((.*)\)$", r"-\1", regex=True)
     bare = bare.str.replace("[\u2212\u2010\u2012\u2013\ufe63\uff0d]", "-", regex=True)
     bare = bare.str.replace(rf"^([-+]?)\s*{_CURRENCY}\s*([-+]?)", r"\1\2", regex=True)
     bare = bare.str.replace(rf"\s*{_CURRENCY}$", "", regex=True)
     is_percent = bare.str.contains(r"\d\s*[%٪]$") & ~gap
     bare = bare.str.replace(r"\s*[%٪]$", "", regex=True)
+    times = bare.str.extract(rf"\d\s*({'|'.join(map(re.escape, _MULTIPLIERS))})$")[0]
+    bare = bare.where(times.isna(), bare.str.replace(r"\s*[^\d\s]+$", "", regex=True))
     bare = bare.str.replace(r"^([\d.,]+)\s*-$", r"-\1", regex=True)
-    bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019](?=\\d{3}(?:\\D|$))", "", regex=True)
+    bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", "", regex=True)
     if decimal is None:
         point, comma = (bare[~gap].str.fullmatch(each) for each in (_CERTAIN_POINT, _CERTAIN_COMMA))
         decimal = usual if comma.any() == point.any() else "," if comma.any() else "."
@@ -88,6 +105,7 @@ def read_number_text(
     percent = bool((valid & is_percent).sum() > (valid & ~is_percent).sum())
     valid &= is_percent == percent
     numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
+    numbers *= times.map(_MULTIPLIERS).fillna(1.0).astype(float)
     foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
     first = int(foreign.to_numpy().argmax()) if foreign.any() else None
     rows = pd.Series(codes, index=series.index)
@@ -130,31 +148,37 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
 
     Columns of dtype category are what somebody has made categories.
     """
-    told, names, marks = [], [], dict[str, None]()
+    told, names, marks, unclean = [], [], dict[str, None](), []
     for place, name in enumerate(map(str, frame.columns)):
         found = _likely_numbers(frame.iloc[:, place])
-        if found is None:
+        if isinstance(found, str):
+            unclean.append(f"{name!r} (with a unit, as in {found!r})")
+        if not isinstance(found, NumberText):
             continue
         said = f"{name!r}"
         said += "" if found.example is None else f" ({found.example[0]!r} for {found.example[1]:.10g})"
         if found.gaps:
             said += f", {_listed(found.gaps)} for missing"
-        if len(found.broken):
-            others = dict.fromkeys(found.broken)
-            marks.update(others)
-            said += f", beside {_listed(list(others)[:_MOST_MARKS])}"
+        others = list(dict.fromkeys(found.broken))
+        if len(others) > _MOST_MARKS:
+            unclean.append(f"{said}, beside {_listed(others[:2])} and {plural(len(others) - 2, 'other text')}")
+            continue
+        if others:
+            marks.update(dict.fromkeys(others))
+            said += f", beside {_listed(others)}"
         told.append(said)
         names.append(name)
+    first = f"numbers written as text are taken as categories: column {'; '.join(told or unclean)}. "
+    clean = "Make them numbers or missing in the file, or leave the column out."
     if not told:
-        return ""
+        return first + clean if unclean else ""
     options = " ".join(f"--types {shlex.quote(f'{name}=number')}" for name in names)
     given = f", missing={list(marks)}" if marks else ""
     options += f" --missing {shlex.quote(csv_line(marks))}" if marks else ""
     return (
-        f"numbers written as text are taken as categories: column {'; '.join(told)}. To read numbers: {options}, in "
-        f"Python X[name] = llpbench.as_numbers(X[name]{given}). To keep a category: --types NAME=text, in Python "
-        'astype("category").'
-    )
+        f"{first}To read numbers: {options}, in Python X[name] = llpbench.as_numbers(X[name]{given}). To keep a "
+        'category: --types NAME=text, in Python astype("category").'
+    ) + (f" Also column {'; '.join(unclean)}. {clean}" if unclean else "")
 
 
 def reading_of(name: str, found: NumberText) -> str:
@@ -164,8 +188,11 @@ def reading_of(name: str, found: NumberText) -> str:
     return f"column {name!r}: {', '.join(told) or 'read as numbers'}"
 
 
-def _likely_numbers(series: pd.Series) -> NumberText | None:
-    """A column read as numbers, if nearly all of it is; None where it has a type that says what it is."""
+def _likely_numbers(series: pd.Series) -> NumberText | str | None:
+    """A column read as numbers, if nearly all of it is, or one of its texts, if they are numbers with a unit.
+
+    None where the column has a type that says what it is.
+    """
     if isinstance(series.dtype, pd.CategoricalDtype) or pd.api.types.infer_dtype(series, skipna=True) not in (
         "string",
         "mixed",
@@ -173,17 +200,20 @@ def _likely_numbers(series: pd.Series) -> NumberText | None:
     ):
         return None
     known = series.dropna()
-    some = known.iloc[:_SAMPLE]
-    if not len(some) or some.astype(str).str.contains(r"\d").mean() < 0.5:
+    some = known.iloc[:_SAMPLE].astype(str)
+    if not len(some) or some.str.contains(r"\d").mean() < 0.5:
         return None
     found = read_number_text(known)
     number = found.values.notna()
-    others = found.broken.nunique()
-    if found.is_code or others > _MOST_MARKS or len(found.broken) > (1 - _NEARLY_ALL) * len(known):
-        return None
-    if number.mean() < 0.5 or found.values[number].nunique() < _FEWEST:
-        return None
-    return found
+    different = found.values[number].nunique()
+    nearly_all = len(found.broken) <= (1 - _NEARLY_ALL) * len(known)
+    few_marks = found.broken.nunique() <= _MOST_MARKS and different >= _MANY
+    if not found.is_code and different >= _FEWEST and number.mean() >= 0.5 and (nearly_all or few_marks):
+        return found
+    units = some.str.strip().str.extract(_UNIT)[0]
+    if units.nunique() == 1 and units.notna().mean() >= _NEARLY_ALL and some.nunique() >= _MANY:
+        return str(some[units.notna()].iloc[0])
+    return None
 
 
 def _listed(texts: Iterable[str]) -> str:

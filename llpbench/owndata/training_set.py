@@ -17,7 +17,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
-from llpbench.owndata.counted import noise_deviation, repeat_hint
+from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
@@ -78,6 +78,8 @@ def read_training_set(
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
     labels = read_bag_labels(bags, X)
     table = read_bag_table(proportions, counts, labels, sizes)
+    if not (deviation or as_shares):
+        require_no_shares(table)
     if unmatched == "drop":
         table = table.only(classes)
     named = table.classes(classes)

@@ -7,7 +7,7 @@ columns go into further tables where they do not fit side by side. Where the num
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
@@ -83,13 +83,14 @@ def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = 
         say(datasets_text(len(board.datasets)), "dim")
         _render_board(board, console, own)
         say("")
-    for line in _notes("Failed", (line for board in leaderboards.boards for line in board.failures)):
-        say(line, "red")
-    for line in _notes(STALE_NOTE, (line for board in leaderboards.boards for line in board.stale)):
-        say(line, "yellow")
-    for board in leaderboards.boards:  # what is odd on one board need not be on another
-        for line in _notes("Worth a look", board.surprises):
-            say(line if len(leaderboards.boards) == 1 else f"{title(board)}. {line}", "yellow")
+    boards = leaderboards.boards
+    for what, style, notes in (
+        ("Failed", "red", [board.failures for board in boards]),
+        (STALE_NOTE, "yellow", [board.stale for board in boards]),
+        ("Worth a look", "yellow", [board.surprises for board in boards]),
+    ):
+        for line in _notes(what, _with_boards(boards, notes)):
+            say(line, style)
     if not shown:
         say(_NO_RESULTS)
         return
@@ -156,6 +157,16 @@ def _two_lines(text: str) -> str:
     words = text.split()
     middle = (len(words) + 1) // 2 if len(words) > 2 else 1
     return "\n".join(filter(None, (" ".join(words[:middle]), " ".join(words[middle:]))))
+
+
+def _with_boards(boards: Sequence[Board], notes: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Each note once, with the titles of its boards unless all boards have it."""
+    owners: dict[str, list[str]] = {}
+    for board, lines in zip(boards, notes, strict=True):
+        for line in dict.fromkeys(lines):
+            owners.setdefault(line, []).append(title(board))
+    for line, titles in owners.items():
+        yield line if len(titles) == len(boards) else f"{line} ({'; '.join(titles)})"
 
 
 def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:

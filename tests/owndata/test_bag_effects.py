@@ -72,6 +72,35 @@ def test_predictions_that_fail_for_other_bags_are_drawn_towards_the_share(rows: 
     assert log_loss(proba[:, 1], fresh) < log_loss(moved[:, 1], fresh) - 0.05
 
 
+def test_without_support_of_held_out_bags_rows_get_the_share_of_their_bag(
+    rows: tuple[FloatArray, FloatArray],
+) -> None:
+    """Features order the rows of a bag the wrong way, and other bags do not say so."""
+    logits, effects = rows
+    rng = np.random.default_rng(1)
+    truth = expit(-0.3 * logits + effects)
+    labels = (rng.random(len(logits)) < truth).astype(np.int64)
+    known, bags = bagged(logits, labels), np.repeat(np.arange(60), SIZE)
+    learned = learn_known_bags(known, two(expit(logits)), two(expit(logits + rng.normal(0, 1, 60)[bags])))
+    assert learned.spread < 0.12
+    proba, share = learned(two(expit(logits)), bags)[:, 1], known.proportions[bags, 1]
+    fresh = (rng.random(len(logits)) < truth).astype(np.int64)
+    assert log_loss(proba, fresh) < log_loss((SIZE * share + 0.5) / (SIZE + 1), fresh) + 0.02
+    inside = proba[bags == 7][np.argsort(logits[bags == 7])]
+    assert (np.diff(inside) > 0).all(), "rows keep their order"
+
+
+@pytest.mark.parametrize(("factor", "spread"), [(0.02, 1.0), (0.08, 0.58)])
+def test_logits_that_hardly_vary_inside_bags_keep_their_spread(
+    factor: float, spread: float, rows: tuple[FloatArray, FloatArray]
+) -> None:
+    logits, effects = rows
+    rng = np.random.default_rng(1)
+    labels = (rng.random(len(logits)) < expit(effects)).astype(np.int64)
+    proba = two(expit(factor * logits))
+    assert learn_known_bags(bagged(logits, labels), proba, proba).spread == pytest.approx(spread, abs=0.05)
+
+
 def test_noise_of_counts_is_taken_for_noise(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
     rng = np.random.default_rng(1)

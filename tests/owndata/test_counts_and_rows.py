@@ -71,6 +71,32 @@ def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() 
     assert model.bag_sizes_.tolist() == total.tolist()
 
 
+def test_weights_that_are_not_whole_are_named_and_no_sample() -> None:
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
+    table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
+    rows = FRAME.assign(weight=weight)
+    for sampled in (False, True):
+        with pytest.raises(LLPBenchError, match=r"'weight' adds up to what is counted.*as_shares=True") as error:
+            fitted(X=rows, counts=table.round(1), sampled=sampled)
+        assert "--repeat-column" not in str(error.value)
+    assert np.allclose(fitted(counts=table, as_shares=True).bag_sizes_, TABLE.sum(axis=1))
+
+
+def test_a_column_of_zeros_does_not_add_up_to_counts_in_thousands() -> None:
+    with pytest.raises(LLPBenchError, match="other units") as error:
+        fitted(X=FRAME.assign(rare=0), counts=TABLE / 1000)
+    assert "adds up" not in str(error.value)
+
+
+@pytest.mark.parametrize("factor", [1 / 25, 100 / 23, 1 / 1000])
+def test_shares_of_one_class_are_no_counts(factor: float) -> None:
+    share = (TABLE["yes"] + 0.25) * factor
+    with pytest.raises(LLPBenchError, match=r"must be whole numbers.*proportions="):
+        fitted(counts=share)
+    fitted(counts=TABLE["yes"].astype(float))
+    fitted(counts=TABLE["yes"] + 0.25, noise=3.0)
+
+
 @pytest.mark.parametrize("digits", [1, 2, 3])
 def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each(digits: int) -> None:
     rng = np.random.default_rng(0)

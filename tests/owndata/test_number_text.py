@@ -31,6 +31,9 @@ NAN = float("nan")
         (["\u20ac 5", "5 \u20ac", "EUR 5"], [5, 5, 5]),
         (["1.5", "1,234", "*"], [1.5, 1234, NAN]),
         (["N/A", "12", "#N/A"], [NAN, 12, NAN]),
+        (["41.1K", "0.9 million", "1,200", "2 Mio."], [41100, 9e5, 1200, 2e6]),
+        (["41132*", "5\u00b9", "7 (r)", "-3[2]"], [41132, 5, 7, -3]),
+        (["\uff14\uff11", "\u0664\u0661", "1_000", "~5"], [41, 41, 1000, 5]),
     ],
 )
 def test_spellings_of_numbers(texts: list[str | None], numbers: list[float]) -> None:
@@ -76,6 +79,27 @@ def test_columns_of_numbers_written_as_text_are_named() -> None:
     assert not any(repr(name) in told for name in ("town", "zip", "class", "mixed", "age"))
     assert "--types 'net, EUR=number' --types share=number" in told
     assert numbers_as_text_warning(frame.drop(columns=["net, EUR", "share", "top"])) == ""
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([f"{place} kg" for place in range(100)], "'0 kg'"),
+        ([f">= {place}" if place % 12 == 0 else f"{place}" for place in range(100)], "'>= 0' and '>= 12' and 7 other"),
+        (["refused" if place % 3 == 0 else f"{place}" for place in range(100)], "--missing refused"),
+        (["<30" if place < 30 else f"{place}" for place in range(100)], "--missing '<30'"),
+        ([f"D{place}" for place in range(100)], ""),
+        ([f"{place}{'ABCDEF'[place % 6]}" for place in range(100)], ""),
+        ([f"{place}-{place + 9}" for place in range(100)], ""),
+        (["1", "2", "3", "K", "PK"] * 20, ""),
+    ],
+)
+def test_columns_that_are_mostly_numbers_are_named_and_codes_are_not(texts: list[str], told: str) -> None:
+    found = numbers_as_text_warning(pd.DataFrame({"a": texts, "b": [f"{place + 1000:,}" for place in range(100)]}))
+    assert told in found
+    assert ("column 'a'" in found) == bool(told)
+    alone = numbers_as_text_warning(pd.DataFrame({"a": texts}))
+    assert (told in alone) if told else alone == ""
 
 
 def test_a_fit_warns_of_them() -> None:

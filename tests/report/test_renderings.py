@@ -390,6 +390,19 @@ def test_many_failures_do_not_flood_the_terminal() -> None:
     assert "Failed: 30 more" in text
 
 
+def test_notes_of_the_terminal_name_their_board_unless_all_have_them() -> None:
+    records = [*runs("dllp", 0.85, 0.87), failed("ridge", seed=1), *runs("dllp", 0.8, bagging="random")]
+    boards = tabulate(records)
+    text = " ".join(printed(boards, width=500).split())
+    ordered = [words.title(board) for board in boards.boards if any("ridge" in line for line in board.failures)]
+    assert 0 < len(ordered) < len(boards.boards)
+    assert text.count("Failed: ridge") == 1
+    line = text[text.index("Failed: ridge") :]
+    assert f"({'; '.join(ordered)})" in line
+    alone = printed(tabulate([*runs("dllp", 0.85, 0.87), failed("ridge", seed=1)]), width=500)
+    assert not any(name in line for line in alone.splitlines() if "Failed:" in line for name in ordered)
+
+
 def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
     leaderboards = write_leaderboards([], tmp_path)
     assert "llpbench run" in printed(leaderboards)
