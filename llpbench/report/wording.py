@@ -67,16 +67,6 @@ def caption(name: str, board: Board | None = None, **facts: Any) -> str:
     return " ".join("".join(template.blocks[name](context)).split())
 
 
-def summary_caption(board: Board) -> str:
-    """What a first screen says below its table."""
-    metric = board.metric
-    times = " × 100" if metric.percent else ""
-    return (
-        f"Mean {metric.title} of test rows{times}; intervals of {LEVEL}; rows that share a letter do not differ "
-        "significantly; seconds of training."
-    )
-
-
 def selection_text(board: Board) -> str:
     """What chooses the epochs of a board."""
     return caption("no_selection" if board.protocol is None else f"selection_{board.criterion.regime}")
