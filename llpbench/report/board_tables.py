@@ -72,8 +72,9 @@ def whole(board: Board, overall: ReportTable) -> ReportTable:
 
 
 def first_rows(board: Board, most: int) -> list[int]:
-    """Places of the first ranked rows, then of a floor that is not among them and of the best ceiling."""
+    """Places of the first ranked rows, then of a floor that is not among them and of a ceiling."""
     ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling" and row.is_plain]
+    ceilings.sort(key=lambda place: board.rows[place].mark != "ceiling")
     floors = [place for place in board.ranked[most:] if board.rows[place].contender.role == "floor"]
     return [*board.ranked[:most], *floors[:1], *ceilings[:1]]
 

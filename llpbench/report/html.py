@@ -105,7 +105,7 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
         boards=shown,
         finding=finding(boards[0]) if boards else "",
         summary=_summary(boards[0]) if boards else None,
-        legend=f"{words.title(boards[0])}. {words.caption('legend', boards[0])}" if boards else "",
+        legend=_legend(boards[0]) if boards else "",
         columns=[each.explained(board) for each in COLUMNS.values() for board in boards[:1]],
         families=_distinct(name for each in shown for name in each.families),
         datasets=_distinct(column.dataset for board in boards for column in board.columns),
@@ -186,6 +186,11 @@ def _boards(leaderboards: Leaderboards) -> Iterable[PageBoard]:
 
 def _summary(board: Board) -> ReportTable:
     return excerpt(board, overall(board, ""), SHOWN_FIRST, first_rows(board, MOST_SUMMARISED))
+
+
+def _legend(board: Board) -> str:
+    texts = (f"{words.title(board)}.", words.caption("legend", board), words.datasets_text(len(board.datasets)))
+    return " ".join(texts)
 
 
 def family(row: Row) -> str:
