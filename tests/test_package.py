@@ -85,7 +85,7 @@ def test_networks_run_and_are_reported_without_the_libraries_that_they_do_not_ne
     assert done.returncode == 0, done.stderr
     records = read(tmp_path / "out" / FILE).records.values()
     assert {record["spec"]["method"]: record["status"] for record in records} == {"dllp": "ok", "tabllp-bdc": "ok"}
-    assert "tabllp-bdc" in (tmp_path / "out" / "fine.md").read_text()
+    assert "tabllp-bdc" in (tmp_path / "out" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("file", public_modules(), ids=lambda file: str(file.relative_to(ROOT)))
@@ -262,7 +262,7 @@ assert read_published().records
         timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    board = (tmp_path / "slim" / "fine.md").read_text(encoding="utf-8")
+    board = (tmp_path / "slim" / "README.md").read_text(encoding="utf-8")
     assert all(re.search(rf"^\|.*\| {method}\b", board, re.MULTILINE) for method in ("count-gbdt", "dllp"))
 
     # a checkout works by itself, too

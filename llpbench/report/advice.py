@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
 from llpbench.report import wording as words
 from llpbench.report.board_tables import places_of
-from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Row, Summary
-from llpbench.report.leaderboard import costs, mean
+from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Summary
+from llpbench.report.leaderboard import mean
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, columns_of, score, text
 from llpbench.report.tabulate import part_of
 
@@ -39,9 +39,6 @@ KINDS = {
     "dirichlet": "chosen proportions, made by labels",
 }
 """what the baggings that come along are, in words"""
-
-SIMPLEST = "bag-mean-linear"
-"""readers want to know the gain over ridge on bag means"""
 
 CHANCE = 50.0
 """AUC x 100 of an order that tells nothing"""
@@ -82,13 +79,9 @@ def advice(leaderboards: Leaderboards) -> ReportTable | None:
         "bags": [text(kind(case.board)) for case in cases],
         "datasets": [text(_datasets(case)) for case in cases],
         "rows of a bag": [text(_range([end for column in case.columns for end in _sizes(column)])) for case in cases],
-        "training bags": [text(_range(_numbers(case))) for case in cases],
         "take": [_taken(case) for case in cases],
         "AUC": [score(case.means[case.board.ranked[0]], digits=1) for case in cases],
-        "seconds": [text(_seconds(case)) for case in cases],
         "next best": [_next_best(case) for case in cases],
-        "ridge": [text(_best(case, lambda row: row.contender.method == SIMPLEST)) for case in cases],
-        "with labels": [text(_best(case, lambda row: row.contender.role == "ceiling")) for case in cases],
         "caution": [_caution(case) for case in cases],
     }
     headings = (Heading(name, SCORE) if name == "AUC" else Heading(name, numeric=False) for name in columns)
@@ -156,27 +149,11 @@ def _sizes(column: Column) -> tuple[int, ...]:
     return column.sizes[0], column.sizes[2]
 
 
-def _numbers(case: _Case) -> list[int]:
-    """Of training bags."""
-    runs = case.board.runs
-    numbers = runs["bags"][runs["row"].isin(case.board.ranked)].dropna()
-    return [int(number) for number in numbers if number]
-
-
 def _range(values: Sequence[int]) -> str:
     if not values:
         return words.NOTHING
     low, high = min(values), max(values)
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
-
-
-def _seconds(case: _Case) -> str:
-    """Of training: the least and most of the columns' means, of all that are taken."""
-    means = costs(case.board).groupby(level=0).mean().reindex(columns=[*case.taken]).stack()
-    if means.empty:
-        return words.NOTHING
-    low, high = words.seconds_text(means.min()), words.seconds_text(means.max())
-    return low if low == high else f"{low}–{high}"
 
 
 def _next_best(case: _Case) -> Field:
@@ -191,11 +168,6 @@ def _next_best(case: _Case) -> Field:
     lines = [case.named(row, case.means[row]) for row in others[:1]]
     lines += [f"{which} {case.named(row, case.means[row])}" for row in networks[:1]]
     return Field(tuple(lines) or (words.NOTHING,), {"": ", ".join(lines)})
-
-
-def _best(case: _Case, is_one: Callable[[Row], bool]) -> str:
-    means = [mean.mean for row, mean in case.means.items() if is_one(case.board.rows[row])]
-    return f"{max(means):.1f}" if means else words.NOTHING
 
 
 def _may_be_chance(best: Summary) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of a board: where every row stands, and its scores."""
+"""The tables of a board: where every row stands, with its scores in every column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from llpbench.core.text import plural, slug
 from llpbench.report import wording as words
-from llpbench.report.boards import FEW_BAGS, Board, Column, Score
+from llpbench.report.boards import Board, Score
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import SCORE, Field, Heading, ReportTable, columns_of, score, text
 
@@ -15,10 +15,6 @@ SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """what the files of a criterion's boards are called"""
 DETAILS = ("encoder", "pretraining", "configuration")
 """columns of a whole board that its labels say, too"""
-OVERALL = "-overall"
-"""how the names of tables over all columns end"""
-OWN_SIZES = "own-sizes"
-"""how those of tables end whose baggings have no size"""
 SUMMARY = ("mean", "interval", "tie", "floor", "seconds")
 """columns of the leaderboard that a first screen has room for"""
 
@@ -48,12 +44,6 @@ def _name_of(board: Board, boards: Iterable[Board]) -> str:
     return f"{name}-{slug('-'.join(f'{key[:1]}{value}' for key, value in protocol.items()) or 'direct')}"
 
 
-def board_tables(board: Board, name: str) -> list[ReportTable]:
-    """The whole of a board: where every row stands over all columns, then a table for each bag size."""
-    sizes = sorted({column.bag_size for column in board.columns})
-    return [overall(board, name), *(scores(board, size, name) for size in sizes)]
-
-
 def overall(board: Board, name: str) -> ReportTable:
     """Where every row stands over all columns."""
     notes = {
@@ -63,14 +53,12 @@ def overall(board: Board, name: str) -> ReportTable:
         words.DIFFERENCES_NOTE: board.differences,
     }
     return columns_of(
-        f"{name}{OVERALL}",
+        name,
         f"{words.title(board)}: over all columns",
         caption_of(
             board,
             words.datasets_text(len(board.datasets)),
             words.caption("overall", columns=plural(len(board.counting_columns), "column"), runs=len(board.counting)),
-            *(column.explained(board) for column in COLUMNS.values()),
-            words.validation_text(board, board.columns),
         ),
         [*ranks(board), *names(board), *((each.heading(board), each.fields(board)) for each in COLUMNS.values())],
         {what: lines for what, lines in notes.items() if lines},
@@ -83,21 +71,12 @@ def whole(board: Board, overall: ReportTable) -> ReportTable:
     return overall.beside([(heading, score_fields(board, place)) for place, heading in enumerate(headings)])
 
 
-def summary(board: Board, overall: ReportTable, most: int) -> ReportTable:
-    """Where the first ranked rows stand, floor and best ceiling below them, in what a first screen has room for.
-
-    `overall`: the table of that name.
-    """
-    ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling"]
+def first_rows(board: Board, most: int) -> list[int]:
+    """Places of the first ranked rows, then of a floor that is not among them and of a ceiling."""
+    ceilings = [place for place, row in enumerate(board.rows) if row.contender.role == "ceiling" and row.is_plain]
+    ceilings.sort(key=lambda place: board.rows[place].mark != "ceiling")
     floors = [place for place in board.ranked[most:] if board.rows[place].contender.role == "floor"]
-    return excerpt(
-        board,
-        overall,
-        SUMMARY,
-        [*board.ranked[:most], *floors[:1], *ceilings[:1]],
-        name=f"{overall.name}-summary",
-        caption=caption_of(board, words.datasets_text(len(board.datasets))),
-    )
+    return [*board.ranked[:most], *floors[:1], *ceilings[:1]]
 
 
 def excerpt(
@@ -125,40 +104,9 @@ def excerpt(
     )
 
 
-def scores(board: Board, bag_size: int, name: str) -> ReportTable:
-    """The scores of one bag size: a column for each dataset."""
-    places = places_of(board, bag_size)
-    bags = words.bags_text(bag_size)
-    tried = [n for n, row in enumerate(board.rows) if any(row.scores[place].cell for place in places)]
-    others = [row.contender.label for n, row in enumerate(board.rows) if n not in set(tried)]
-    headings = (Heading(_short_title(board.columns[place]), SCORE) for place in places)
-    return columns_of(
-        f"{name}-{bag_size or OWN_SIZES}",
-        f"{words.title(board)}, {bags}",
-        caption_of(
-            board,
-            words.caption("scores", board),
-            words.datasets_text(len(board.datasets)),
-            words.validation_text(board, [board.columns[place] for place in places]),
-        ),
-        [
-            *ranks(board),
-            *names(board),
-            *((heading, score_fields(board, place)) for heading, place in zip(headings, places, strict=True)),
-        ],
-        {f"Not run with {bags}": (", ".join(others),)} if others else {},
-    ).with_rows(tried)
-
-
 def places_of(board: Board, bag_size: int) -> list[int]:
     """The columns of one bag size, by index."""
     return [index for index, column in enumerate(board.columns) if column.bag_size == bag_size]
-
-
-def _short_title(column: Column) -> str:
-    """Of a column in a table of one bag size, which names its bags if their sizes are not just that."""
-    named = column.title if column.unequal or not column.bag_size else column.dataset
-    return named if column.counts else f"{named} {FEW_BAGS}"
 
 
 def score_fields(board: Board, column: int) -> list[Field]:

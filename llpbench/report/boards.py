@@ -41,6 +41,9 @@ FEW_BAGS = "†"
 FEWEST_DATASETS = 6
 """behind ranks: on fewer, a method that is ahead on every one is not ahead at 0.05 by a test of signs"""
 
+FEWEST_SEEDS = 3
+"""of a single dataset, behind a test"""
+
 RUN = ["column", "seed"]
 """what names a run of a row: the place of its column, and its seed"""
 

@@ -1,29 +1,38 @@
-"""For machines: any table as CSV and JSON; and all leaderboards at once in long form, as one CSV file.
-
-The long form has one row for each board, row, column and test metric.
-"""
+"""For machines: any table as CSV and JSON; all boards as one CSV file of standings, scores or paired comparisons."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from llpbench.core.criteria import METRICS
 from llpbench.core.spreadsheets import csv_lines
-from llpbench.report.boards import Board, Column, Leaderboards, Row, Score, Summary
+from llpbench.report import statistics
+from llpbench.report.boards import Board, Leaderboards, Row, Score, Summary
+from llpbench.report.leaderboard import blocks, compared, plain, standings
 from llpbench.report.report_table import ReportTable
 from llpbench.results.frame import shown
 
 SCHEMA = 1
 """of the JSON files; raised when a reader of them would have to change"""
 
+_NAMES = {"mean_mean": "mean", "mean_std": "std", "mean_n": "n"}
 
-def to_csv(leaderboards: Leaderboards) -> str:
-    """The long form as CSV; what is not known is an empty field."""
-    rows = [*_long(leaderboards)]
-    names = [*(rows[0] if rows else ())]
-    return csv_lines([names, *(row.values() for row in rows)])
+
+def standings_csv(leaderboards: Leaderboards) -> str:
+    """A row for each board and row: every column of the leaderboard."""
+    return _csv(_standings(leaderboards))
+
+
+def scores_csv(leaderboards: Leaderboards) -> str:
+    """A row for each board, row, column and test metric; what is not known is an empty field."""
+    return _csv(_scores(leaderboards))
+
+
+def comparisons_csv(leaderboards: Leaderboards) -> str:
+    """A row for each board and pair of ranked rows: difference, share of runs won, and p values after Holm."""
+    return _csv(_comparisons(leaderboards))
 
 
 def table_csv(table: ReportTable) -> str:
@@ -33,40 +42,24 @@ def table_csv(table: ReportTable) -> str:
 
 def table_json(table: ReportTable) -> str:
     """A table's values as JSON, one line a row, with its words; what is not known is null."""
-    head = {
-        "schema": SCHEMA,
-        "name": table.name,
-        "title": table.title,
-        "caption": table.caption,
-        "columns": table.names,
-        "notes": dict(table.notes),
-    }
-    lines = [f'"{key}": {_json(value)}' for key, value in head.items()]
+    head = {name: getattr(table, name) for name in ("name", "title", "caption")}
+    lines = {"schema": SCHEMA, **head, "columns": table.names, "notes": dict(table.notes)}
     rows = ",\n".join(map(_json, table.values()))
-    return "{\n" + ",\n".join([*lines, f'"rows": [\n{rows}\n]']) + "\n}\n"
+    text = ",\n".join(f'"{key}": {_json(value)}' for key, value in lines.items())
+    return f'{{\n{text},\n"rows": [\n{rows}\n]\n}}\n'
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _long(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
-    for board in leaderboards.boards:
-        metrics = _metrics(board)
-        for place, row in enumerate(board.rows):
-            for number, (column, score) in enumerate(zip(board.columns, row.scores, strict=True)):
-                shared = _shared(board, row, column, score)
-                for metric in metrics:
-                    yield {**shared, **_measured(board.summary(place, number, metric), score, metric)}
+def _csv(lines: Iterable[dict[str, Any]]) -> str:
+    rows = [*lines]
+    names = [*dict.fromkeys(name for row in rows for name in row)]
+    return csv_lines([names, *([row.get(name) for name in names] for row in rows)])
 
 
-def _metrics(board: Board) -> list[str]:
-    """Every metric that a run of the board has, in the order of `METRICS`, its own first."""
-    own = board.metric.name
-    return [own, *(name for name in METRICS if name != own and shown(board.runs, name).notna().any())]
-
-
-def _shared(board: Board, row: Row, column: Column, score: Score) -> dict[str, Any]:
+def _of_board(board: Board, row: Row) -> dict[str, Any]:
     protocol, who = board.protocol or {}, row.contender
     return {
         "regime": board.criterion.regime,
@@ -76,20 +69,37 @@ def _shared(board: Board, row: Row, column: Column, score: Score) -> dict[str, A
         "rank": row.rank,
         "role": row.mark,
         **{name: getattr(who, name) for name in ("method", "kind", "encoder", "pretraining", "configuration")},
-        "dataset": column.dataset,
-        "bag_size": column.bag_size,
-        **dict(zip(("least_rows", "median_rows", "most_rows"), column.sizes or (None,) * 3, strict=True)),
-        "cell": score.cell,
     }
 
 
+def _standings(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    for board in leaderboards.boards:
+        found = standings(board)
+        names = [_NAMES.get(name, name) for name in ("_".join(filter(None, key)) for key in found)]
+        for row, values in zip(board.rows, found.itertuples(index=False, name=None), strict=True):
+            yield {**_of_board(board, row), **dict(zip(names, map(plain, values), strict=True))}
+
+
+def _scores(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    for board in leaderboards.boards:
+        own = board.metric.name
+        metrics = [own, *(name for name in METRICS if name != own and shown(board.runs, name).notna().any())]
+        for place, row in enumerate(board.rows):
+            for number, (column, score) in enumerate(zip(board.columns, row.scores, strict=True)):
+                sizes = dict(zip(("least_rows", "median_rows", "most_rows"), column.sizes or (None,) * 3, strict=True))
+                where = {"dataset": column.dataset, "bag_size": column.bag_size, **sizes, "cell": score.cell}
+                for metric in metrics:
+                    measured = _measured(board.summary(place, number, metric), score, metric)
+                    yield {**_of_board(board, row), **where, **measured}
+
+
 def _measured(summary: Summary | None, score: Score, metric: str) -> dict[str, Any]:
-    n = 0 if summary is None else summary.n
+    mean, std, n = summary or (None, None, 0)
     return {
         "metric": metric,
         "unit": "percent" if METRICS[metric].percent else "",
-        "mean": None if summary is None else round(summary.mean, 6),
-        "std": None if summary is None or summary.std is None else round(summary.std, 6),
+        "mean": plain(mean),
+        "std": plain(std),
         "n": n,
         "n_expected": score.expected,
         "failed": len(score.failures),
@@ -99,3 +109,28 @@ def _measured(summary: Summary | None, score: Score, metric: str) -> dict[str, A
         "best_epoch_median": score.best_epoch,
         "seconds_median": None if score.seconds is None else round(score.seconds, 3),
     }
+
+
+def _comparisons(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    for board in leaderboards.boards:
+        rows = compared(board)
+        found = blocks(board, board.ranked)
+        p = statistics.comparisons(found)
+        if p is None:
+            continue
+        wins = 100 * statistics.win_rates(board.sign * board.complete[rows])
+        signed = statistics.wilcoxon_holm(found) if len(board.datasets) > 1 else None
+        for place, row in enumerate(rows):
+            for other in rows[place + 1 :]:
+                differences = found[row] - found[other]
+                low, high = statistics.interval(differences)
+                yield {
+                    **_of_board(board, board.rows[row]),
+                    "other": board.rows[other].contender.label,
+                    "difference": plain(board.sign * differences.mean()),
+                    "low": plain(min(board.sign * low, board.sign * high)),
+                    "high": plain(max(board.sign * low, board.sign * high)),
+                    "wins": plain(wins.loc[row, other]),
+                    "p_t_holm": plain(p.loc[row, other]),
+                    "p_wilcoxon_holm": None if signed is None else plain(signed.loc[row, other]),
+                }

@@ -5,43 +5,47 @@ from __future__ import annotations
 from math import isfinite
 
 from llpbench.core.text import plural
+from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.advice import kind
 from llpbench.report.boards import FEWEST_BAGS, Board
-from llpbench.report.leaderboard import interval_of, standings
+from llpbench.report.leaderboard import blocks, interval_of, is_even, standings
 
 
 def finding(board: Board) -> str:
-    """The first row of a board, its distance from the floor, and how many rows do not differ significantly from it."""
-    if not board.ranked and board.columns and not any(column.counts for column in board.columns):
-        few = [column.validation for column in board.columns if column.validation is not None]
-        most = f", got {max(least for least, _ in few)} at most" if few else ""
-        return f"Nothing is ranked: a coarse criterion needs {FEWEST_BAGS} validation bags{most}. Choose smaller bags."
-    if not board.ranked:
-        return "Nothing is ranked: no method has completed the runs that the others share."
+    """The first row of a board, its distance from floor and best network, and how many rows differ significantly."""
+    few = [column.validation for column in board.columns if column.validation is not None]
+    counts = not board.columns or any(column.counts for column in board.columns)
+    facts = {"few_bags": None if counts else max((least for least, _ in few), default=0), "needed": FEWEST_BAGS}
+    if not board.ranked or not counts:
+        return words.caption("finding", board, **facts, first="")
     first, *others = board.ranked
-    found, metric = standings(board), board.metric
-    best, floor = found.loc[first, "mean"], found.loc[first, "floor"]
-    where = f"On bags of {plural(len(board.datasets), 'dataset')} ({words.clean(kind(board))})"
-    which = "highest" if metric.maximise else "lowest"
-    label = words.clean(board.rows[first].contender.label)
-    told = f"{where}, {label} has the {which} mean {metric.title}, {best['mean']:.2f}"
-    if isfinite(floor["points"]):
-        told += f", which is {interval_of(floor, 'points', 1, '+')} against the floor"
-    return f"{told}{_sure([found.at[place, ('tie', '')] for place in (first, *others)])}."
+    found = standings(board)
+    floor = found.loc[first, "floor"]
+    letters = [found.at[place, ("tie", "")] for place in board.ranked]
+    known = isinstance(letters[0], str)
+    return words.caption(
+        "finding",
+        board,
+        **facts,
+        first=words.clean(board.rows[first].contender.label),
+        bags=words.clean(words.bags_words(board.bagging)),
+        datasets=plural(len(board.datasets), "dataset"),
+        which="highest" if board.metric.maximise else "lowest",
+        best=found.at[first, ("mean", "mean")],
+        floor=interval_of(floor, "points", 1, "+") if isfinite(floor["points"]) else "",
+        network=_against_network(board),
+        others=len(others),
+        tied=sum(bool({*letters[0]} & {*other}) for other in letters[1:]) if known else None,
+    )
 
 
-def _sure(letters: list[str]) -> str:
-    first, *others = letters
-    if not others:
-        return ", and there is no other row to compare it with"
-    if not isinstance(first, str):
-        return ", but too few runs to say whether rows differ"
-    tied = sum(bool({*first} & {*other}) for other in others)
-    if len(others) == 1:
-        return f"; the other row {'does not differ' if tied else 'differs'} significantly from it"
-    if not tied:
-        return f", and all {plural(len(others), 'other row')} differ significantly from it"
-    if tied == len(others):
-        return f"; none of the {plural(tied, 'other row')} differs significantly from it"
-    return f"; {tied} of the {plural(len(others), 'other row')} do not differ significantly from it"
+def _against_network(board: Board) -> tuple[str, str] | None:
+    """Label of the best network that is not first, and how far the first row is ahead of it; None without any."""
+    first, *others = board.ranked
+    row = next((n for n in others if board.rows[n].contender.kind == "neural" and not board.rows[n].mark), None)
+    if row is None or board.rows[first].contender.kind == "neural":
+        return None
+    differences = blocks(board, board.ranked)[first] - blocks(board, board.ranked)[row]
+    ends = statistics.interval(differences) if is_even(board) else None
+    told = words.interval_text(differences.mean(), ends if ends and isfinite(ends[0]) else None, sign="+")
+    return words.clean(board.rows[row].contender.label), told

@@ -25,3 +25,9 @@ def groups(leaderboards: Leaderboards) -> list[dict[str, Board]]:
 
 def _runs(board: Board) -> int:
     return sum(len(score.runs) for row in board.rows for score in row.scores)
+
+
+def main_boards(leaderboards: Leaderboards) -> list[Board]:
+    """The boards that a reader wants first: of the first two groups, by labels and, with epochs, by proportions."""
+    found = [(name, group[name]) for group in groups(leaderboards)[:2] for name in ("auc", "mpiou") if name in group]
+    return [board for place, (name, board) in enumerate(found) if not place or name == "auc" or board.protocol]

@@ -1,9 +1,8 @@
 """The leaderboards as one HTML page, which needs nothing but itself: no network, no second file.
 
 All numbers, ranks and orders on it are those of the report's tables, made once in Python and written as HTML, so that
-they are there without any script. The scripts in `page/` only show, sort and filter them, and open the runs behind a
-score. Nothing in the page is code but those scripts: its policy names their hash, and everything from the journal is
-escaped text.
+they are there without any script. The script only shows, sorts and filters them, and opens the runs behind a row.
+Nothing in the page is code but that script: its policy names its hash, and everything from the journal is escaped text.
 """
 
 from __future__ import annotations
@@ -22,42 +21,28 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from llpbench.report import wording as words
-from llpbench.report.advice import ADVICE
-from llpbench.report.bag_only import BAG_ONLY
-from llpbench.report.board_tables import DETAILS, OVERALL, SHORT, names_of, summary, whole
-from llpbench.report.boards import HEADLINE, Board, Leaderboards, Row
+from llpbench.report.advice import advice
+from llpbench.report.assembling import Report
+from llpbench.report.board_tables import DETAILS, SUMMARY, excerpt, first_rows, names_of, overall, whole
+from llpbench.report.boards import Board, Leaderboards, Row
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
-from llpbench.report.page_data import CRITERIA, compressed, packed, ranges, table_data, to_json
-from llpbench.report.pages import Report
+from llpbench.report.page_data import compressed, page_data
 from llpbench.report.plots.plot import PagePlot
-from llpbench.report.report_table import Field, Heading, ReportTable
+from llpbench.report.report_table import ReportTable
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-STYLE = "page.css"
-SCRIPTS = ("data.js", "table.js", "origin.js", "views.js", "page.js")
-"""in the order in which they need one another"""
+STYLE, SCRIPT = "page.css", "page.js"
 
-ALWAYS = ("rank", "method", "mean")
-"""columns of a board that cannot be hidden, by key"""
+LEFT_OUT = ("l1",)
+"""criteria whose boards the page leaves out: L1 chooses nearly the epochs that mPIoU chooses"""
 
-MOST_SUMMARISED = 6
+MOST_SUMMARISED = 8
 """ranked rows on the first screen"""
 
-FIRST_PLOTS = 2
-"""figures that stand beside the summary"""
-
-FILTERS = (
-    "Filters hide rows and columns; they change no number. Ranks, means, bold scores and coverage are those of the "
-    "whole board, whatever is hidden."
-)
-
-NOT_THE_PAPERS = (
-    "No run here uses the SAINT encoder of the paper, whose protocol is another (at most 300 epochs, patience 20, 10 "
-    "repeats): where its numbers stand beside ours, a difference is between protocols, too."
-)
+SHOWN_FIRST = tuple(key for key in SUMMARY if key not in ("tie", "floor"))
 
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 
@@ -71,16 +56,17 @@ class PageBoard:
 
     board: Board
     name: str
-    """of its tables"""
     table: ReportTable
     """its last columns are those of the board"""
     caption: str
     apart: frozenset[int]
     """columns that no mean is made of, since none of their runs counts"""
-    counted: tuple[tuple[int, ...], ...]
-    """by column: the seeds that means are made of"""
     families: tuple[str, ...]
     """by row"""
+    lacking: tuple[bool, ...]
+    """by row, whether it lacks a run that counts"""
+    aside: frozenset[str]
+    """headings of columns that are shown on request"""
 
 
 @dataclass(frozen=True)
@@ -92,53 +78,43 @@ class PageFigure:
     height: int
 
 
-NO_LINKS: Mapping[str, Any] = MappingProxyType({})
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
-def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[str, Any] = NO_LINKS) -> str:
+def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[str, str] = NO_LINKS) -> str:
     """The page of a report. It depends on its arguments alone, so equal ones give equal pages.
 
-    Of `plots` it shows those that it has room for, the smallest first, which are those of all datasets. `links`: where
-    files lie beside the page, `journal`, and `methods` by name.
+    `links`: files beside the page by what they are: `journal`, `standings`, `method NAME`.
     """
     leaderboards = report.leaderboards
-    style, script = read_part(STYLE), "\n".join(map(read_part, SCRIPTS))
-    runs = leaderboards.records
-    boards = _boards(report)
-    facts = packed(runs, boards[0].board.metric.name if boards else HEADLINE)
-    further = _further(report, boards)
+    style, script = read_part(STYLE), read_part(SCRIPT)
+    shown = [*_boards(leaderboards)]
+    boards = [each.board for each in shown]
+    which, places = advice(leaderboards), {"journal": "", "standings": "", **links}
+    tabs = {"summary": "Overview", "leaderboard": "All boards", "which": "Which method?", "plots": "Figures"}
+    tabs |= {"reading": "How to read it", "origins": "Data"}
+    absent = {"which": which is None, "plots": len(plots) < 2}
     page = template("page.html").render(
         words=words,
         policy=content_policy(style, script),
         style=style,
         script=script,
-        data=compressed(
-            {
-                **facts,
-                "links": {"journal": "", "methods": {}, **links},
-                "plots": {plot.name: plot.svg for plot in plots},
-                "tables": [table_data(table) for tables in further.values() for table in tables],
-            }
-        ),
-        places={run["run"]: place for place, run in enumerate(runs)},
+        data=compressed(page_data(boards, places) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
-        boards=boards,
-        finding=finding(boards[0].board) if boards else "",
-        summary=_summary(report) if boards else None,
-        metrics={each["name"]: each["title"] for each in facts["metrics"]},
-        columns=_columns(boards),
-        aside=_aside(boards),
-        columns_explained=" ".join(each.explained(boards[0].board) for each in COLUMNS.values()) if boards else "",
-        links={"journal": "", **links},
+        tabs={name: title for name, title in tabs.items() if not absent.get(name)},
+        boards=shown,
+        finding=finding(boards[0]) if boards else "",
+        summary=_summary(boards[0]) if boards else None,
+        legend=_legend(boards[0]) if boards else "",
+        columns=[each.explained(board) for each in COLUMNS.values() for board in boards[:1]],
+        families=_distinct(name for each in shown for name in each.families),
+        datasets=_distinct(column.dataset for board in boards for column in board.columns),
+        sizes=_distinct(c.bags for board in boards for c in sorted(board.columns, key=lambda c: c.bag_size)),
+        links=places,
         facts=_facts(leaderboards),
-        facets=_facets(leaderboards),
-        not_the_papers=_not_the_papers(leaderboards),
-        filters=FILTERS,
-        advice=next((table for page in report.pages if page.name == ADVICE for table in page.tables), None),
-        tables=further,
-        unlabelled=[table for page in report.pages if page.name == BAG_ONLY for table in page.tables],
+        advice=which,
+        unlabelled=report.unlabelled,
         plots=[PageFigure(plot, *_pixels(plot.svg)) for plot in plots],
-        first_plots=FIRST_PLOTS,
     )
     return page.encode("utf-8", "replace").decode("utf-8")  # a journal can hold half a surrogate pair, no file can
 
@@ -157,16 +133,6 @@ def template(name: str) -> Template:
     def cleaned(value: Any) -> Any:
         return words.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
-    def data_uri(svg: str) -> str:
-        return f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
-
-    def values(field: Field, heading: Heading) -> str:
-        return to_json([field.values.get(part) for part in heading.parts])
-
-    def value(field: Field, heading: Heading) -> str:
-        first = field.values.get(heading.parts[0])
-        return "" if first is None else str(first)
-
     environment = Environment(
         loader=PackageLoader("llpbench.report", "page"),
         autoescape=True,
@@ -175,12 +141,8 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         finalize=cleaned,
     )
-
-    def place(run: str, places: Mapping[str, int]) -> int:
-        return places[run]
-
-    environment.filters |= {"data_uri": data_uri, "quoted": quote, "value": value, "values": values}
-    environment.filters |= {"place": place, "ranges": ranges}
+    environment.filters["data_uri"] = lambda svg: f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
+    environment.filters["quoted"] = quote
     return environment.get_template(name)
 
 
@@ -199,55 +161,36 @@ def _pixels(svg: str) -> tuple[int, int]:
     return (round(float(found[1])), round(float(found[2]))) if found else (504, 300)
 
 
-def _boards(report: Report) -> list[PageBoard]:
-    """By each criterion of the page; of methods without epochs, whose scores no criterion changes, once."""
-    boards = report.leaderboards.boards
-    tables = {table.name: table for table in report.tables}
-    known = {criterion.name for criterion in CRITERIA}
-    found: list[PageBoard] = []
-    for board, name in zip(boards, names_of(boards), strict=True):
-        before = any(each.board.bagging == board.bagging and each.board.protocol is None for each in found)
-        if board.criterion.name not in known or (board.protocol is None and before):
+def _boards(leaderboards: Leaderboards) -> Iterable[PageBoard]:
+    """Those of the page; of methods without epochs, whose scores no criterion changes, one a bagging."""
+    seen: set[str] = set()
+    for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
+        if board.criterion.name in LEFT_OUT or (board.protocol is None and board.bagging in seen):
             continue
-        counted = [tuple(seed for c, seed in board.counting if c == place) for place in range(len(board.columns))]
-        few = words.datasets_text(len(board.datasets))
-        texts = (
-            words.setting(board),
-            few,
-            words.columns_text(board.columns),
-            words.validation_text(board, board.columns),
+        seen |= {board.bagging} if board.protocol is None else set()
+        texts = (words.setting(board), words.datasets_text(len(board.datasets)), words.columns_text(board.columns))
+        table = whole(board, overall(board, name))
+        empty = {heading.text for heading, fields in table.columns() if all(not field.values for field in fields)}
+        further = {each.heading(board).text for each in COLUMNS.values() if not each.default}
+        yield PageBoard(
+            board=board,
+            name=name,
+            table=table,
+            caption=" ".join(words.sentence(text) for text in texts if text),
+            apart=frozenset({*range(len(board.columns))} - {*board.counting_columns}),
+            families=tuple(map(family, board.rows)),
+            aside=frozenset({*DETAILS, *further, *empty}),
+            lacking=tuple(place not in board.complete and bool(board.ranked) for place in range(len(board.rows))),
         )
-        found.append(
-            PageBoard(
-                board=board,
-                name=name,
-                table=whole(board, tables[name + OVERALL]),
-                caption=" ".join(words.sentence(text) for text in texts if text),
-                apart=frozenset(place for place, seeds in enumerate(counted) if not seeds),
-                counted=tuple(counted),
-                families=tuple(family(row) for row in board.rows),
-            )
-        )
-    return found
 
 
-def _summary(report: Report) -> ReportTable:
-    """Of the first board."""
-    board = report.leaderboards.boards[0]
-    name = names_of(report.leaderboards.boards)[0]
-    return summary(board, next(table for table in report.tables if table.name == name + OVERALL), MOST_SUMMARISED)
+def _summary(board: Board) -> ReportTable:
+    return excerpt(board, overall(board, ""), SHOWN_FIRST, first_rows(board, MOST_SUMMARISED))
 
 
-def _columns(boards: Sequence[PageBoard]) -> list[str]:
-    """Columns that can be shown or not: all of places but those that are always there."""
-    headings = [each for shown in boards for each in shown.table.headings[: -len(shown.board.columns) or None]]
-    return list(dict.fromkeys(each.text for each in headings if (each.key or each.text) not in ALWAYS))
-
-
-def _aside(boards: Sequence[PageBoard]) -> list[str]:
-    """Columns that are shown on request: the label says the first three, too."""
-    further = [column.heading(boards[0].board).text for column in COLUMNS.values() if boards and not column.default]
-    return [*DETAILS, *further]
+def _legend(board: Board) -> str:
+    texts = (f"{words.title(board)}.", words.caption("legend", board), words.datasets_text(len(board.datasets)))
+    return " ".join(texts)
 
 
 def family(row: Row) -> str:
@@ -257,60 +200,19 @@ def family(row: Row) -> str:
     return "neural networks" if row.contender.kind == "neural" else "without networks"
 
 
-def _further(report: Report, boards: Sequence[PageBoard]) -> dict[str, list[ReportTable]]:
-    """Tables that are built when they are chosen, by the title of their page: what no board, and not the advice, says.
-
-    Of boards that are not on the page they are left out: they nearly repeat those of a board that is.
-    """
-    shown = {shown.name for shown in boards}
-    absent = [f"{name}-" for name in names_of(report.leaderboards.boards) if name not in shown]
-    found: dict[str, list[ReportTable]] = {}
-    for page in report.pages:
-        if page.name != ADVICE and page.name not in SHORT.values():
-            tables = [table for table in page.tables if not any(f"-{name}" in f"-{table.name}-" for name in absent)]
-            found |= {page.title: tables} if tables else {}
-    return found
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
 
 
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:
     """What the numbers were made with: encoders and hardware first, since they decide what may be compared."""
     origin = leaderboards.origin
-    protocols = dict.fromkeys(words.protocol_text(board.protocol) for board in leaderboards.boards)
+    encoders = sorted({encoder for board in leaderboards.boards for encoder in board.encoders})
     return {
-        "Encoder": ", ".join(_encoders(leaderboards)) or "none: methods without an encoder only",
+        "Encoder": ", ".join(encoders) or "none: methods without an encoder only",
         "Hardware": "; ".join(origin.hardware),
-        "Training": "; ".join(protocols),
-        "Runs": f"{origin.runs:,}" + (f", of which {origin.failed:,} failed" if origin.failed else ""),
-        "Code": f"llpbench {words.code_text(origin.code)}",
+        "Training": "; ".join(_distinct(words.protocol_text(board.protocol) for board in leaderboards.boards)),
+        "Runs": f"{origin.runs:,}" + (f", {origin.failed:,} of them failed" if origin.failed else ""),
         "Libraries": ", ".join(origin.libraries),
-    }
-
-
-def _encoders(leaderboards: Leaderboards) -> list[str]:
-    return sorted({encoder for board in leaderboards.boards for encoder in board.encoders})
-
-
-def _not_the_papers(leaderboards: Leaderboards) -> str:
-    encoders = _encoders(leaderboards)
-    return NOT_THE_PAPERS if encoders and "saint" not in encoders else ""
-
-
-def _facets(leaderboards: Leaderboards) -> dict[str, list[str]]:
-    """What can be chosen among, by what the page calls it."""
-    boards = leaderboards.boards
-    columns = [column for board in boards for column in board.columns]
-    contenders = [row.contender for board in boards for row in board.rows]
-
-    def distinct(values: Iterable[str]) -> list[str]:
-        return list(dict.fromkeys(values))
-
-    return {
-        "family": distinct(family(row) for board in boards for row in board.rows),
-        "bagging": distinct(board.bagging for board in boards),
-        "protocol": distinct(words.protocol_text(board.protocol) for board in boards),
-        "configuration": distinct(row.origin for b in boards for row in b.rows),
-        "dataset": distinct(column.dataset for column in columns),
-        "size": distinct(column.bags for column in sorted(columns, key=lambda column: column.bag_size)),
-        "encoder": sorted({contender.encoder or "" for contender in contenders}),
-        "pretraining": distinct(contender.pretraining for contender in contenders),
+        "Code": f"llpbench {words.code_text(origin.code)}",
     }

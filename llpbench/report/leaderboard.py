@@ -19,7 +19,7 @@ from pandas import DataFrame
 from llpbench.core.errors import LLPBenchError
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import REFERENCE, Board, Role, Summary, means_over_datasets
+from llpbench.report.boards import FEWEST_DATASETS, FEWEST_SEEDS, REFERENCE, Board, Role, Summary, means_over_datasets
 from llpbench.report.report_table import SCORE, Field, Heading, Value
 
 MOST_COMPARED = 40
@@ -191,8 +191,12 @@ def _rank_intervals(board: Board) -> DataFrame:
 
 
 def _ties(board: Board) -> DataFrame:
+    """Letters of rows that do not differ significantly; none where there is too little to test."""
     found = blocks(board, board.ranked)
-    if len(found) < 2 or len(board.ranked) > statistics.MOST_METHODS:
+    if (
+        len(found) < (FEWEST_SEEDS if len(board.datasets) == 1 else FEWEST_DATASETS)
+        or len(board.ranked) > statistics.MOST_METHODS
+    ):
         return DataFrame(columns=[""])
     return DataFrame({"": statistics.letters(statistics.paired_p(found))}, index=found.columns)
 

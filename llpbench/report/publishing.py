@@ -6,57 +6,31 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import WRITTEN, forget_stale, replace_file
-from llpbench.core.record import Record, TuningRecord
-from llpbench.core.studies import STUDIES
 from llpbench.core.text import hint
-from llpbench.report.boards import HEADLINE
-from llpbench.report.digest import OVERVIEW, markdown_files
-from llpbench.report.exports import table_csv, table_json, to_csv
+from llpbench.report.assembling import Report
+from llpbench.report.boards import Leaderboards
+from llpbench.report.digest import README, STANDINGS, markdown_files
+from llpbench.report.exports import comparisons_csv, scores_csv, standings_csv, table_csv, table_json
 from llpbench.report.latex import to_latex
-from llpbench.report.pages import Report, pages, study_page
 from llpbench.report.plots.plot import PagePlot
 from llpbench.report.report_table import ReportTable
-from llpbench.report.tabulate import tabulate
-from llpbench.results.frame import NO_STALE_RUNS
 from llpbench.results.journal import FILE, SHARDS, shards
 
 INDEX = "index.html"
-_NAME = re.compile(r"[a-z0-9-]{1,60}")
-"""what a method of this repository can be called"""
+LONG: Mapping[str, Callable[[Leaderboards], str]] = {"leaderboards.csv": scores_csv, "comparisons.csv": comparisons_csv}
+"""what `--formats csv` adds"""
 TABLES = "tables"
 TABLE_FORMATS: Mapping[str, Callable[[ReportTable], str]] = {"csv": table_csv, "json": table_json, "tex": to_latex}
 """what every table can be written as, by the ending of its file"""
 PNG = "png"
 FORMATS = (*TABLE_FORMATS, PNG)
-"""what can be asked for beside Markdown, page and SVG"""
-LONG = "leaderboards.csv"
-README = f"{OVERVIEW}.md"
+"""what can be asked for beside Markdown, page, standings and SVG"""
 
-
-def make_report(
-    records: Sequence[Record],
-    *,
-    warnings: Sequence[str] = (),
-    common: bool = False,
-    stale: Mapping[str, str] = NO_STALE_RUNS,
-    tunings: Sequence[TuningRecord] = (),
-    metric: str = HEADLINE,
-) -> Report:
-    """Everything that `records` have to say.
-
-    It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts). With
-    `common`, boards show only the runs that all their rows have completed. `stale`: by run id, what has changed in the
-    code since the run was made, for which it is marked. `tunings`: whose choices are rows of their own. `metric`: what
-    boards show and rank by.
-    """
-    leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings, metric=metric)
-    latest = list({record["run"]: record for record in records}.values())
-    made = (*pages(leaderboards), study_page(STUDIES.values(), latest, stale=stale))
-    return Report(leaderboards, made, tuple(warnings))
+_NAME = re.compile(r"[a-z0-9-]{1,60}")
+"""what a method of this repository can be called"""
 
 
 def select_formats(names: str) -> list[str]:
@@ -69,12 +43,12 @@ def select_formats(names: str) -> list[str]:
 
 
 def write_report(report: Report, out: Path, *, plots: Path | None = None, formats: Sequence[str] = ()) -> None:
-    """Write the Markdown files and the page `index.html` into `out`.
+    """Write the Markdown files, the standings as CSV and the page `index.html` into `out`.
 
     With `plots`, draw the figures into that folder, and show them on the page. `formats`: `png` draws them as PNG, too;
-    `csv` writes all scores as `leaderboards.csv`; `csv`, `json` and `tex` write every table into `tables/`. What an
-    earlier report wrote and this one does not is deleted; a README.md that no report wrote is left alone. Raises
-    `LLPBenchError` if something cannot be written.
+    `csv` writes all scores as `leaderboards.csv` and all pairs of rows as `comparisons.csv`; `csv`, `json` and `tex`
+    write every table into `tables/`. What an earlier report wrote and this one does not is deleted; a README.md that no
+    report wrote is left alone. Raises `LLPBenchError` if something cannot be written.
     """
     from llpbench.report.html import to_html
 
@@ -89,11 +63,12 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
     files = markdown_files(report)
     if _is_foreign(out / README):
         del files[README]
-    if "csv" in formats:
-        files[LONG] = to_csv(report.leaderboards)
+    files[STANDINGS] = standings_csv(report.leaderboards)
+    files |= {name: write(report.leaderboards) for name, write in LONG.items() if "csv" in formats}
     files[INDEX] = to_html(report, plots=drawn, links=_links(report, out))
     wanted = [name for name in formats if name in TABLE_FORMATS]
-    tables = {f"{table.name}.{name}": TABLE_FORMATS[name](table) for table in report.tables for name in wanted}
+    made = report.tables() if wanted else ()
+    tables = {f"{table.name}.{name}": TABLE_FORMATS[name](table) for table in made for name in wanted}
     try:
         _write(files, out)
         forget_stale(out, files)
@@ -110,14 +85,13 @@ def _is_foreign(readme: Path) -> bool:
     return readme.exists() and not (memory.exists() and README in memory.read_text(encoding="utf-8").splitlines())
 
 
-def _links(report: Report, out: Path) -> dict[str, Any]:
-    """Files beside the page that it can point to: the journal in its folder, and the code of methods beside that."""
-    names = {row.contender.method for board in report.leaderboards.boards for row in board.rows}
-    code = {name: f"../methods/{name.replace('-', '_')}.py" for name in sorted(names)}
-    return {
-        "journal": FILE if (out / FILE).is_file() else SHARDS if shards(out) else "",
-        "methods": {name: path for name, path in code.items() if _NAME.fullmatch(name) and (out / path).is_file()},
-    }
+def _links(report: Report, out: Path) -> dict[str, str]:
+    """Files that the page can point to, by what they are: the journal, standings, code of methods as `method NAME`."""
+    names = sorted({row.contender.method for board in report.leaderboards.boards for row in board.rows})
+    code = {f"method {name}": f"../methods/{name.replace('-', '_')}.py" for name in names if _NAME.fullmatch(name)}
+    journal = FILE if (out / FILE).is_file() else SHARDS if shards(out) else ""
+    there = {name: path for name, path in code.items() if (out / path).is_file()}
+    return {"standings": STANDINGS, **({"journal": journal} if journal else {}), **there}
 
 
 def _write(files: Mapping[str, str], folder: Path) -> None:

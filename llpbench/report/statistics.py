@@ -146,17 +146,6 @@ def critical_difference(methods: int, datasets: int, *, alpha: float = 0.05) -> 
     return float(quantile * sqrt(methods * (methods + 1) / (6 * datasets)))
 
 
-def nemenyi(datasets: DataFrame) -> DataFrame | None:
-    """p values of Nemenyi's test that two methods rank alike, methods by methods; None where `friedman` is."""
-    number, methods = datasets.shape
-    if methods < 3 or number < 2:
-        return None
-    ranks = mean_ranks(datasets).to_numpy()
-    apart = np.abs(ranks[:, None] - ranks)[np.triu_indices(methods, 1)]
-    q = apart * sqrt(2) / sqrt(methods * (methods + 1) / (6 * number))
-    return _matrix(_symmetric(stats.studentized_range.sf(q, methods, np.inf), methods), datasets.columns)
-
-
 def wilcoxon_holm(datasets: DataFrame) -> DataFrame | None:
     """p values of Wilcoxon's signed-rank test of dataset means, methods by methods, corrected for all pairs after Holm.
 

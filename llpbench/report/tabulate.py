@@ -61,7 +61,14 @@ _CELL = [*_NAME, *_COLUMN, *_BAGS, "protocol", "settings"]
 _DECLARED = ["kind", "role", "reference", "configuration", "chosen"]
 _FACTS = ["ensemble", "precision", "changed", "status", "reason", "stale", "classes", "bags", "validation_bags"]
 _SIZES = ["least_rows", "median_rows", "most_rows"]
-_COSTS = [*(name for name in VARIABLES if name.startswith("seconds")), "memory_mb", "parameters", "machine"]
+_COSTS = [
+    *(name for name in VARIABLES if name.startswith("seconds")),
+    "memory_mb",
+    "parameters",
+    "machine",
+    "version",
+    "finished",
+]
 _OF_RUNS = ["run", "cell", "seed", *_CELL, *_DECLARED, *_FACTS, *_SIZES, *_COSTS]
 """Columns of the tidy table that boards need of a run."""
 

@@ -67,21 +67,6 @@ def caption(name: str, board: Board | None = None, **facts: Any) -> str:
     return " ".join("".join(template.blocks[name](context)).split())
 
 
-def summary_caption(board: Board) -> str:
-    """What a first screen says below its table."""
-    metric = board.metric
-    times = " × 100" if metric.percent else ""
-    return (
-        f"Mean {metric.title} of test rows{times}; intervals of {LEVEL}; rows that share a letter do not differ "
-        "significantly; seconds of training."
-    )
-
-
-def selection_text(board: Board) -> str:
-    """What chooses the epochs of a board."""
-    return caption("no_selection" if board.protocol is None else f"selection_{board.criterion.regime}")
-
-
 def lowered(text: str) -> str:
     """A title inside a sentence."""
     return text[:1].lower() + text[1:]
@@ -253,22 +238,6 @@ def bags_note(board: Board) -> str:
         False: "Validation and test rows are of the same bags as training rows.",
     }
     return " ".join(filter(None, (seen[new] if own and board.columns else "", columns_text(board.columns))))
-
-
-def validation_text(board: Board, columns: Sequence[Column]) -> str:
-    """How many bags a coarse criterion has to choose an epoch by, as a sentence; "" where labels choose or no run says.
-
-    Columns are named as headings of one bag size name them: by dataset, unless that is said twice.
-    """
-    if board.criterion.regime == "fine":
-        return ""
-    several = len({column.bag_size for column in columns}) > 1
-    found = [
-        f"{column.title if several else column.dataset} {'–'.join(f'{n:,}' for n in dict.fromkeys(column.validation))}"
-        for column in columns
-        if column.validation is not None
-    ]
-    return f"Validation bags: {', '.join(found)}." if found else ""
 
 
 def trials_text(spec: Mapping[str, Any]) -> str:

@@ -202,15 +202,15 @@ def test_a_config_file_stands_for_flags(llpbench: LLPBench, plugin: Path, tmp_pa
 
 def test_report_rebuilds_what_a_run_wrote(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     written = llpbench(*arguments(plugin, tmp_path))
-    page = (tmp_path / "fine.md").read_text()
-    (tmp_path / "fine.md").unlink()
+    page = (tmp_path / "README.md").read_text()
+    (tmp_path / "README.md").unlink()
     with (tmp_path / FILE).open("ab") as file:
         file.write(b'{"schema":1,"ru')
     result = llpbench("report", "--no-plots", "--out", str(tmp_path))
     assert result.code == 0
     assert result.out == written.out
     assert "the last line of" in result.err
-    parts = (tmp_path / "fine.md").read_text().split("\n\n")
+    parts = (tmp_path / "README.md").read_text().split("\n\n")
     assert "\n\n".join(part for part in parts if not part.startswith("- **The last line of")) == page
 
 

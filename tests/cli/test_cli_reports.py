@@ -92,7 +92,7 @@ def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Pat
     journal(tmp_path, *runs("dllp", 0.8, 0.7, bagging="random"), *runs("mine", 0.6, 0.7, bagging="random"))
     assert llpbench("report", "--out", str(folder), *formats).code == 0
     names = {path.name for part in ("tables", "plots") for path in (tmp_path / part).iterdir()}
-    assert {"mine.tex", "mine.png", "fine-random-overall.csv", "heat-map-fine-random.png"} <= names
+    assert {"mine.tex", "mine.png", "fine-random.csv", "heat-map-fine-random.png"} <= names
     assert not any("ordered" in name for name in names)
 
 
@@ -168,7 +168,7 @@ def test_a_report_goes_by_the_metric_that_is_asked_for(llpbench: LLPBench, tmp_p
     for metric, first in (("auc", "mine"), ("accuracy", "dllp"), ("brier", "mine")):
         done = llpbench("report", "--no-plots", "--out", str(folder), "--metric", metric)
         assert done.code == 0, done.err
-        table = (folder / "fine.md").read_text(encoding="utf-8")
+        table = (folder / "README.md").read_text(encoding="utf-8")
         assert f"| 1 | {first} (mlp) |" in table
     wrong = llpbench("report", "--no-plots", "--out", str(folder), "--metric", "average-precison")
     assert wrong.code == 2
@@ -181,7 +181,7 @@ def test_a_report_of_a_suite_is_of_its_datasets_alone(llpbench: LLPBench, tmp_pa
     for pattern, shown in (("suite:paper", "adult bank_marketing"), ("else*", "elsewhere"), ("all", "adult elsewhere")):
         done = llpbench("report", "--no-plots", "--out", str(folder), "--datasets", pattern)
         assert done.code == 0, done.err
-        text = (folder / "fine.md").read_text(encoding="utf-8")
+        text = (folder / "index.html").read_text(encoding="utf-8")
         for dataset in ("adult", "bank_marketing", "elsewhere"):
-            assert (f"{dataset} 64" in text) == (dataset in shown or pattern == "all")
+            assert (f'data-dataset="{dataset}"' in text) == (dataset in shown or pattern == "all")
     assert llpbench("report", "--no-plots", "--out", str(folder), "--datasets", "adlt").code == 2

@@ -33,7 +33,7 @@ def test_a_call_gives_what_the_command_gives(plugin: Path, tmp_path: Path, llpbe
     journals = [read(tmp_path / name / "journal.jsonl") for name in ("python", "shell")]
     assert timeless([*journals[0].records.values()]) == timeless([*journals[1].records.values()])
     files = [{file.name for file in (tmp_path / name).iterdir()} for name in ("python", "shell")]
-    assert files[0] == files[1] >= {"index.html", "fine.md"}
+    assert files[0] == files[1] >= {"index.html", "README.md"}
     assert repr(made) == "<llpbench results: 8 runs>"
     assert len(load_results(tmp_path / "python", tmp_path / "shell")) == 8
 

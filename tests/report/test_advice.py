@@ -43,18 +43,9 @@ def test_the_best_mean_is_taken_with_all_that_are_alike() -> None:
     )
     assert line["take"] == ("trees", "close")
     assert line["AUC"] == ("81.0 ± 1.4 (2)",)
-    assert line["seconds"] == ("2.00",)
     assert line["next best"] == ("further 80.0", "only network network 70.0")
-    assert (line["rows of a bag"], line["training bags"], line["datasets"]) == (("64",), ("20–40",), ("adult",))
+    assert (line["rows of a bag"], line["datasets"]) == (("64",), ("adult",))
     assert line["caution"] == ("–",)
-    assert line["ridge"] == ("–",)
-    assert line["with labels"] == ("99.0",)
-
-
-def test_ridge_stands_beside_what_is_advised() -> None:
-    ridge = runs("bag-mean-linear", 0.7, 0.7, encoder=None)
-    (line,) = lines(advised([*runs("a", 0.8, 0.8), *ridge, *runs("supervised", 0.9, 0.9, role="ceiling")]))
-    assert line["ridge"] == ("70.0",)
 
 
 def test_a_mean_that_may_be_chance_is_said_to_be_that() -> None:
@@ -120,5 +111,5 @@ def test_kinds_of_bags_are_said_in_words(bagging: str, kind: str) -> None:
 
 def test_it_stands_on_the_page_once() -> None:
     page = to_html(make_report([*runs("a", 0.9, 0.8), *runs("b", 0.8, 0.8)]))
-    assert page.count('<section id="which"') == page.count(">ordered: rows sorted by features</td>") == 1
+    assert page.count('id="which"') == page.count(">ordered: rows sorted by features</td>") == 1
     assert 'href="#which"' in page

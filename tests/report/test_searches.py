@@ -13,8 +13,8 @@ from factory import make_cell_of, make_record
 from llpbench.core.criteria import Regime
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.tuning_spec import Tuning
+from llpbench.report.assembling import make_report
 from llpbench.report.boards import Board
-from llpbench.report.pages import pages
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_order import tuning_order
 
@@ -101,9 +101,7 @@ def test_over_columns_only_methods_that_have_each_are_ranked_and_the_page_begins
         *((search("a", size=4), 0.9, 0.9), (search("b", size=4), 0.7, 0.95)),
     ]
     records = [run for found, default, tuned in made for run in runs(found, default, tuned)]
-    found = tabulate(records, tunings=[each for each, _, _ in made])
-    (page,) = [page for page in pages(found) if page.name == "tuning"]
-    first = page.tables[0]
+    first = make_report(records, tunings=[each for each, _, _ in made]).tuning[0]
     assert first.title.startswith("Order before and after tuning, fine-grained")
     assert [heading.text for heading in first.headings[-3:]] == ["adult 4", "adult 8", "all columns"]
     order = {row[0].lines[0]: [field.lines[0] for field in row[-3:]] for row in first.rows}

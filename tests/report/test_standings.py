@@ -303,10 +303,12 @@ def test_seeds_that_no_column_shares_have_no_spread() -> None:
 
 
 def test_zero_variance_is_shown_as_zero_and_ranks_are_shared() -> None:
-    found = board(runs("a", 0.8, 0.8), runs("b", 0.8, 0.8), runs("c", 0.7, 0.7))
+    few = board(runs("a", 0.8, 0.8), runs("b", 0.8, 0.8), runs("c", 0.7, 0.7))
+    assert {row.letters for label in "abc" for row in [standing(few, f"{label} (mlp)")]} == {""}, "too few to test"
+    found = board(runs("a", 0.8, 0.8, 0.8), runs("b", 0.8, 0.8, 0.8), runs("c", 0.7, 0.7, 0.7))
     assert [row.rank for row in found.rows] == [1, 1, 3]
     a = standing(found, "a (mlp)")
-    assert (a.overall, a.interval, a.wins) == (Summary(80.0, 0.0, 2), (1, 2), 75.0)
+    assert (a.overall, a.interval, a.wins) == (Summary(80.0, 0.0, 3), (1, 2), 75.0)
     assert (a.letters, standing(found, "b (mlp)").letters, standing(found, "c (mlp)").letters) == ("A", "A", "B")
 
 

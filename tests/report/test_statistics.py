@@ -197,40 +197,17 @@ def test_critical_differences_of_the_published_table(methods: int, alpha: float,
     assert found / sqrt(methods * (methods + 1) / (6 * 7)) == pytest.approx(q, abs=1e-3)
 
 
-def test_nemenyi_of_a_published_comparison() -> None:
-    # Demšar, section 3.2: at 0.05 (1.25) no two differ; at 0.10 (1.12) C4.5 differs from +m (3.143 - 2.000) and from
-    # +m+cf (3.143 - 1.964)
-    found = statistics.nemenyi(over_datasets(DEMSAR))
-    assert found is not None
-    assert 0.05 < found.loc["C4.5", "C4.5+m+cf"] < found.loc["C4.5", "C4.5+m"] < 0.10
-    assert found.loc["C4.5+cf", "C4.5+m+cf"] > 0.10
-    assert_matrix_of_p_values(found)
-
-
-def test_nemenyi_agrees_with_the_critical_difference() -> None:
-    scores = noise(5, datasets=8) + np.array([3.0, 1.5, 0.0, 0.0, 0.0])
-    p, test = statistics.nemenyi(scores), statistics.friedman(scores)
-    assert p is not None
-    assert test is not None
-    ranks = test.mean_ranks.to_numpy()
-    apart = np.abs(ranks[:, None] - ranks[None, :]) > test.critical_difference
-    assert ((p.to_numpy() < 0.05) == apart).all()
-    assert 0 < apart.sum() < apart.size - 5
-
-
 @pytest.mark.parametrize("blocks", [6, 13, 14, 20, 60])
 def test_methods_that_never_differ_have_p_one_and_spoil_no_other(blocks: int) -> None:
     values = [float(i) for i in range(blocks)]
     scores = over_datasets({"a": values, "twin": values, "c": [-100.0 - i * i for i in range(blocks)]})
-    wilcoxon, nemenyi = statistics.wilcoxon_holm(scores), statistics.nemenyi(scores)
+    wilcoxon = statistics.wilcoxon_holm(scores)
     assert wilcoxon is not None
-    assert nemenyi is not None
-    assert wilcoxon.loc["a", "twin"] == nemenyi.loc["a", "twin"] == 1.0
+    assert wilcoxon.loc["a", "twin"] == 1.0
     # c is always the worst: 2 / 2^n, times the 3 pairs
     expected = min(1.0, 3 * 2 / 2**blocks)
     assert wilcoxon.loc[["a", "twin"], "c"].to_list() == pytest.approx([expected, expected], abs=1e-15)
     assert_matrix_of_p_values(wilcoxon)
-    assert_matrix_of_p_values(nemenyi)
 
 
 def test_wilcoxon_holm_by_hand() -> None:
@@ -282,10 +259,9 @@ def test_comparisons_by_hand() -> None:
 def test_too_little_for_a_test_is_none() -> None:
     two_methods, one = over_datasets({"a": [1.0, 2.0], "b": [2.0, 4.0]}), over_datasets({m: [1.0] for m in "abc"})
     assert statistics.friedman(two_methods) is None
-    assert statistics.nemenyi(two_methods) is None
     assert statistics.comparisons(two_methods) is not None
     assert statistics.comparisons(two_methods[["a"]]) is None
-    for test in (statistics.friedman, statistics.nemenyi, statistics.wilcoxon_holm):
+    for test in (statistics.friedman, statistics.wilcoxon_holm):
         assert test(one) is None
     for number in (5, 6):  # of five datasets no p can be below 0.05
         found = statistics.wilcoxon_holm(noise(3, datasets=number))

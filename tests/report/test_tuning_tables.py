@@ -12,9 +12,9 @@ from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
+from llpbench.report.assembling import make_report
 from llpbench.report.boards import Board, Leaderboards
 from llpbench.report.comparing import compare
-from llpbench.report.pages import pages
 from llpbench.report.report_table import Field
 from llpbench.report.tabulate import tabulate
 from llpbench.report.tuning_tables import _gain, tuning_gains
@@ -177,9 +177,9 @@ def test_searches_that_differ_in_anything_have_rows_of_their_own() -> None:
 
 
 def test_there_is_a_page_only_where_something_was_tuned() -> None:
-    assert "tuning" not in [page.name for page in pages(tabulate(RECORDS))]
-    (page,) = [page for page in pages(tabulate(RECORDS, tunings=TUNINGS)) if page.name == "tuning"]
-    titles = [table.title for table in page.tables]
+    assert make_report(RECORDS).tuning == []
+    found = make_report(RECORDS, tunings=TUNINGS).tuning
+    titles = [table.title for table in found]
     assert len(titles) == len(set(titles)) == 3
     assert all(title.startswith("Gain from tuning, ") for title in titles)
 

@@ -236,7 +236,7 @@ def test_killed_at_random_moments_it_ends_as_if_undisturbed(
     result = llpbench(*arguments(plugin, out, *SLOWLY))
     assert result.code == 0, result.err
     assert timeless(journal(out)) == undisturbed
-    assert "quick-b" in (out / "fine.md").read_text()
+    assert "quick-b" in (out / "README.md").read_text()
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on_later(

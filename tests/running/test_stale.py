@@ -136,10 +136,10 @@ def test_stale_runs_may_be_kept_and_are_marked(again, bench: Path) -> None:  # t
     first, _ = again("--keep-stale")
     assert first == "nothing to run: 0 runs to do in 0 cells, 2 stale and kept"
     assert (bench.parent / "out" / FILE).read_bytes() == before
-    assert "stale" in (bench.parent / "out" / "fine.md").read_text()
+    assert "stale" in (bench.parent / "out" / "README.md").read_text()
     assert "stale" in again("--keep-stale", "--dry-run")[1].out
     assert again("--retry", "stale")[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
-    assert "stale" not in (bench.parent / "out" / "fine.md").read_text()
+    assert "stale" not in (bench.parent / "out" / "README.md").read_text()
 
 
 def test_everything_can_be_made_again(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
@@ -172,5 +172,5 @@ def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path,
     process = start(["report", "--no-plots", "--out", str(out), "--plugin", str(bench)])
     process.communicate(timeout=120)
     assert process.returncode == 0
-    assert "stale" in (out / "fine.md").read_text()
+    assert "stale" in (out / "README.md").read_text()
     assert llpbench("report", "--no-plots", "--out", str(out)).code == 0

@@ -2,110 +2,88 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from llpbench.report import wording as words
-from llpbench.report.boards import FEW_BAGS, Board, Contender, Row
+from llpbench.report.boards import FEW_BAGS, Board, Contender
 from llpbench.report.plots import layout
 from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.style import METHODS, Style, row_styles
+from llpbench.report.plots.style import Style, row_styles
 
-MOST_LINES = 7
-"""methods that can be followed from size to size"""
+MOST_LINES = 5
 
-FIRST = 3
-"""of the leaderboard: always drawn"""
+MOST_PANELS = 9
 
-MOST_PANELS = 12
-
-ROOM = 0.5
-"""of the way from one bag size to the next, for methods side by side"""
-
-MOST_LABELS = 6
-"""of sizes that have room under a panel"""
+HEIGHT = 1.9
+"""inches of a panel"""
 
 
 def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
     """The test metric against bag size, where a dataset has several sizes."""
-    sizes: dict[str, list[int]] = {column.dataset: [] for column in board.columns}
+    sizes: dict[str, list[int]] = {}
     for place, column in enumerate(board.columns):
-        sizes[column.dataset] += [place] if column.bag_size else []
-    datasets = [dataset for dataset in sizes if len(sizes[dataset]) > 1]
-    drawn = datasets[:MOST_PANELS]
-    places = [place for dataset in drawn for place in sizes[dataset]]
-    every = [row for row in layout.plain_rows(board) if any(row.scores[place].values for place in places)]
-    rows = _prominent(every)
+        if column.bag_size:
+            sizes.setdefault(column.dataset, []).append(place)
+    drawn = dict([each for each in sizes.items() if len(each[1]) > 1][:MOST_PANELS])
+    places = {place for own in drawn.values() for place in own}
+    lacks = {n: sum(not row.scores[place].values for place in places) for n, row in enumerate(board.rows)}
+    able = [n for n, number in lacks.items() if 2 * number < len(places)]
+    rows = layout.prominent(board, able, MOST_LINES)
     if not rows:
         return
-    single = [dataset for dataset in sizes if dataset not in datasets]
-    styles, names = row_styles(every), layout.labels(every)
-    legend = layout.handles(styles, {row.contender: names[row.contender] for row in rows})
-    legend.append(Line2D([], [], color="0.3", marker="|", markersize=9, linestyle="none", label="± standard deviation"))
-    across = layout.balanced(len(drawn), most=2)
-    figure, axes = layout.panels(len(drawn), across=across, height=2.2, below=0.2 + layout.legend_height(legend))
-    for place, (ax, dataset) in enumerate(zip(axes, drawn, strict=True)):
-        _panel(ax, board, sizes[dataset], rows, styles)
+    styles, names = row_styles(board.rows[row] for row in rows), layout.labels(board.rows)
+    across = layout.balanced(len(drawn))
+    figure, axes = layout.panels(len(drawn), across=across, height=HEIGHT, below=0.2)
+    for number, (ax, (dataset, own)) in enumerate(zip(axes, drawn.items(), strict=True)):
+        ends = _panel(ax, board, own, rows, styles)
         ax.set_title(layout.shown(dataset))
-        if place % across == 0:
+        if number == len(drawn) - 1 or (number + 1) % across == 0:  # at the end of each line of panels
+            named_ends = [(y, names[who].strip(), styles[who].colour) for who, y in ends]
+            layout.name_ends(ax, named_ends, HEIGHT - 0.5, room=not (number + 1) % across)
+        if number % across == 0:
             ax.set_ylabel(layout.metric_text(board))
     layout.label_below(axes, across, "rows of a bag")
-    layout.legend_below(figure, legend)
-    about = layout.about(
-        board,
-        "bag-size",
-        name,
-        f"Test {board.metric.title} by bag size",
-        words.caption("plot_bag_size"),
-        layout.left_out(len(every) - len(rows), "further method"),
-        layout.plain_note(board),
-        f"The first {len(drawn)} of {len(datasets)} datasets, without room for {', '.join(datasets[len(drawn) :])}."
-        if len(drawn) < len(datasets)
-        else "",
-        f"Left out, since their bags are not of two or more sizes: {', '.join(single)}." if single else "",
-        note=f"Not drawn, since all their bags are of one size: {', '.join(map(layout.shown, single))}."
-        if single
-        else "",
-    )
-    yield Drawing(about, figure)
+    title = words.caption("title_bag_size", board, **_lost(board, rows, [*drawn.values()], names))
+    yield Drawing(layout.about(board, "bag-size", name, title, words.caption("plot_bag_size", board)), figure)
 
 
-def _prominent(rows: Sequence[Row]) -> list[Row]:
-    """The rows that readers look for: a ceiling, a floor, the first of the board, newcomers, then the next best."""
-    plain = [row for row in rows if not row.contender.tuned]
-    marked = [next((row for row in plain if row.mark == mark), None) for mark in ("ceiling", "floor")]
-    ranked = [row for row in plain if row.rank is not None]
-    learners = [row for row in plain if row.contender.role != "ceiling"]
-    others = sorted(learners, key=lambda row: row.contender.method in METHODS)
-    order = dict.fromkeys(row.contender for row in (*marked, *ranked[:FIRST], *others, *rows) if row is not None)
-    chosen = [*order][:MOST_LINES]
-    return [row for row in rows if row.contender in chosen]
+def _lost(
+    board: Board, rows: Sequence[int], drawn: Sequence[Sequence[int]], names: Mapping[Contender, str]
+) -> dict[str, object]:
+    """What the first ranked row loses from the smallest to the largest bags, in the mean over datasets."""
+    leader = board.rows[next((row for row in board.ranked if row in rows), rows[0])]
+    ends = [[leader.scores[place].headline for place in (own[0], own[-1])] for own in drawn]
+    lost = [small.mean - large.mean for small, large in ends if small and large]
+    smallest, largest = ({board.columns[own[at]].bag_size for own in drawn} for at in (0, -1))
+    return {
+        "first": names[leader.contender].strip(),
+        "lost": board.sign * fmean(lost) if lost else None,
+        "small": f"{min(smallest):,}",
+        "large": f"{max(largest):,}",
+        "number": len(lost),
+    }
 
 
 def _panel(
-    ax: Axes, board: Board, places: Sequence[int], rows: Sequence[Row], styles: Mapping[Contender, Style]
-) -> None:
-    step = ROOM / max(len(rows), 1)
-    for number, row in enumerate(rows):
-        aside = (number - (len(rows) - 1) / 2) * step
-        known = [(x + aside, each) for x, place in enumerate(places) if (each := row.scores[place].headline)]
-        bars = [(x, each.mean - each.std, each.mean + each.std) for x, each in known if each.std is not None]
-        style = styles[row.contender]
-        if bars:
-            ax.vlines(*zip(*bars, strict=True), color=style.colour, linewidth=1, zorder=2)
-        look = {**style.curve(), "markersize": 4, "linewidth": 0.9}
-        ax.plot([x for x, _ in known], [each.mean for _, each in known], zorder=3, **look)
-    every = math.ceil(len(places) / MOST_LABELS)
-    ax.set_xticks(range(len(places)), [_label(board, place) if not n % every else "" for n, place in enumerate(places)])
-    ax.set_xlim(-0.5, len(places) - 0.5)
-    ax.tick_params(axis="x", length=0)
+    ax: Axes, board: Board, places: Sequence[int], rows: Sequence[int], styles: Mapping[Contender, Style]
+) -> list[tuple[Contender, float]]:
+    """Draw the rows; returns where their lines end."""
+    ends = []
+    for row in rows:
+        who, scores = board.rows[row].contender, board.rows[row].scores
+        known = [(x, each) for x, place in enumerate(places) if (each := scores[place].headline)]
+        look = styles[who]
+        for x, each in known:
+            ax.vlines(x, each.mean - (each.std or 0), each.mean + (each.std or 0), color=look.colour, linewidth=1)
+        ax.plot([x for x, _ in known], [each.mean for _, each in known], **{**look.curve(), "markersize": 4})
+        ends += [(who, known[-1][1].mean)] if known else []
+    columns = [board.columns[place] for place in places]
+    shown = [each.bags if each.counts else f"{each.bags} {FEW_BAGS}" for each in columns]
+    step = -(-len(places) // 3)
+    ax.set_xticks(range(len(places)), [text if not n % step else "" for n, text in enumerate(shown)])
+    ax.set_xlim(-0.3, len(places) - 0.7)
     ax.yaxis.grid(visible=True)
-
-
-def _label(board: Board, place: int) -> str:
-    """The size of a column's bags, with a mark where it does not count."""
-    column = board.columns[place]
-    return column.bags if column.counts else f"{column.bags} {FEW_BAGS}"
+    return ends

@@ -54,10 +54,11 @@ Role = Literal["main", "main by proportions", "second"]
 _Step = tuple[Role, str] | Literal["further", "proportions", "studies"]
 
 PLAN: tuple[_Step, ...] = (
-    ("main", "time"),
     ("main", "differences"),
+    ("main", "time"),
     ("main", "bag-size"),
     ("main", "heat-map"),
+    ("main", "critical-difference"),
     ("main by proportions", "time"),
     ("main by proportions", "bag-size"),
     ("main by proportions", "heat-map"),
@@ -71,7 +72,6 @@ PLAN: tuple[_Step, ...] = (
     ("main", "pretraining"),
     ("main", "learning-curves"),
     "studies",
-    ("main", "critical-difference"),
 )
 """what is drawn, the most important first: what comes after `MOST` figures is left out"""
 

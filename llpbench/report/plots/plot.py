@@ -29,16 +29,12 @@ class About:
     name: str
     """of its files, without suffix; unique among the plots of one call"""
     title: str
+    """what it shows, as a sentence"""
+    setting: str = ""
+    """of which runs, on the line below the title"""
     caption: str
-    """whole sentences: what is shown, how it was computed, and what had to be left out"""
-    bagging: str | None = None
-    criterion: str | None = None
     dataset: str | None = None
     bag_size: int | None = None
-    protocol: str = ""
-    """in words; "" where a plot shows several, or has none"""
-    note: str = ""
-    """what a picture that stands alone must say beneath its title; "" if nothing"""
 
 
 @dataclass(frozen=True, kw_only=True)

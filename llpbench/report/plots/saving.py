@@ -17,13 +17,12 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.transforms import Affine2D, Bbox
 
-from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, replace_file
 from llpbench.report.plots.plot import About, Plot
 from llpbench.report.plots.style import FONT_SIZE, RC
 from llpbench.report.plots.svg import compacted
-from llpbench.report.wording import bags_words, clean
+from llpbench.report.wording import clean
 
 DPI = 150
 
@@ -73,22 +72,18 @@ def _untaken(name: str, taken: Collection[str]) -> str:
 
 
 def _entitle(figure: Figure, about: About) -> None:
-    """What a picture must say that is passed on without its page: title, criterion, bagging, dataset and protocol."""
-    facts = [
-        f"epochs chosen by {CRITERIA[about.criterion].title}" if about.criterion else "",
-        clean(bags_words(about.bagging)) if about.bagging else "",
-        clean(about.dataset or ""),
-        f"bags of {about.bag_size}" if about.bag_size and str(about.bag_size) not in about.title else "",
-        about.protocol,
-    ]
-    lines = textwrap.wrap(" · ".join(fact for fact in facts if fact), 112, max_lines=2, placeholder=" …")
-    lines += textwrap.wrap(clean(about.note), 112)
-    figure.set_figheight(figure.get_figheight() + 0.16 * (1 + len(lines)))
-    figure.suptitle("\n".join([about.title, *lines]), x=0.01, ha="left", fontsize=FONT_SIZE + 0.5)
+    """What a picture must say that is passed on without its page: what it shows, and of which runs."""
+    title = textwrap.wrap(clean(about.title), 88, max_lines=2, placeholder=" …")
+    lines = textwrap.wrap(clean(about.setting), 112, max_lines=2, placeholder=" …")
+    height = figure.get_figheight() + 0.16 * (len(title) + len(lines)) + 0.1
+    figure.set_figheight(height)
+    figure.suptitle("\n".join([*title, *[""] * len(lines)]), x=0.01, ha="left", fontsize=FONT_SIZE + 1, weight="bold")
+    below = 1 - (0.08 + 0.16 * len(title)) / height
+    figure.text(0.01, below, "\n".join(lines), color="0.35", va="top").set_in_layout(False)
 
 
 def captioned(figure: Figure, about: About) -> None:
-    """Title, facts and caption as part of a picture that leaves its page. Its layout is final then."""
+    """Title, setting and caption as part of a picture that leaves its page. Its layout is final then."""
     _entitle(figure, about)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

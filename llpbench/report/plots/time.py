@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from pandas import Series
 
-from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import costs, mean
 from llpbench.report.plots import layout
 from llpbench.report.plots.saving import Drawing
-from llpbench.report.plots.style import row_styles
+from llpbench.report.plots.style import WIDTH, row_styles
 from llpbench.report.statistics import pareto_front
+
+HEIGHT = 3.4
+"""inches"""
 
 
 def time(board: Board, name: str) -> Iterator[Drawing]:
@@ -29,42 +30,40 @@ def time(board: Board, name: str) -> Iterator[Drawing]:
     own = board.runs.set_index(["column", "seed"])
     machines = own[own.index.isin(board.counting)].groupby("row")["machine"].agg(lambda each: str(sorted({*each})))
     machines = machines.loc[known.columns]
-    found = [row for row in known if machines[row] == machines.mode().iat[0]]
-    groups = known[found].groupby(level=0)
-    least, seconds, most = (board.by_dataset(each).mean() for each in (groups.min(), groups.mean(), groups.max()))
-    scores = mean(board).loc[found]
-    styles, names = row_styles(board.rows[row] for row in found), layout.labels(board.rows)
-    entries = layout.handles(
-        styles, {board.rows[row].contender: names[board.rows[row].contender] for row in found}, lines=False
-    )
-    figure, (ax,) = layout.panels(1, across=1, height=3.6, below=layout.legend_height(entries))
-    for row in found:
+    same = [row for row in known if machines[row] == machines.mode().iat[0]]
+    seconds, scores = board.by_dataset(known[same].groupby(level=0).mean()).mean(), mean(board).loc[same]
+    ahead = front(board, seconds)
+    first = layout.prominent(board, same, 4)
+    rows = [*dict.fromkeys([*first, *reversed(ahead), *layout.prominent(board, same)])][: layout.MOST_MARKS]
+    ahead = [row for row in ahead if row in rows]
+    styles, names = row_styles(board.rows[row] for row in rows), layout.labels(board.rows)
+    figure, (ax,) = layout.panels(1, across=1, height=HEIGHT)
+    for row in rows:
         look, value = styles[board.rows[row].contender], scores.at[row, "mean"]
-        ax.plot([least[row], most[row]], [value, value], color=look.colour, linewidth=1, zorder=2)
         ax.errorbar(seconds[row], value, scores["std"].fillna(0)[row], color=look.colour, linewidth=1, zorder=2)
-        ax.plot([seconds[row]], [value], zorder=3, **{**look.points(), "markersize": 6})
+        ax.plot([seconds[row]], [value], zorder=3, **{**look.points(), "markersize": 7})
     ax.set_xscale("log")
-    ax.margins(x=0.06, y=0.06)
-    _draw_front(ax, front(board, seconds), scores["mean"], seconds)
+    ax.margins(x=0.08, y=0.1)
+    ax.set_xlim(ax.get_xlim())
+    steps = _steps([*zip(seconds[ahead], scores["mean"][ahead], strict=True)], ax.get_xlim()[1])
+    ax.plot([x for x, _ in steps], [y for _, y in steps], color="0.45", linewidth=1, zorder=1)
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.grid(visible=True)
-    ax.set_xlabel("training time of a run (seconds)")
-    ax.set_ylabel(f"mean {layout.metric_text(board)}")
-    layout.legend_below(figure, entries, keys=1.2)
-    left_out, others = len(board.rows) - len(known.columns), len(known.columns) - len(found)
-    about = layout.about(
-        board,
-        "time",
-        name,
-        "Accuracy and training time",
-        words.caption("plot_time", columns=len(board.counting_columns)),
-        _shared_note(board, found),
-        f"{plural(left_out, 'row')} without all of these runs and their times left out." if left_out else "",
-        f"{plural(others, 'row')} from other machines left out, whose times cannot be compared." if others else "",
-    )
-    yield Drawing(about, figure)
+    ax.set(xlabel="training time of a run (seconds)", ylabel=f"mean {layout.metric_text(board)}")
+    points = [(float(seconds[row]), float(scores.at[row, "mean"])) for row in rows]
+    texts = [(names[who].strip(), styles[who].colour) for who in (board.rows[row].contender for row in rows)]
+    layout.name_points(ax, points, texts, (WIDTH - 0.6, HEIGHT - 0.6), steps)
+    told = {
+        row: (name, point[1], words.seconds_text(point[0]))
+        for row, point, (name, _) in zip(rows, points, texts, strict=True)
+    }
+    leader = next((row for row in board.ranked if row in told), rows[0])
+    networks = [row for row in board.ranked if row in told and board.rows[row].contender.kind == "neural"]
+    others = [told[row] for row in networks if row != leader and not board.rows[row].mark]
+    title = words.caption("title_time", board, leader=told[leader], network=others[0] if others else None)
+    caption = words.caption("plot_time", board, others=len(known.columns) - len(same), shared=_shared(board, rows))
+    yield Drawing(layout.about(board, "time", name, title, caption), figure)
 
 
 def front(board: Board, seconds: Series) -> list[int]:
@@ -76,29 +75,14 @@ def front(board: Board, seconds: Series) -> list[int]:
     return [labels[label] for label in ahead]
 
 
-def _draw_front(ax: Axes, ahead: list[int], scores: Series, seconds: Series) -> None:
-    """What can be had for at most so many seconds: a step up at each row of the front."""
-    if ahead:
-        ax.set_xlim(ax.get_xlim())
-        ax.plot(
-            [*seconds[ahead], ax.get_xlim()[1]],
-            [*scores[ahead], scores[ahead[-1]]],
-            drawstyle="steps-post",
-            color="0.45",
-            linewidth=1,
-            zorder=1,
-        )
+def _steps(front: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+    """Corners of the line that says what can be had for at most so many seconds."""
+    nexts = [*(x for x, _ in front[1:]), end]
+    return [corner for (x, y), after in zip(front, nexts, strict=True) for corner in ((x, y), (after, y))]
 
 
-def _shared_note(board: Board, rows: list[int]) -> str:
-    """Whose times are upper bounds, because others used the device meanwhile."""
-    marks = [
-        board.rows[row].scores[column].runs[seed]["hardware"].get("shared")
-        for row in rows
-        for column, seed in board.counting
-    ]
-    shared, unknown = marks.count(True), marks.count(None)
-    return layout.sentences(
-        f"In {shared} of {len(marks)} runs others used the device, so their times are upper bounds." if shared else "",
-        f"{unknown} of {len(marks)} runs do not say whether others used the device." if unknown else "",
-    )
+def _shared(board: Board, rows: list[int]) -> str:
+    """`3 of 12`: in how many runs others used the device, whose times are upper bounds; "" if in none."""
+    runs = [board.rows[row].scores[column].runs[seed] for row in rows for column, seed in board.counting]
+    shared = sum(run["hardware"].get("shared") is True for run in runs)
+    return f"{shared} of {len(runs)}" if shared else ""
