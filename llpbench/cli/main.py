@@ -17,6 +17,7 @@ from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.options import (
     AnyPath,
+    all_boards_option,
     checked_argument,
     journal_option,
     load_plugins,
@@ -101,7 +102,8 @@ cli.add_command(restamp)
 @cli.command()
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
-def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
+@all_boards_option
+def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
     """Run what is missing or stale (made by older code), and write the leaderboards."""
     settings = _settings(preset, config, flags)
     if dry_run:
@@ -117,7 +119,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
         _show_studies(chosen, done.results.records)
         echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(done.report.leaderboards, settings.out)
+        _show_leaderboards(done.report.leaderboards, settings.out, every=all_boards)
     return FAILED if done.summary.incomplete else 0
 
 
@@ -243,6 +245,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
+@all_boards_option
 @click.option("--formats", metavar="NAMES", default="", help="Also write tables as csv, json, tex; plots as png.")
 @click.option("--metric", metavar="NAME", help="Test metric that boards show and rank by. [default: auc]")
 @click.option("--datasets", metavar="NAMES", help="Report these alone: comma lists, globs and suite:NAME.")
@@ -254,6 +257,7 @@ def report(
     no_plots: bool,
     study: str | None,
     common: bool,
+    all_boards: bool,
     formats: str,
     metric: str | None,
     datasets: str | None,
@@ -280,7 +284,7 @@ def report(
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
     write_report(made, folder, plots=pictures, formats=wanted)
     if chosen is None:
-        _show_leaderboards(made.leaderboards, folder)
+        _show_leaderboards(made.leaderboards, folder, every=all_boards)
     else:
         _show_studies(chosen, records)
     return 0
@@ -380,13 +384,13 @@ def _show_how_to_merge(settings: Settings) -> None:
     echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
-def _show_leaderboards(leaderboards: Any, out: Path) -> None:
+def _show_leaderboards(leaderboards: Any, out: Path, *, every: bool) -> None:
     from rich.console import Console
 
     from llpbench.report import render
 
-    render(leaderboards, Console())
-    echo(f"journal and leaderboards: {out}", err=True)
+    render(leaderboards, Console(), every=every)
+    echo(f"page: {out / 'index.html'}", err=True)
 
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:

@@ -81,6 +81,7 @@ journal_option = click.option(
     metavar="PATH",
     help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
 )
+all_boards_option = click.option("--all-boards", is_flag=True, help="Print every board, not only the first.")
 out_option = click.option(
     "--out", type=AnyPath(), metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
 )

@@ -13,13 +13,21 @@ from llpbench.report.leaderboard import interval_of, standings
 
 def finding(board: Board) -> str:
     """The first row of a board, its distance from the floor, and how many rows do not differ significantly from it."""
+    if not board.ranked:
+        return leader(board)
+    found = standings(board)
+    return f"{leader(board)}{_sure([found.at[place, ('tie', '')] for place in board.ranked])}."
+
+
+def leader(board: Board) -> str:
+    """The first row of a board and its distance from the floor, without a full stop; or why there is none."""
     if not board.ranked and board.columns and not any(column.counts for column in board.columns):
         few = [column.validation for column in board.columns if column.validation is not None]
         most = f", got {max(least for least, _ in few)} at most" if few else ""
         return f"Nothing is ranked: a coarse criterion needs {FEWEST_BAGS} validation bags{most}. Choose smaller bags."
     if not board.ranked:
         return "Nothing is ranked: no method has completed the runs that the others share."
-    first, *others = board.ranked
+    first = board.ranked[0]
     found, metric = standings(board), board.metric
     best, floor = found.loc[first, "mean"], found.loc[first, "floor"]
     where = f"On bags of {plural(len(board.datasets), 'dataset')} ({words.clean(kind(board))})"
@@ -28,7 +36,7 @@ def finding(board: Board) -> str:
     told = f"{where}, {label} has the {which} mean {metric.title}, {best['mean']:.2f}"
     if isfinite(floor["points"]):
         told += f", which is {interval_of(floor, 'points', 1, '+')} against the floor"
-    return f"{told}{_sure([found.at[place, ('tie', '')] for place in (first, *others)])}."
+    return told
 
 
 def _sure(letters: list[str]) -> str:

@@ -122,7 +122,7 @@ def test_run_prints_leaderboards_and_says_where_they_are(llpbench: LLPBench, plu
     assert "quick-a" in result.out
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
-    assert result.err.endswith(f"journal and leaderboards: {tmp_path}\n")
+    assert result.err.endswith(f"page: {tmp_path / 'index.html'}\n")
 
 
 def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
