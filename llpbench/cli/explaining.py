@@ -6,32 +6,39 @@ from pathlib import Path
 
 import click
 
+from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
 
-@click.command()
-@click.option("--dataset", default="adult", show_default=True, metavar="NAME")
-@click.option("--bagging", default="ordered", show_default=True, metavar="NAME")
-@click.option("--bag-size", type=click.IntRange(min=1), default=256, show_default=True, metavar="N")
+@click.command(
+    cls=Command, examples=("llpbench effects --dataset adult", "llpbench effects --dataset credit --out credit.svg")
+)
+@click.option("--dataset", default="adult", show_default=True, metavar="NAME", help="Dataset.")
+@click.option("--bagging", default="ordered", show_default=True, metavar="NAME", help="How rows become bags.")
+@click.option(
+    "--bag-size", type=click.IntRange(min=2), default=256, show_default=True, metavar="N", help="Rows in a bag."
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
-    help="Of the split, the bags and the fit.",
+    help="Random seed.",
 )
-@click.option("--method", default="bag-gp", show_default=True, metavar="NAME", help="One that tells effects.")
-@click.option("--class", "label", metavar="NAME", help="The class that features make more likely. [default: the last]")
+@click.option(
+    "--method", default="bag-gp", show_default=True, metavar="NAME", help="Method that has effects, such as bag-gp."
+)
+@click.option("--class", "label", metavar="NAME", help="Class that effects are on. [default: the last]")
 @click.option(
     "--out",
     type=AnyPath(),
     metavar="FILE",
     default="effects.png",
     show_default=True,
-    help="The plot: .png, .svg or .pdf.",
+    help="Plot: .png, .svg or .pdf.",
 )
 @data_dir_option
 @plugin_option
@@ -46,7 +53,10 @@ def effects(
     data_dir: str | None,
     plugin: tuple[str, ...],
 ) -> int:
-    """Fit a method once, on bags alone, and show its strongest effects of features with their uncertainty."""
+    """Show the strongest effects of features.
+
+    Fits the method to bags first. Effects come with their uncertainty.
+    """
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.core.effects import Explained
     from llpbench.core.files import obstacle

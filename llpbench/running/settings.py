@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.core.cell import NUMBERS
 from llpbench.core.criteria import Regime
-from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 from llpbench.core.tunings import SAMPLERS, TUNING_SEED
@@ -181,48 +180,45 @@ _names = partial(Option, read=reading.names, metavar="NAMES")
 OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
-        Option(
-            "study", reading.names, "Studies; paper for all of the paper's (llpbench list studies).", metavar="NAMES"
-        ),
+        Option("study", reading.names, "Studies to run; paper: all of the paper's.", metavar="NAMES"),
         _names(
             "methods",
-            help="Methods: comma lists and globs, such as dllp,tabllp-*; family:classical and the like "
-            f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
-            "every one.",
+            help="Methods, such as dllp,tabllp-*, family:classical, or all.",
         ),
-        _names("datasets", help="Datasets: all, comma lists, globs, suite:NAME, openml:ID, openml-suite:ID."),
-        _names("baggings", help="How rows become bags; options as in ordered:columns=age+workclass."),
+        _names("datasets", help="Datasets, such as adult,suite:core,openml:31."),
+        _names("baggings", help="How rows become bags: ordered, random, column:by=NAME."),
         _names("encoders", help="Encoders of the neural methods."),
         Option(
             "numbers",
             reading.some_of(*NUMBERS),
-            "How numbers are scaled: z (z-scores), scores (normal scores), robust.",
+            "Scaling of numbers: z, scores (normal scores) or robust.",
             metavar="NAMES",
         ),
-        Option("pretraining", reading.some_of(*PRETRAININGS), "Pretraining of encoders.", metavar="NAMES"),
-        Option("bag-sizes", reading.counts, "Rows in a bag, such as 64,256,1024.", metavar="SIZES"),
         Option(
-            "max-bags", reading.count, "Maximum number of training bags (random subset); default: all.", metavar="N"
+            "pretraining",
+            reading.some_of(*PRETRAININGS),
+            "Pretraining of encoders: none, self, bag, self+bag.",
+            metavar="NAMES",
         ),
-        Option("seeds", reading.seeds, "Seeds: a number (10 is 0 to 9) or a list (0,3,7 or 4-6).", metavar="SEEDS"),
+        Option("bag-sizes", reading.bag_sizes, "Rows in a bag, at least 2, such as 64,256,1024.", metavar="SIZES"),
+        Option("max-bags", reading.count, "Maximum number of training bags (random subset).", metavar="N"),
+        Option("seeds", reading.seeds, "Number of seeds (10 is 0 to 9), or a list: 0,3,7 or 4-6.", metavar="SEEDS"),
         Option("epochs", reading.count, "Maximum number of epochs.", metavar="N"),
         Option("patience", reading.count, "Stop after this many epochs without improvement.", metavar="N"),
         Option("bags-per-step", reading.count, "Bags in one gradient step of networks.", metavar="N"),
         Option(
             "set",
             reading.params,
-            "Set a hyperparameter: METHOD.PARAM=VALUE or pretraining.PARAM=VALUE; several values: A,B,C.",
+            "Set a hyperparameter: dllp.learning_rate=1e-4,1e-3.",
             form="many",
             metavar="M.P=V",
         ),
-        Option("tune", reading.count, "Search hyperparameters of each cell with this many trials.", metavar="N"),
+        Option("tune", reading.count, "Search hyperparameters with this many trials.", metavar="N"),
         Option(
             "tune-regimes", reading.some_of("fine", "coarse"), "Validation of searches: fine, coarse.", metavar="NAMES"
         ),
         Option("tune-sampler", reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", metavar="NAME"),
-        Option(
-            "tune-seed", reading.number, "Seed of the split that searches use; must not be one of --seeds.", metavar="N"
-        ),
+        Option("tune-seed", reading.number, "Seed of the split of searches; not one of --seeds.", metavar="N"),
         Option("space", reading.space, "Search ranges by method and hyperparameter.", form="file"),
         Option("out", reading.path, "Folder of the journal and the leaderboards.", metavar="DIR"),
         Option("device", reading.device, "Device: auto, cpu, cuda or cuda:N.", metavar="DEVICE"),
@@ -230,22 +226,20 @@ OPTIONS: dict[str, Option] = {
         Option(
             "compile",
             reading.switch,
-            "Compile training steps (default: on a CPU, for long trainings of SAINT).",
+            "Compile training steps (default: where it pays).",
             form="switch",
         ),
         Option(
             "precision",
             reading.one_of("float32", "bfloat16"),
-            "Precision: float32, or bfloat16 where the hardware supports it.",
+            "Precision: float32 or bfloat16.",
             metavar="TYPE",
         ),
-        Option(
-            "ensemble", reading.count, "Number of networks that are trained for each seed and averaged.", metavar="N"
-        ),
+        Option("ensemble", reading.count, "Networks that are averaged for each seed.", metavar="N"),
         Option(
             "executor",
             reading.one_of("auto", "inline", "ray", "debug"),
-            "auto; inline: one cell at a time; ray: several; debug: in this process.",
+            "auto, inline (one cell at a time), ray (several) or debug.",
             metavar="NAME",
         ),
         Option("ray-address", reading.text, "Ray cluster to use: auto or HOST:PORT.", metavar="ADDRESS"),
@@ -255,28 +249,26 @@ OPTIONS: dict[str, Option] = {
             "Repeat runs: failed, stale, done, or all.",
             metavar="WHAT",
         ),
-        Option("keep-stale", reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch"),
-        Option(
-            "time-budget", reading.duration, "Stop after this time (540s, 9m, 1.5h); can be resumed.", metavar="TIME"
-        ),
-        Option("cell-timeout", reading.duration, "Stop a cell as timed-out after this time: 90m, 12h.", metavar="TIME"),
+        Option("keep-stale", reading.switch, "Keep runs whose code has changed; mark them as stale.", form="switch"),
+        Option("time-budget", reading.duration, "Stop after this time: 540s, 9m or 1.5h.", metavar="TIME"),
+        Option("cell-timeout", reading.duration, "Stop a cell after this time: 90m or 12h.", metavar="TIME"),
         Option(
             "shard",
             reading.shard,
-            "Run part K of N of the plan, such as 3/16; combine with llpbench merge.",
+            "Run part K of N of the plan; then llpbench merge.",
             metavar="K/N",
         ),
         Option(
             "save-predictions",
             reading.switch,
-            "Save the predictions of each run in OUT/predictions/RUN.parquet.",
+            "Save predictions in OUT/predictions/RUN.parquet.",
             form="switch",
         ),
-        Option("data-dir", reading.folder, "Folder with NAME.parquet, searched first.", metavar="DIR"),
+        Option("data-dir", reading.folder, "Folder with NAME.parquet of datasets, searched first.", metavar="DIR"),
         Option(
             "plugin",
             reading.files,
-            "Python file that defines methods, datasets, encoders or baggings.",
+            "Python file that defines methods, datasets and the like.",
             form="many",
             metavar="FILE",
         ),
@@ -306,11 +298,11 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     narrowed = frozenset({*told, *flags})
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
     if settings.tune is None and (idle := sorted(name for name in narrowed if name.startswith("tune-"))):
-        raise LLPBenchError(f"--{idle[0]} is of a search, and none is asked for. Add --tune N, or leave it out.")
+        raise LLPBenchError(f"--{idle[0]} needs --tune N. Add it, or leave --{idle[0]} out.")
     if settings.tune and settings.study:
         raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     if settings.numbers and settings.study:
-        raise LLPBenchError("--numbers and --study do not go together: a study fixes how numbers are scaled.")
+        raise LLPBenchError("--numbers and --study do not go together: a study fixes the scaling. Leave one out.")
     if settings.max_bags and settings.study:
         raise LLPBenchError("--max-bags and --study do not go together: a study fixes its bags. Leave one out.")
     if settings.tune and settings.ensemble > 1:
@@ -323,7 +315,9 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     if settings.ray_address is not None and settings.executor not in ("auto", "ray"):
         raise LLPBenchError(f"--ray-address and --executor {settings.executor} do not go together. Leave one out.")
     if settings.cell_timeout is not None and settings.executor == "debug":
-        raise LLPBenchError("--cell-timeout and --executor debug do not go together: nothing ends a cell there.")
+        raise LLPBenchError(
+            "--cell-timeout and --executor debug do not go together: debug cannot stop a cell. Leave one out."
+        )
     if settings.keep_stale and "stale" in settings.retry:
         raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
     return settings
