@@ -21,7 +21,7 @@ SCHEMA = 1
 
 def to_csv(leaderboards: Leaderboards) -> str:
     """The long form as CSV; what is not known is an empty field."""
-    rows = [*_long(leaderboards)]
+    rows = [*long_form(leaderboards)]
     names = [*(rows[0] if rows else ())]
     return csv_lines([names, *(row.values() for row in rows)])
 
@@ -50,7 +50,8 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _long(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+def long_form(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """Return one row a board, row, column and metric."""
     for board in leaderboards.boards:
         metrics = _metrics(board)
         for place, row in enumerate(board.rows):
