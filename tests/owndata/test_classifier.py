@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from llpbench import bag_scorer
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier, UnknownBags
@@ -350,9 +351,56 @@ class TestContract:
         model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
         assert model.score(frame, votes) == (model.predict(frame) == votes).mean()
         with pytest.raises(
-            LLPBenchError, match=r"classes, which are \[0, 1\], got 'd0\d'. Bags are scored by score_bags"
+            LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* use score_bags"
         ):
-            model.score(frame, bags)
+            model.score(frame, ["new"] * 200)
+        numbered = LLPClassifier("bag-mean-linear").fit(frame, np.arange(200) // 20, counts=dict.fromkeys(range(10), 7))
+        with pytest.raises(LLPBenchError, match="1 is both"):
+            numbered.score(frame[20:40], [1] * 20)
+
+    @pytest.mark.parametrize("long", [False, True])
+    def test_scikit_learns_search_scores_held_out_bags_by_itself(self, long: bool) -> None:
+        """Without scoring=, and with names of nested hyperparameters."""
+        frame, bags, votes = people(300, 12)
+        frame, counts = frame[["age"]], counted(bags, votes)
+        given: dict[str, Any] = {"counts": counts.stack() if long else counts, "unmatched": "drop"}
+        grid = {"params__strength": [1.0, 1e4], "random_state": [3]}
+        found = [
+            GridSearchCV(LLPClassifier("bag-mean-linear"), grid, cv=GroupKFold(3), error_score="raise", **how).fit(
+                frame, bags, groups=bags, **given
+            )
+            for how in ({}, {"scoring": bag_scorer})
+        ]
+        assert found[0].best_params_ == {"params__strength": 1.0, "random_state": 3}
+        assert found[0].best_estimator_.params == {"strength": 1.0}
+        assert [*found[0].cv_results_["mean_test_score"]] == [*found[1].cv_results_["mean_test_score"]]
+        held = [
+            -LLPClassifier("bag-mean-linear")
+            .fit(frame.iloc[a], bags[a], **given)
+            .score_bags(frame.iloc[b], bags[b], counts=counts.loc[np.unique(bags[b])])["kl"]
+            for a, b in GroupKFold(3).split(frame, groups=bags)
+        ]
+        expected = found[0].cv_results_["mean_test_score"][0]
+        assert np.mean(held) == pytest.approx(expected), "the default strength is 1"
+
+    def test_a_nested_parameter_leaves_the_others(self) -> None:
+        model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
+        assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
+        with pytest.raises(ValueError, match="nonsense"):
+            model.set_params(nonsense__x=1)
+
+    def test_the_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
+        frame, bags, votes = people(200, 10)
+        counts = counted(bags, votes)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+        expected = model.score_bags(frame, bags, counts=counts)
+        assert model.score_bags(frame, bags) == expected
+        by_position = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts.to_numpy())
+        assert by_position.score_bags(frame, bags) == pytest.approx(expected)
+        model.save(tmp_path / "model")
+        assert LLPClassifier.load(tmp_path / "model").score_bags(frame, bags) == pytest.approx(expected)
+        with pytest.raises(LLPBenchError, match="new"):
+            model.score_bags(frame[:20], ["new"] * 20)
 
     def test_scores_of_some_of_the_bags_that_are_known(self) -> None:
         frame, bags, votes = people(200, 10)
@@ -494,7 +542,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.assign(FRAME[BAGS > "d00"], BAGS[BAGS > "d00"], counts=TABLE), "1 bag of the 6 .* has no rows"),
         (lambda m: m.disaggregate(pd.concat([FRAME, FRAME[:1]]), [*BAGS, None]), "^1 row has no bag. Leave"),
         (lambda m: m.predict(FRAME.to_numpy()), "X is an array, .* fit was given a frame with [a-z, ]+. Give a frame"),
-        (lambda m: m.score_bags(FRAME, BAGS), "give one of proportions= or counts="),
+        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE, proportions=TABLE), "give either proportions= or counts="),
         (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "nothing to score"),
     ],
 )
