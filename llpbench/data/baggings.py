@@ -38,15 +38,30 @@ _ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichle
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
-    """`rows` in random order."""
+    """Return `rows` in random order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbench import shuffled
+    >>> sorted(shuffled(np.arange(4), np.random.default_rng(0)).tolist())
+    [0, 1, 2, 3]
+    """
     # From the raw bits: numpy promises them for all its releases, but not what Generator.permutation makes of them.
     return rows[np.argsort(rng.bit_generator.random_raw(len(rows)), kind="stable")]
 
 
 def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
-    """Rows with equal keys as bags: [bags, longest], -1 behind shorter ones; bags in ascending order of their keys.
+    """Return rows with equal keys as bags [bags, longest], -1 behind shorter ones, in ascending order of their keys.
 
     `rows` [rows], `keys` [rows] or [rows, parts]; missing keys (NaN) are one key. Rows keep their order within a bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbench import grouped
+    >>> grouped(np.array([10, 11, 12]), np.array(["b", "a", "b"])).tolist()
+    [[11, -1], [10, 12]]
     """
     _, bag_of_row = np.unique(keys, axis=0, return_inverse=True, equal_nan=keys.ndim == 1)
     bag_of_row = bag_of_row.ravel()

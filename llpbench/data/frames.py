@@ -174,7 +174,15 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def as_text(series: Series) -> Series:
-    """A column as text, so that it becomes categorical; missing stays missing. Whole numbers lose their decimals."""
+    """Return a column as text, so that it becomes categorical. Missing stays missing; 3.0 becomes "3".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbench import as_text
+    >>> as_text(pd.Series([3.0, 7.5, None])).tolist()
+    ['3', '7.5', None]
+    """
     import pandas as pd
 
     codes, names = _factorize(series)

@@ -101,13 +101,6 @@ class Results:
         `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
         is the one with most runs. `metric`: what rows are ranked by, and the beginning of its columns' names. Raises
         `LLPBenchError` if there is no such board.
-
-        Examples
-        --------
-        >>> from llpbench import load_results
-        >>> board = load_results("published").leaderboard()
-        >>> [name for name in board if name.startswith("auc")]
-        ['auc_mean', 'auc_std', 'auc_n']
         """
         from pandas import DataFrame, array
 

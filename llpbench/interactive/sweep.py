@@ -32,6 +32,15 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     this process, one cell after the other; put them into a file, and name it with `plugin`, to run many at a time.
 
     Raises `LLPBenchError` for what the command refuses. What fails is part of the results, with its reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import llpbench
+    >>> out = tempfile.mkdtemp()
+    >>> results = llpbench.run(methods="bag-share", datasets="adult", seeds=1, executor="debug", out=out)
+    >>> results.leaderboard()["auc_mean"].tolist()
+    [50.0]
     """
     from llpbench.running.display import make_display
 
