@@ -370,6 +370,7 @@ def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool)
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
+    from llpbench.report.comparing import own_lines
     from llpbench.results.merging import PUBLISHED, join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -377,8 +378,8 @@ def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool)
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
     stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
     found = put_beside(merged.records, reference.records, tunings, stale)
-    for remark in found.remarks:  # before the boards: what they lack is no accident
-        echo(remark)
+    for line in (*own_lines(found), *found.remarks):
+        echo(line)
     render(found.leaderboards, Console(), own=found.own, every=all_boards)
     return 0
 

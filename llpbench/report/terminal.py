@@ -40,6 +40,9 @@ MOST_LINES = 36
 _GAP = 2
 """characters that the table puts between two columns"""
 
+_NUMBERS = 42
+"""characters that mean, interval and seconds take, with the rank of a row"""
+
 _FEWEST_ROWS = 8
 """that are shown whatever else there is to say"""
 
@@ -213,7 +216,7 @@ def _other_boards(boards: list[Board]) -> Iterator[str]:
             baggings.add(board.bagging)
             yield f"{leader(board).rstrip('.')}."
     if any(board.bagging not in baggings or board.protocol != first.protocol for board in others):
-        yield f"{plural(len(others), 'more board')}: index.html, or --all-boards."
+        yield f"{plural(len(others), 'more board')}: --all-boards."
 
 
 def _moved(first: Board, other: Board) -> list[str]:
@@ -223,20 +226,22 @@ def _moved(first: Board, other: Board) -> list[str]:
     return [f"{label} {rank} → {after[label]}" for label, rank in before.items() if after.get(label, rank) != rank]
 
 
-def _names(board: Board, own: Collection[str]) -> TableColumn:
-    """Rank and label of each row, and whether it is a mark or yours."""
+def _names(board: Board, own: Collection[str], console: Console) -> TableColumn:
+    """Rank and label of each row, and whether it is a mark or yours; a long label is cut, so that numbers fit."""
+    most = max(console.width - _NUMBERS, 24)
     fields = []
     for row in board.rows:
         place = "" if row.contender.role == "ceiling" else NOTHING if row.rank is None else str(row.rank)
         mine = any(score.cell in own for score in row.scores if score.cell)
-        label = ", ".join(filter(None, (clean(row.contender.label), row.mark, "yours" if mine else "")))
-        fields.append(Field((f"{place:>2} {label}",)))
+        marks = "".join(f", {mark}" for mark in (row.mark, "yours" if mine else "") if mark)
+        label, room = clean(row.contender.label), most - len(marks)
+        fields.append(Field((f"{place:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
     return Heading("method", numeric=False), fields
 
 
 def _standing(board: Board, console: Console, own: Collection[str], most: int) -> Grid:
     """Where rows stand over all columns."""
-    names = _names(board, own)
+    names = _names(board, own, console)
     kept, left = _shown_rows(board, [field.lines[0].endswith(", yours") for field in names[1]], most)
     parts = {}
     room = console.width - max((len(names[1][n].lines[0]) for n in kept), default=0)
@@ -256,7 +261,7 @@ def _standing(board: Board, console: Console, own: Collection[str], most: int) -
         table, range(len(table.headings)), console, above=sum(board.rows[n].contender.role == "ceiling" for n in kept)
     )
     if left and kept:
-        grid.add_row(_text(f"   {plural(left, 'more row')}: index.html", console, "dim"))
+        grid.add_row(_text(f"   {plural(left, 'more row')}: --all-boards", console, "dim"))
     return grid
 
 
@@ -274,7 +279,7 @@ def _shown_rows(board: Board, mine: list[bool], most: int) -> tuple[list[int], i
 
 def _score_grids(board: Board, console: Console, own: Collection[str]) -> Iterator[RenderableType]:
     """Methods as rows and (dataset, bag size) as columns, in as many tables as the width asks for."""
-    names = _names(board, own)
+    names = _names(board, own, console)
     columns = [
         (Heading(f"{clean(column.dataset)}\n{column.bags}{'' if column.counts else f' {FEW_BAGS}'}"), fields)
         for place, column in enumerate(board.columns)

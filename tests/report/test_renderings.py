@@ -375,7 +375,13 @@ def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
     for name in names[:5]:
         assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
     assert "bag-soft-label (mlp), floor" in text
-    assert re.search(r"\d+ more rows: index.html", text)
+    assert re.search(r"\d+ more rows: --all-boards", text)
+
+
+def test_a_long_name_costs_no_number() -> None:
+    long = "a-method-" + "with-a-name-" * 9
+    text = printed(tabulate([*runs(long, 0.8, 0.81), *runs("b", 0.7, 0.71)]))
+    assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–1 ", text)
 
 
 def test_ranks_by_another_criterion_are_told_only_where_they_differ() -> None:
