@@ -74,12 +74,12 @@ def effects(
     check_suffix(Path(out))
     if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
         raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
-    declared, lacking = METHODS.get(method), f"method {method!r} tells no effects of features. Choose bag-gp."
+    declared, lacking = METHODS.get(method), f"method {method!r} has no effects of features. Use --method bag-gp."
     if not issubclass(declared, DirectMethod):
         raise LLPBenchError(lacking)
     table = load_table(dataset, data_dir)
     if label is not None and label not in table.classes:
-        raise LLPBenchError(f"{label!r} is no class of {dataset!r}, which are: {', '.join(table.classes)}.")
+        raise LLPBenchError(f"--class must be one of {', '.join(table.classes)}, got {label!r}.")
     cell = make_cell(method, dataset, bagging=bagging, bag_size=bag_size)
     assignment = assign_bags(table, cell.bagging, cell.bag_size, seed)
     task = build_task(table, assignment, supervision=declared.supervision)

@@ -218,7 +218,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
         return 0
     load_plugins(plugin)
     if (what == "params") != (method is not None):
-        raise LLPBenchError("list params needs the name of a method, and nothing else takes one: list params dllp.")
+        raise LLPBenchError("only list params takes the name of a method. Write: llpbench list params dllp.")
     if what == "studies":
         show(studies_table(_select_studies("all")))
         return 0
@@ -254,7 +254,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 
     failed, entries = False, list(find(what))
     if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
-        raise LLPBenchError(f"--dataset is for baggings, and {what!r} has none. Leave it out.")
+        raise LLPBenchError(f"--dataset needs a bagging to check, but {what!r} has none. Leave it out.")
     if dataset is not None:
         from llpbench.data.loading import load_table
 

@@ -483,22 +483,20 @@ def predict(
     load_plugins(plugin)
     demand_room(out)  # before anything is predicted
     if any(is_among(out, each) for each in (rows, bags) if each is not None):
-        raise LLPBenchError(
-            f"--out {str(out)!r} is one of the files that are read, and would lose its columns. Choose another --out."
-        )
+        raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
     if repeat_column is not None and not whole_bags:
         raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
     if bags is None and any(columns.values()):
-        raise LLPBenchError(
-            "--counts, --proportions, --class-column and --suppressed are of a table: give --bags, too."
-        )
+        raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add it.")
     if bags is not None and not whole_bags:
-        raise LLPBenchError("--bags are those of --whole-bags: for new rows of bags of fit, --bag-column is enough.")
+        raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
     loaded = LLPClassifier.load(model)
     if not hasattr(loaded, "feature_names_in_"):
-        raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
+        raise LLPBenchError(
+            f"the model in {str(model)!r} was fitted to an array without column names. Fit it to a frame."
+        )
     wanted = [str(name) for name in loaded.feature_names_in_]
     frame = _read_features(loaded, rows, _possible_names(bag_column, "+"), wanted, formats.rows)
     names = _key_names(bag_column, list(frame.columns)) if bag_column else []
@@ -517,7 +515,7 @@ def predict(
     added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]
     if taken := [name for name in added if name in kept.columns]:
         raise LLPBenchError(
-            f"file {str(rows)!r} has a column {taken[0]!r} already, which predictions would replace. Rename it."
+            f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
         )
     keys = bag_keys(frame, names, rows) if names else None
     if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
@@ -569,7 +567,9 @@ def _key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
 
     names = split_names(given, known, "+")
     if not names:
-        raise LLPBenchError(f"--bag-column {''.join(given)!r} names no column. Say which tells the bag of a row.")
+        raise LLPBenchError(
+            f"--bag-column {''.join(given)!r} must name a column. Give the one with the bag of each row."
+        )
     return names
 
 
@@ -589,8 +589,8 @@ def _pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise LLPBenchError(f"{flag} takes NAME=VALUE, got {text!r}")
+            raise LLPBenchError(f"{flag} must be NAME=VALUE, got {text!r}.")
         if flag == "--types" and value.strip() not in ("text", "number"):
-            raise LLPBenchError(f"{flag} {text}: a column holds text or number.")
+            raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
         pairs[name.strip()] = value.strip()
     return pairs

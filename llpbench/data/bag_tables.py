@@ -459,7 +459,7 @@ def _numbers(values: Any, what: str) -> FloatArray:
         hint = f". If {texts[0]!r} says which bag it is, give {what}=frame.set_index({texts[0]!r})." if texts else ""
         raise LLPBenchError(f"{what} must be numbers, NaN where suppressed, got {error}{hint}") from error
     if not array.size:
-        raise LLPBenchError(f"{what} are of no bag. Give those of each.")
+        raise LLPBenchError(f"{what} must be of at least one bag, got none.")
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
         raise LLPBenchError(f"{what} hold an infinite number. Give NaN for what is suppressed.")

@@ -59,11 +59,11 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
         ):
             if value is not None:
                 raise LLPBenchError(
-                    f"{typed} is known to this process alone and runs in it, where there is no {name}={value!r}. Put "
-                    f"it into a file, and name that file with plugin, or leave {name} out."
+                    f"{typed} exists in this process only, so {name}={value!r} cannot be used. Leave {name} out, or "
+                    f"put the {typed.partition(' ')[0]} into a file for plugin=."
                 )
         settings = replace(settings, executor="debug")
-        display.say(f"{typed} is known to this process alone: cells run here, one after the other")
+        display.say(f"{typed} exists in this process only: cells run here, one after the other")
     try:
         return carry_out(settings, display).results
     except LLPBenchError as error:

@@ -311,8 +311,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inside = place >= 0
         if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
             raise LLPBenchError(
-                f"bags are called {labels.names[0]!r} and the like, in fit they were such as {self.bags_[0]!r}: "
-                "none can be found. Give labels of the same type."
+                f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
+                "Give labels of the same type."
             )
         if labels.names and not inside.any():
             warnings.warn(
@@ -410,7 +410,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
         if not whole.known.any():
             raise LLPBenchError(
-                f"none of {plural(len(labels.names), 'bag')} has counts that are known: nothing to score."
+                f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
             )
         return coarse_criteria(self._predicted(rows), whole)
 
@@ -434,9 +434,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._demand_fitted()
         known = self.classes_.tolist()
         if label is not None and label not in known:
-            raise LLPBenchError(f"{label!r} is no class; there are: {known}.")
+            raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if not isinstance(self._predictor, Explained):
-            raise LLPBenchError(f"method {self.method!r} tells no effects, nor an ensemble. Choose bag-gp.")
+            raise LLPBenchError(f"method {self.method!r} has no effects, nor has an ensemble. Use method='bag-gp'.")
         place = len(known) - 1 if label is None else known.index(label)
         found = self._columns.named(self._predictor.effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
@@ -583,9 +583,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             known = [known[1 - positive], known[positive]]
         named = table.classes(known)
         if set(named) != set(self.classes_.tolist()):
-            raise LLPBenchError(
-                f"the {table.what} are of the classes {named}, fit knew {self.classes_.tolist()}. Give these."
-            )
+            raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
         labels = matched(labels, table, unmatched)
         return labels, table.counts(labels, self._deviation)[:, place]

@@ -49,7 +49,7 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
                 f"(--repeat-column {shlex.quote(str(name))}, in Python X.loc[X.index.repeat(X[{name!r}])], bags alike)"
             )
             if sampled:
-                raise LLPBenchError(f"{told}. They are no sample.")
+                raise LLPBenchError(f"{told}. Leave sampled=True out.")
             return told
     return ""
 

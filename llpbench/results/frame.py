@@ -102,7 +102,7 @@ def _changed(run: Record) -> str:
 VARIABLES: dict[str, Variable] = {
     "run": Variable("name of the run: cell and seed", lambda run: run["run"]),
     "cell": Variable("hash of the specification, equal for all seeds of a cell", lambda run: run["cell"]),
-    "seed": Variable("of split, bags and training", lambda run: run["seed"], "int64"),
+    "seed": Variable("seed of split, bags and training", lambda run: run["seed"], "int64"),
     **_spec("method", "name of the method"),
     "kind": Variable("`neural` or `direct`", lambda run: run["method"]["kind"]),
     "role": Variable("`floor`, `ceiling` or empty", lambda run: run["method"]["role"]),
@@ -111,10 +111,10 @@ VARIABLES: dict[str, Variable] = {
     **_spec("bagging", "how rows became bags, with its options"),
     **_spec("bag_size", "rows of a bag; 0: bags of their own sizes", kind="int64"),
     **_spec("max_bags", "most training bags; missing: all that there are", kind="float64"),
-    **_spec("encoder", "of neural methods; missing where there is none"),
+    **_spec("encoder", "encoder of neural methods; missing for others"),
     **_spec("pretraining", "what the encoder started from"),
     **_spec("ensemble", "networks trained for the seed and averaged", 1, "int64"),
-    **_spec("precision", "of the networks", "float32"),
+    **_spec("precision", "precision of the networks", "float32"),
     **_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
     "changed": Variable(
         'hyperparameters that differ from their defaults, by name, values as in JSON: `hidden=64, objective="cosine"`; '
@@ -122,7 +122,7 @@ VARIABLES: dict[str, Variable] = {
         _changed,
     ),
     "configuration": Variable(
-        "the same with ensemble, precision and numbers where these are not the usual ones, as a board names it",
+        "the same with ensemble, precision and numbers where these are not the default, as a board names it",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
     "settings": Variable(
@@ -131,25 +131,25 @@ VARIABLES: dict[str, Variable] = {
     "protocol": Variable("JSON of epochs, patience and bags a step", lambda run: _json(run["spec"]["protocol"])),
     "max_epochs": Variable("most epochs of a stage; missing without epochs", partial(_protocol, "epochs"), "float64"),
     "patience": Variable(
-        "epochs without improvement that settle a criterion", partial(_protocol, "patience"), "float64"
+        "epochs without improvement after which training stops", partial(_protocol, "patience"), "float64"
     ),
     "bags_per_step": Variable(
         "bags in one gradient step; missing without epochs", partial(_protocol, "bags_per_step"), "float64"
     ),
     "status": Variable("`ok`, `failed`, `out-of-memory` or `timed-out`", lambda run: run["status"]),
     "reason": Variable("why it failed; empty if it did not", lambda run: run["reason"]),
-    "classes": Variable("of the dataset; missing if unknown", partial(_part, "dataset", "classes"), "float64"),
+    "classes": Variable("number of classes; missing if unknown", partial(_part, "dataset", "classes"), "float64"),
     "bags": Variable("number of training bags", partial(_part, "bags", "number"), "float64"),
     "validation_bags": Variable("number of validation bags", partial(_part, "bags", "validation"), "float64"),
     "least_rows": Variable("rows of the smallest training bag", partial(_size, 0), "float64"),
     "median_rows": Variable("median of the rows of training bags", partial(_size, 1), "float64"),
     "most_rows": Variable("rows of the largest training bag", partial(_size, 2), "float64"),
     "epochs": Variable("epochs trained, over all stages", lambda run: run["epochs"], "int64"),
-    "parameters": Variable("trainable numbers of one network", lambda run: run["parameters"], "int64"),
+    "parameters": Variable("trainable parameters of one network", lambda run: run["parameters"], "int64"),
     "seconds": Variable(
-        "of the whole run, its share where seeds trained together", partial(_part, "times", "total"), "float64"
+        "seconds of the whole run; its share where seeds trained together", partial(_part, "times", "total"), "float64"
     ),
-    "seconds_train": Variable("of training or fitting alone", partial(_part, "times", "train"), "float64"),
+    "seconds_train": Variable("seconds of training or fitting alone", partial(_part, "times", "train"), "float64"),
     "seconds_warm_up": Variable("first steps, compilation included", partial(_part, "times", "warm-up"), "float64"),
     "seconds_pretraining": Variable(
         "pretraining when it was computed, for whichever run", partial(_part, "times", "pretraining"), "float64"
@@ -164,7 +164,7 @@ VARIABLES: dict[str, Variable] = {
         "JSON of everything in the hardware that decides how long a run takes",
         lambda run: _json([run["hardware"].get(name) for name in _MACHINE]),
     ),
-    "version": Variable("of llpbench that made it", lambda run: run["code"]["version"]),
+    "version": Variable("version of llpbench that made it", lambda run: run["code"]["version"]),
     "finished": Variable("UTC, ISO 8601", lambda run: run["finished"]),
 }
 """Columns of a run by name."""
@@ -176,10 +176,9 @@ def metric_column(metric: str) -> str:
 
 
 def _metric(name: str) -> Measure:
-    better = "higher" if METRICS[name].maximise else "lower"
-    return Measure(
-        f"{METRICS[name].title} of the test rows; {better} is better", lambda result: result["test"].get(name)
-    )
+    title, better = METRICS[name].title, "higher" if METRICS[name].maximise else "lower"
+    where = "" if " of t" in title else " of test rows"  # some titles say what they are of
+    return Measure(f"{title}{where}; {better} is better", lambda result: result["test"].get(name))
 
 
 MEASURES: dict[str, Measure] = {

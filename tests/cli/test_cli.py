@@ -61,7 +61,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("list", "studies", "dllp"), "nothing else takes one"),
+        (("list", "studies", "dllp"), "only list params takes the name"),
         (("report", "--plots", "pictures", "--no-plots"), "--plots and --no-plots do not go together"),
         (("effects", "--seed", "-1"), "-1 is not in the range x>=0"),
         (("run", "--out", "~nobody-of-that-name/x"), "nobody knows the home folder of '~nobody-of-that-name/x'"),
@@ -300,7 +300,7 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
         ),
         (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
         (["run", "--preset", "slow"], "unknown preset 'slow'"),
-        (["check", "dllp", "--dataset", "adult"], "--dataset is for baggings, and 'dllp' has none"),
+        (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
         (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
         (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
         (["run", "--nonsense"], "--nonsense"),

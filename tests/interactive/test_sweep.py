@@ -99,9 +99,9 @@ def test_a_method_that_was_typed_is_run_in_this_process(
     given = flags(plugin, tmp_path, methods=typed, bag_sizes=8)
     made = llpbench.run(**given | {"executor": "auto"})
     assert set(made.frame["status"]) == {"ok"}
-    assert "method 'typed' is known to this process alone: cells run here" in capsys.readouterr().err
+    assert "method 'typed' exists in this process only: cells run here" in capsys.readouterr().err
     for name, value in (("executor", "ray"), ("ray_address", "auto"), ("cell_timeout", "1h")):
-        with pytest.raises(LLPBenchError, match=f"{name}=.* leave {name} out"):
+        with pytest.raises(LLPBenchError, match=f"{name}=.* Leave {name} out"):
             llpbench.run(**given | {"executor": "auto", name: value})
 
 

@@ -256,9 +256,9 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
     assert [each.name for each in model.effects().strongest(1)] == ["age"]
     assert "<th>lowest at</th>" in model.effects()._repr_html_()
     assert age._repr_html_().count("<tr>") == len(age.values)
-    with pytest.raises(LLPBenchError, match="'maybe' is no class; there are"):
+    with pytest.raises(LLPBenchError, match="label must be one of the classes .* got 'maybe'"):
         model.effects("maybe")
-    with pytest.raises(LLPBenchError, match="tells no effects"):
+    with pytest.raises(LLPBenchError, match="has no effects"):
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
 
 
@@ -466,7 +466,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": TABLE[1], "classes": ["a", 1]}, "all texts or all numbers"),
         ({}, {"counts": TABLE.to_numpy(), "classes": [("a", 1), ("b", 2)]}, "all texts or all numbers"),
         ({}, {"bags": pd.Series(BAGS)[::-1]}, r"entry 0 is 59 in bags and 0 in X. Give bags.loc\[X.index\]"),
-        ({}, {"counts": TABLE[1] * 0}, "every row of all 6 known bags is of class 0"),
+        ({}, {"counts": TABLE[1] * 0}, "known bags must have two classes, got only 0 in all 6"),
         (
             {},
             {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))},
@@ -492,7 +492,7 @@ TABLE = counted(BAGS, VOTES)
         ({"method": "dllp", "validation": "a"}, {}, "between 0 and 1, got 'a'"),
         ({"n_jobs": np.int64(0)}, {}, "n_jobs must be None, -1 or a whole number from 1"),
         ({}, {"unmatched": "keep"}, "'raise' or 'drop'"),
-        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got it is of shape \(60,\)"),
+        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got an array of shape \(60,\)"),
         ({}, {"X": FRAME.assign(age=np.inf)}, "^X: column 'age' holds an infinite value"),
         ({}, {"X": FRAME.assign(age=None)}, "column 'age' holds nothing but missing values"),
         ({}, {"X": FRAME.assign(day=pd.Timestamp(0))}, "column 'day' is of type datetime64"),
@@ -532,10 +532,10 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.predict(FRAME.assign(age="old")), "'age' held numbers in fit, and now holds 'old'"),
         (lambda m: m.predict(FRAME.assign(age=["7"] * 59 + ["n/a"])), "'age' held numbers in fit, and now holds 'n/a'"),
         (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' held true and false .* now holds"),
-        (lambda m: m.predict_proba(FRAME, np.arange(60)), r"called 0 and the like, in fit they were such as 'd00'"),
+        (lambda m: m.predict_proba(FRAME, np.arange(60)), r"look like 0, but fit saw labels like 'd00'"),
         (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit; so \d bag"),
         (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) was not in fit"),
-        (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"fit knew \[0, 1\]"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"must be of the classes \[0, 1\]"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"bags of 6. Give whole bags, or NaN where .* unknown\.$"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE[1:]), r"Give NaN where they are suppressed\.$"),
         (lambda m: m.predict_proba(FRAME, pd.DataFrame({"bag": BAGS})[::-1]), "one index in two orders"),
@@ -543,7 +543,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.disaggregate(pd.concat([FRAME, FRAME[:1]]), [*BAGS, None]), "^1 row has no bag. Leave"),
         (lambda m: m.predict(FRAME.to_numpy()), "X is an array, .* fit was given a frame with [a-z, ]+. Give a frame"),
         (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE, proportions=TABLE), "give either proportions= or counts="),
-        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "nothing to score"),
+        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "at least one bag must have known counts"),
     ],
 )
 def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> None:
