@@ -256,7 +256,7 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
     assert [each.name for each in model.effects().strongest(1)] == ["age"]
     assert "<th>lowest at</th>" in model.effects()._repr_html_()
     assert age._repr_html_().count("<tr>") == len(age.values)
-    with pytest.raises(LLPBenchError, match="label must be one of the classes .* got 'maybe'"):
+    with pytest.raises(LLPBenchError, match=r"label must be one of the classes .* got 'maybe'"):
         model.effects("maybe")
     with pytest.raises(LLPBenchError, match="has no effects"):
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
