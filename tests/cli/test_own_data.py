@@ -321,7 +321,7 @@ def test_a_table_is_written_as_a_whole_or_not_at_all(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--bag-column", ""], "--bag-column '' names no column"),
+        (["--bag-column", ""], "--bag-column '' must name a column"),
         (["--folds", "20"], "the counts of 12 bags are known: too few for 20 folds"),
         (["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["--out", "rows.csv"], "'rows.csv' is a file"),
