@@ -216,7 +216,11 @@ def columns() -> str:
 
 def _default(name: str) -> str:
     value = default(name)
-    return "" if value is None else f"`{','.join(value) if isinstance(value, tuple) else value}`"
+    return (
+        ""
+        if value is None or isinstance(value, bool)
+        else f"`{','.join(value) if isinstance(value, tuple) else value}`"
+    )
 
 
 def _cell(text: str) -> str:

@@ -64,6 +64,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.owndata.choosing import choose as choose
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.number_text import as_numbers as as_numbers
+    from llpbench.owndata.selecting import bag_scorer as bag_scorer
 
 _PLACES: dict[str, tuple[str, ...]] = {
     "blocks": ("losses",),
@@ -87,6 +88,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "owndata.choosing": ("choose",),
     "owndata.classifier": ("LLPClassifier",),
     "owndata.number_text": ("as_numbers",),
+    "owndata.selecting": ("bag_scorer",),
 }
 """where each public name stands"""
 
@@ -119,5 +121,8 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+__all__ = [*_PLACE_OF]
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACE_OF})
+    return sorted([*__all__, "__version__"])

@@ -57,3 +57,8 @@ def test_no_name_hides_a_room() -> None:
 def test_what_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Methods'"):
         _ = llpbench.Methods  # type: ignore[attr-defined]
+
+
+def test_completion_offers_public_names_only() -> None:
+    assert {*dir(llpbench)} == {*NAMES, "__version__"}
+    assert {*llpbench.__all__} == NAMES.keys()

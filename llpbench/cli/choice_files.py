@@ -75,7 +75,9 @@ def demand_own(out: Path) -> None:
         return
     taken = next((name for name in (*_FILES, WRITTEN) if (out / name).exists()), None)
     if taken is not None:
-        raise LLPBenchError(f"{str(out / taken)!r} would be replaced, and is of something else. Choose another --out.")
+        raise LLPBenchError(
+            f"{str(out / taken)!r} exists and was not written by llpbench choose. Choose another --out."
+        )
 
 
 def write_choice(found: MethodChoice, name: str, out: Path) -> Path:

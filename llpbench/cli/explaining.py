@@ -6,32 +6,39 @@ from pathlib import Path
 
 import click
 
+from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
 
-@click.command()
-@click.option("--dataset", default="adult", show_default=True, metavar="NAME")
-@click.option("--bagging", default="ordered", show_default=True, metavar="NAME")
-@click.option("--bag-size", type=click.IntRange(min=1), default=256, show_default=True, metavar="N")
+@click.command(
+    cls=Command, examples=("llpbench effects --dataset adult", "llpbench effects --dataset credit --out credit.svg")
+)
+@click.option("--dataset", default="adult", show_default=True, metavar="NAME", help="Dataset.")
+@click.option("--bagging", default="ordered", show_default=True, metavar="NAME", help="How rows become bags.")
+@click.option(
+    "--bag-size", type=click.IntRange(min=2), default=256, show_default=True, metavar="N", help="Rows in a bag."
+)
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
     metavar="N",
-    help="Of the split, the bags and the fit.",
+    help="Random seed.",
 )
-@click.option("--method", default="bag-gp", show_default=True, metavar="NAME", help="One that tells effects.")
-@click.option("--class", "label", metavar="NAME", help="The class that features make more likely. [default: the last]")
+@click.option(
+    "--method", default="bag-gp", show_default=True, metavar="NAME", help="Method that has effects, such as bag-gp."
+)
+@click.option("--class", "label", metavar="NAME", help="Class that effects are on. [default: the last]")
 @click.option(
     "--out",
     type=AnyPath(),
     metavar="FILE",
     default="effects.png",
     show_default=True,
-    help="The plot: .png, .svg or .pdf.",
+    help="Plot: .png, .svg or .pdf.",
 )
 @data_dir_option
 @plugin_option
@@ -46,7 +53,10 @@ def effects(
     data_dir: str | None,
     plugin: tuple[str, ...],
 ) -> int:
-    """Fit a method once, on bags alone, and show its strongest effects of features with their uncertainty."""
+    """Show the strongest effects of features.
+
+    Fits the method to bags first. Effects come with their uncertainty.
+    """
     from llpbench.cli.console_tables import effects_table, show
     from llpbench.core.effects import Explained
     from llpbench.core.files import obstacle
@@ -64,12 +74,12 @@ def effects(
     check_suffix(Path(out))
     if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
         raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
-    declared, lacking = METHODS.get(method), f"method {method!r} tells no effects of features. Choose bag-gp."
+    declared, lacking = METHODS.get(method), f"method {method!r} has no effects of features. Use --method bag-gp."
     if not issubclass(declared, DirectMethod):
         raise LLPBenchError(lacking)
     table = load_table(dataset, data_dir)
     if label is not None and label not in table.classes:
-        raise LLPBenchError(f"{label!r} is no class of {dataset!r}, which are: {', '.join(table.classes)}.")
+        raise LLPBenchError(f"--class must be one of {', '.join(table.classes)}, got {label!r}.")
     cell = make_cell(method, dataset, bagging=bagging, bag_size=bag_size)
     assignment = assign_bags(table, cell.bagging, cell.bag_size, seed)
     task = build_task(table, assignment, supervision=declared.supervision)

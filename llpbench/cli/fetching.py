@@ -5,21 +5,22 @@ from __future__ import annotations
 import click
 
 from llpbench.cli import FAILED
+from llpbench.cli.helping import CommandGroup
 from llpbench.cli.options import data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError
 
 
-@click.group()
+@click.group(cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
 def data() -> None:
     """Find, download and check datasets."""
 
 
-@data.command("list")
+@data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
 @data_dir_option
 @plugin_option
 def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Show every dataset and where it would be read from."""
+    """Show every dataset and where it is read from."""
     from llpbench.cli.console_tables import catalogue_table, show
     from llpbench.data.catalogue import catalogue
 
@@ -28,12 +29,12 @@ def data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
     return 0
 
 
-@data.command("fetch")
+@data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))
 @click.argument("datasets", default="all")
 @data_dir_option
 @plugin_option
 def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine; of all, those that have a source."""
+    """Download DATASETS that are not on this machine. [default: all that can be downloaded]"""
     from llpbench.data.catalogue import fetch
     from llpbench.data.loading import locate
     from llpbench.data.specs import dataset_spec
@@ -53,7 +54,7 @@ def data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> 
     return FAILED if failed else 0
 
 
-@data.command("verify")
+@data.command("verify", examples=("llpbench data verify", "llpbench data verify adult --data-dir tables"))
 @click.argument("datasets", default="all")
 @data_dir_option
 @plugin_option

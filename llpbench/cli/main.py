@@ -14,8 +14,10 @@ import click
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
+from llpbench.cli.helping import REPORT, RUN, CommandGroup
 from llpbench.cli.options import (
     AnyPath,
+    all_boards_option,
     checked_argument,
     journal_option,
     load_plugins,
@@ -81,12 +83,19 @@ def _fail(message: str) -> int:
     return USAGE
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=(
+        "llpbench run",
+        "llpbench fit people.csv --bags votes.csv --bag-column district --counts yes,no --out model",
+    ),
+)
 @click.version_option(__version__, prog_name="llpbench", message="%(prog)s %(version)s")
 def cli() -> None:
-    """The benchmark suite for learning from label proportions (LLP) on tables.
+    """Benchmark and toolkit for learning from label proportions (LLP) on tables.
 
-    `llpbench run` without options compares 21 methods on Adult in minutes and prints the leaderboards.
+    `llpbench run` without options compares 21 methods on Adult in minutes and prints the leaderboard.
     """
 
 
@@ -98,11 +107,22 @@ cli.add_command(predict)
 cli.add_command(restamp)
 
 
-@cli.command()
+@cli.command(
+    groups=RUN,
+    examples=(
+        "llpbench run --out my-results",
+        "llpbench run --methods dllp,bag-gp --datasets adult --bag-sizes 64,256 --seeds 3",
+    ),
+)
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
-def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
-    """Run what is missing or stale (made by older code), and write the leaderboards."""
+@all_boards_option
+def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
+    """Run what is missing and write the leaderboards.
+
+    Runs made by older code (stale) are repeated. Defaults below are those of --preset quick. A repeated command
+    continues where it stopped.
+    """
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
@@ -117,14 +137,23 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
         _show_studies(chosen, done.results.records)
         echo(f"journal and leaderboards: {settings.out}", err=True)
     else:
-        _show_leaderboards(done.report.leaderboards, settings.out)
+        _show_leaderboards(done.report.leaderboards, settings.out, every=all_boards)
     return FAILED if done.summary.incomplete else 0
 
 
-@cli.command()
+@cli.command(
+    groups=RUN,
+    examples=(
+        "llpbench tune --methods dllp --tune 20",
+        "llpbench tune --methods dllp,llp-vat --bag-sizes 64,256 --tune 50 --tune-sampler random",
+    ),
+)
 @run_options
 def tune(preset: str | None, config: str | None, **flags: Any) -> int:
-    """Search the hyperparameters of each cell; llpbench run --tune N then runs what was chosen."""
+    """Search the hyperparameters of each method.
+
+    llpbench run --tune N then runs what was chosen.
+    """
     from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
     from llpbench.running.display import make_display
@@ -149,10 +178,16 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     return FAILED if summary.incomplete else 0
 
 
-@cli.command()
+@cli.command(
+    groups=RUN,
+    examples=(
+        "llpbench plan --preset paper",
+        "llpbench plan --methods all --datasets suite:core --seeds 3",
+    ),
+)
 @run_options
 def plan(preset: str | None, config: str | None, **flags: Any) -> int:
-    """Show what a run would do, and about how long it would take."""
+    """Show what a run would do and how long it would take."""
     return _show_plan(_settings(preset, config, flags))
 
 
@@ -160,15 +195,14 @@ LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "p
 """what `llpbench list` shows; the last of a method"""
 
 
-@cli.command("list")
+@cli.command("list", examples=("llpbench list methods", "llpbench list params dllp"))
 @click.argument("what", type=click.Choice(LISTED), required=False)
 @click.argument("method", required=False)
 @plugin_option
 def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
-    """List methods, datasets, suites of datasets, baggings, encoders, studies, or params METHOD.
+    """List methods, datasets, suites, studies and the like.
 
-    The latter are its hyperparameters, with their defaults and search ranges. Without an argument: how many there are
-    of each.
+    Without an argument, show how many there are of each. params METHOD lists hyperparameters.
     """
     from llpbench.cli.console_tables import params_table, registry_table, show, studies_table, suites_table
     from llpbench.core.registry import REGISTRIES
@@ -184,7 +218,7 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
         return 0
     load_plugins(plugin)
     if (what == "params") != (method is not None):
-        raise LLPBenchError("list params needs the name of a method, and nothing else takes one: list params dllp.")
+        raise LLPBenchError("only list params takes the name of a method. Write: llpbench list params dllp.")
     if what == "studies":
         show(studies_table(_select_studies("all")))
         return 0
@@ -205,15 +239,14 @@ def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
     return 0
 
 
-@cli.command()
+@cli.command(examples=("llpbench check my_method.py", "llpbench check dllp"))
 @checked_argument
-@click.option("--dataset", metavar="NAME", help="Try baggings on this dataset, whose columns they go by.")
+@click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
 @plugin_option
 def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
-    """Check in seconds that a method, encoder, bagging or dataset keeps to its contract: by name, or all of a file.
+    """Check the contract of a method, encoder, bagging or dataset.
 
-    All but datasets are tried on toy data (baggings: or on --dataset). Checks that fail for one and the same reason are
-    shown as one.
+    Takes a name or a file, and seconds. Everything except datasets is checked on toy data.
     """
     load_plugins(plugin)
     from llpbench.cli.console_tables import show, verdicts_table
@@ -221,7 +254,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 
     failed, entries = False, list(find(what))
     if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
-        raise LLPBenchError(f"--dataset is for baggings, and {what!r} has none. Leave it out.")
+        raise LLPBenchError(f"--dataset needs a bagging to check, but {what!r} has none. Leave it out.")
     if dataset is not None:
         from llpbench.data.loading import load_table
 
@@ -234,18 +267,20 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     return FAILED if failed else 0
 
 
-@cli.command()
+@cli.command(
+    groups=REPORT,
+    examples=("llpbench report --out results", "llpbench report --journal mine --journal published --out both"),
+)
 @journal_option
 @out_option
-@click.option(
-    "--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: plots in --out]"
-)
+@click.option("--plots", "plots_dir", type=AnyPath(), metavar="DIR", help="Folder of the plots. [default: OUT/plots]")
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
-@click.option("--study", metavar="NAMES", help="Show these studies instead of the leaderboards.")
+@click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
 @click.option("--common", is_flag=True, help="Show only runs that all methods have completed.")
-@click.option("--formats", metavar="NAMES", default="", help="Also write tables as csv, json, tex; plots as png.")
-@click.option("--metric", metavar="NAME", help="Test metric that boards show and rank by. [default: auc]")
-@click.option("--datasets", metavar="NAMES", help="Report these alone: comma lists, globs and suite:NAME.")
+@all_boards_option
+@click.option("--formats", metavar="NAMES", default="", help="Further formats: csv, json, tex (tables), png (plots).")
+@click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
+@click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
 @plugin_option
 def report(
     journals: tuple[str, ...],
@@ -254,12 +289,13 @@ def report(
     no_plots: bool,
     study: str | None,
     common: bool,
+    all_boards: bool,
     formats: str,
     metric: str | None,
     datasets: str | None,
     plugin: tuple[str, ...],
 ) -> int:
-    """Write and show leaderboards, statistics, studies, plots and the page index.html from journals alone."""
+    """Write leaderboards, plots and the page from journals."""
     from llpbench.report import make_report, select_formats, write_report
     from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -280,22 +316,22 @@ def report(
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
     write_report(made, folder, plots=pictures, formats=wanted)
     if chosen is None:
-        _show_leaderboards(made.leaderboards, folder)
+        _show_leaderboards(made.leaderboards, folder, every=all_boards)
     else:
         _show_studies(chosen, records)
     return 0
 
 
-@cli.command()
+@cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'results/shards/*' --out results"))
 @click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
-@click.option("--prefer", type=click.Choice(["newest", "first"]), help="Which of different results of a run to keep.")
+@click.option("--prefer", type=click.Choice(["newest", "first"]), help="Keep this one of different results of a run.")
 def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
-    """Join journals (or the folders of some) into the journal of --out.
+    """Join journals into the journal of --out.
 
-    Runs that several journals have are kept once, unless their results differ: then all are kept, and reports say so;
-    where test AUC differs by more than 2 points none of them counts, until --prefer decides. What searches have chosen
-    is written for --config, as after a run.
+    JOURNAL is a journal or a folder that holds it. A run that several journals have is kept once. If its results
+    differ, all are kept and reports say so. If test AUC
+    differs by more than 2 points, none counts until --prefer decides.
     """
     from llpbench.results.merging import merge_into
     from llpbench.tuning.configurations import FOLDER, write_configurations
@@ -310,12 +346,22 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     return 0
 
 
-@cli.command()
-@click.option("--against", type=click.Choice(["published", "paper"]), default="published", show_default=True)
+@cli.command(examples=("llpbench compare --out my-results", "llpbench compare --against paper --out my-results"))
+@click.option(
+    "--against",
+    type=click.Choice(["published", "paper"]),
+    default="published",
+    show_default=True,
+    help="What to compare with.",
+)
 @journal_option
 @out_option
-def compare(against: str, journals: tuple[str, ...], out: str) -> int:
-    """Show results beside the published ones of other methods, or beside the paper's."""
+@all_boards_option
+def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool) -> int:
+    """Compare your results with published ones.
+
+    Begins with where your methods rank, then shows them on the board of the published methods.
+    """
     from rich.console import Console
 
     merged = _merge(journals or (out,))
@@ -324,6 +370,7 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
         return 0
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
+    from llpbench.report.comparing import own_lines
     from llpbench.results.merging import PUBLISHED, join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
@@ -331,16 +378,16 @@ def compare(against: str, journals: tuple[str, ...], out: str) -> int:
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
     stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
     found = put_beside(merged.records, reference.records, tunings, stale)
-    for remark in found.remarks:  # before the boards: what they lack is no accident
-        echo(remark)
-    render(found.leaderboards, Console(), own=found.own)
+    for line in (*own_lines(found), *found.remarks):
+        echo(line)
+    render(found.leaderboards, Console(), own=found.own, every=all_boards)
     return 0
 
 
-@cli.command()
+@cli.command(examples=('eval "$(llpbench completion bash)"', "llpbench completion fish | source"))
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> int:
-    """Print what makes a shell complete commands, options and names: eval "$(llpbench completion bash)"."""
+    """Print the script for completion in a shell."""
     from click.shell_completion import get_completion_class
 
     made = get_completion_class(shell)
@@ -380,13 +427,13 @@ def _show_how_to_merge(settings: Settings) -> None:
     echo(f"journal: {settings.journal}. When all parts are done: {told}", err=True)
 
 
-def _show_leaderboards(leaderboards: Any, out: Path) -> None:
+def _show_leaderboards(leaderboards: Any, out: Path, *, every: bool) -> None:
     from rich.console import Console
 
     from llpbench.report import render
 
-    render(leaderboards, Console())
-    echo(f"journal and leaderboards: {out}", err=True)
+    render(leaderboards, Console(), every=every)
+    echo(f"page: {out / 'index.html'}", err=True)
 
 
 def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside: bool = False) -> None:

@@ -50,8 +50,7 @@ def run_options(command: Command) -> Command:
     for name, option in reversed(OPTIONS.items()):
         if option.form == "file":
             continue
-        given = default(name)
-        text = option.help if given is None else f"{option.help} [default: {given}]"
+        text = f"{option.help}{_default(default(name))}"
         if option.form == "switch":
             decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
         else:
@@ -63,9 +62,16 @@ def run_options(command: Command) -> Command:
                 shell_complete=_completed(_KINDS[name]) if name in _KINDS else None,
             )
         command = decorate(command)
-    command = click.option("--config", metavar="FILE", help="A TOML file with the same names as the flags.")(command)
-    text = f"{' or '.join(PRESETS)}: what holds unless flags or the file say otherwise. [default: {DEFAULT_PRESET}]"
+    command = click.option("--config", metavar="FILE", help="TOML file with the same names as the options.")(command)
+    text = f"Defaults of all other options: {' or '.join(PRESETS)}.{_default(DEFAULT_PRESET)}"
     return click.option("--preset", metavar="NAME", help=text)(command)
+
+
+def _default(value: Any) -> str:
+    """A default as the command line takes it; switches are off unless their help says more."""
+    if value is None or isinstance(value, bool):
+        return ""
+    return f" [default: {','.join(map(str, value)) if isinstance(value, tuple) else value}]"
 
 
 checked_argument = click.argument(
@@ -79,8 +85,9 @@ journal_option = click.option(
     multiple=True,
     type=AnyPath(),
     metavar="PATH",
-    help="A journal, the folder of one, or published; may be repeated. [default: that in --out]",
+    help="Journal, its folder, or published; may be repeated. [default: OUT]",
 )
+all_boards_option = click.option("--all-boards", is_flag=True, help="Print every board, not only the first.")
 out_option = click.option(
     "--out", type=AnyPath(), metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli import FAILED
+from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
@@ -62,20 +63,21 @@ _BAG_OPTIONS = (
         "--counts",
         multiple=True,
         metavar="NAMES",
-        help="Columns of BAGS with the counts of the classes, which they name; one column: of the positive class. "
-        "Names with commas: repeat the option.",
+        help="Columns of BAGS with the counts of each class, or of the positive class.",
     ),
-    click.option("--proportions", multiple=True, metavar="NAMES", help="The same for proportions."),
+    click.option(
+        "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions instead of counts."
+    ),
     click.option(
         "--class-column",
         metavar="NAME",
-        help="Column of BAGS with the class, if BAGS has one line for each bag and class.",
+        help="Column of BAGS with the class (one line a bag and class).",
     ),
     click.option(
         "--suppressed",
         multiple=True,
         metavar="MARKS",
-        help="Marks of suppressed numbers in BAGS, besides empty cells: '*,<5'.",
+        help="Marks of suppressed numbers in BAGS: '*,<5'.",
     ),
 )
 """what says of a table of bags which columns hold what"""
@@ -109,7 +111,7 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
             required=required,
             multiple=True,
             metavar="NAME[+NAME]",
-            help="Column or columns of both files that name the bag of a row.",
+            help="Columns of both files that name the bag.",
         )(decorated)
 
     return decorate
@@ -117,56 +119,55 @@ def _bag_options(required: bool) -> Callable[[Any], Any]:
 
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
-    click.option("--bags", required=True, type=_PATH, metavar="FILE", help="A table with a row for each bag."),
+    click.option("--bags", required=True, type=_PATH, metavar="FILE", help="Table with a row for each bag."),
     _bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
-    click.option("--size-column", metavar="NAME", help="Column of BAGS with the number of rows of a whole bag."),
+    click.option("--size-column", metavar="NAME", help="Column of BAGS with the rows of a whole bag."),
     click.option(
         "--classes",
         multiple=True,
         metavar="NAMES",
-        help="Names of the classes, in the order of columns. A single column counts the last one.",
+        help="Names of the classes, in the order of columns.",
     ),
-    click.option(
-        "--sampled", is_flag=True, help="ROWS are a sample of each bag; counts and sizes are of the whole bag."
-    ),
+    click.option("--sampled", is_flag=True, help="ROWS are a sample of each bag."),
     click.option(
         "--as-shares",
         is_flag=True,
-        help="Take only the shares of counts, which are of other people than ROWS (voters among adults), or in other "
-        "units (thousands).",
+        help="Counts are of other people than ROWS or in other units: use shares.",
     ),
     click.option(
         "--repeat-column",
         metavar="NAME",
-        help="Column of ROWS with the number of people that a row stands for; the row is repeated.",
+        help="Column of ROWS: how many people a row stands for.",
     ),
-    click.option("--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count."),
+    click.option(
+        "--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count. [default: 0]"
+    ),
     click.option(
         "--noise-kind",
         type=click.Choice(["gaussian", "laplace"]),
         default="gaussian",
         show_default=True,
-        help="Whether SCALE is a standard deviation (gaussian) or the b of a Laplace distribution.",
+        help="Distribution of that noise.",
     ),
     click.option(
         "--leave-out",
         multiple=True,
         metavar="NAMES",
-        help="Columns of ROWS to leave out of the features.",
+        help="Columns of ROWS that are not features.",
     ),
     click.option(
         "--keep-key",
         is_flag=True,
-        help="Take the columns that name bags as features, too. By default they are left out: a category for each bag "
-        "explains its counts without any other feature. Keep keys that several bags share, such as the county of a "
-        "precinct.",
+        help="Use the columns that name bags as features, too.",
     ),
-    click.option("--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number."),
+    click.option(
+        "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
+    ),
     click.option(
         "--drop-unmatched",
         is_flag=True,
-        help="Leave out rows without a known bag, bags without rows, and classes that --classes does not name.",
+        help="Drop rows without a bag, bags without rows and other classes.",
     ),
     click.option("--suppress-impossible", is_flag=True, help="Treat inconsistent counts as missing."),
     format_options,
@@ -296,7 +297,14 @@ def _warn_of(doubts: Doubts | None) -> None:
         echo(f"llpbench: warning: {doubts.warning}", err=True)
 
 
-@click.command(cls=OwnDataCommand)
+@click.command(
+    cls=OwnDataCommand,
+    groups=OWN_DATA,
+    examples=(
+        "llpbench fit people.csv --bags votes.csv --bag-column district --counts yes,no --out model",
+        "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
+    ),
+)
 @_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
@@ -305,7 +313,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option(
     "--numbers",
     metavar="NAME",
-    help="How numbers are scaled: z (z-scores), scores (normal scores), robust.  [default: the encoder's, else z]",
+    help="Scaling of numbers: z, scores (normal scores) or robust.",
 )
 @click.option(
     "--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of a network's encoder."
@@ -316,7 +324,7 @@ def _warn_of(doubts: Doubts | None) -> None:
     show_default=True,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of networks or models that are averaged.",
+    help="Models that are averaged.",
 )
 def fit(
     rows: Path,
@@ -331,9 +339,10 @@ def fit(
     ensemble: int,
     seed: int,
 ) -> int:
-    """Learn from ROWS in bags with known counts or proportions, without labels.
+    """Learn from rows in bags with known counts.
 
-    ROWS: .csv, .tsv, .xlsx or .parquet, packed or not; a folder or quoted pattern of parts; - for standard input.
+    No labels are needed. ROWS is a .csv, .tsv, .xlsx or .parquet file (also compressed), a folder, a quoted
+    pattern, or - for standard input.
     """
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.storing import demand_free
@@ -371,11 +380,18 @@ def fit(
     return 0
 
 
-@click.command(cls=OwnDataCommand)
+@click.command(
+    cls=OwnDataCommand,
+    groups=OWN_DATA,
+    examples=(
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no --methods auto,dllp",
+    ),
+)
 @_learning
-@click.option("--methods", metavar="NAMES", help="Methods to compare, such as auto,bag-gp,dllp.  [default: six]")
-@click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
-@click.option("--repeats", default=2, show_default=True, metavar="N", help="Number of random splits.")
+@click.option("--methods", metavar="NAMES", help="Methods to compare: auto,bag-gp,dllp. [default: six]")
+@click.option("--folds", default=5, show_default=True, metavar="N", help="Parts that bags are split into.")
+@click.option("--repeats", default=2, show_default=True, metavar="N", help="Random splits into parts.")
 @click.option("--out", default="choice", show_default=True, type=_PATH, metavar="DIR", help="Folder of the page.")
 def choose(
     rows: Path,
@@ -387,9 +403,10 @@ def choose(
     seed: int,
     out: Path,
 ) -> int:
-    """Compare methods on ROWS (files as in llpbench fit) in bags, some of them held out, and recommend one.
+    """Compare methods on your own bags and recommend one.
 
-    Needs no label. Writes a page (index.html), the board and what was found of each bag (CSV), and the plots.
+    Bags are held out in turn; no labels are needed. ROWS are files as in llpbench fit. Writes a page, tables (CSV)
+    and plots.
     """
     from rich.console import Console
 
@@ -414,20 +431,27 @@ def choose(
     return FAILED if found.board["failure"].any() else 0
 
 
-@click.command(cls=OwnDataCommand)
+@click.command(
+    cls=OwnDataCommand,
+    groups=OWN_DATA,
+    examples=(
+        "llpbench predict model new.csv --out predictions.csv",
+        "llpbench predict model people.csv --bag-column district --whole-bags --out predictions.csv",
+    ),
+)
 @click.argument("model", type=_PATH)
 @click.argument("rows", type=_PATH)
 @_bag_options(required=False)
-@click.option("--bags", type=_PATH, metavar="FILE", help="With --whole-bags: a table of bags that fit has not seen.")
+@click.option("--bags", type=_PATH, metavar="FILE", help="With --whole-bags: table of bags that fit has not seen.")
 @click.option(
     "--whole-bags",
     is_flag=True,
-    help="ROWS are whole bags with known counts: predictions add up to them.",
+    help="ROWS are whole bags; predictions add up to their counts.",
 )
 @click.option(
     "--repeat-column",
     metavar="NAME",
-    help="With --whole-bags: column of ROWS with the number of people that a row stands for.",
+    help="Column of ROWS: how many people a row stands for.",
 )
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the predictions: .csv or .parquet.")
 @format_options
@@ -444,10 +468,10 @@ def predict(
     out: Path,
     plugin: tuple[str, ...],
 ) -> int:
-    """Predict ROWS with a MODEL that llpbench fit has saved.
+    """Predict rows with a model of llpbench fit.
 
-    With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are no
-    features, `prediction`, and the probability of each class. In a .csv, text that a spreadsheet would take for a
+    With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are not
+    features, `prediction`, and the probability of each class. In a .csv, text that a spreadsheet would read as a
     formula begins with an apostrophe.
     """
     import pandas as pd
@@ -460,22 +484,20 @@ def predict(
     load_plugins(plugin)
     demand_room(out)  # before anything is predicted
     if any(is_among(out, each) for each in (rows, bags) if each is not None):
-        raise LLPBenchError(
-            f"--out {str(out)!r} is one of the files that are read, and would lose its columns. Choose another --out."
-        )
+        raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
     if repeat_column is not None and not whole_bags:
         raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
     if bags is None and any(columns.values()):
-        raise LLPBenchError(
-            "--counts, --proportions, --class-column and --suppressed are of a table: give --bags, too."
-        )
+        raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add it.")
     if bags is not None and not whole_bags:
-        raise LLPBenchError("--bags are those of --whole-bags: for new rows of bags of fit, --bag-column is enough.")
+        raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
     loaded = LLPClassifier.load(model)
     if not hasattr(loaded, "feature_names_in_"):
-        raise LLPBenchError(f"the model in {str(model)!r} was fitted to an array, whose columns have no names.")
+        raise LLPBenchError(
+            f"the model in {str(model)!r} was fitted to an array without column names. Fit it to a frame."
+        )
     wanted = [str(name) for name in loaded.feature_names_in_]
     frame = _read_features(loaded, rows, _possible_names(bag_column, "+"), wanted, formats.rows)
     names = _key_names(bag_column, list(frame.columns)) if bag_column else []
@@ -494,7 +516,7 @@ def predict(
     added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]
     if taken := [name for name in added if name in kept.columns]:
         raise LLPBenchError(
-            f"file {str(rows)!r} has a column {taken[0]!r} already, which predictions would replace. Rename it."
+            f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
         )
     keys = bag_keys(frame, names, rows) if names else None
     if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
@@ -546,7 +568,9 @@ def _key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
 
     names = split_names(given, known, "+")
     if not names:
-        raise LLPBenchError(f"--bag-column {''.join(given)!r} names no column. Say which tells the bag of a row.")
+        raise LLPBenchError(
+            f"--bag-column {''.join(given)!r} must name a column. Give the one with the bag of each row."
+        )
     return names
 
 
@@ -566,8 +590,8 @@ def _pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
         if not (equals and name.strip() and value.strip()):
-            raise LLPBenchError(f"{flag} takes NAME=VALUE, got {text!r}")
+            raise LLPBenchError(f"{flag} must be NAME=VALUE, got {text!r}.")
         if flag == "--types" and value.strip() not in ("text", "number"):
-            raise LLPBenchError(f"{flag} {text}: a column holds text or number.")
+            raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
         pairs[name.strip()] = value.strip()
     return pairs

@@ -1,4 +1,4 @@
-"""Options that say how files are written, a group of their own in --help."""
+"""Options that say how files are written."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from llpbench.cli.helping import Command
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.csv_dialect import FileFormat
 from llpbench.owndata.marks import csv_parts
@@ -20,19 +21,17 @@ _ONCE = ("--bags", "--size-column", "--class-column")
 _ROLES = ("rows", "bags")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 _FORMAT_OPTIONS = (
-    click.option("--separator", multiple=True, metavar="MARK", help="What separates values: ';', tab, '|'."),
-    click.option("--decimal", multiple=True, metavar="MARK", help="The mark before decimals: '.' or ','."),
-    click.option("--encoding", multiple=True, metavar="NAME", help="The encoding of a text file: cp1252, utf-16."),
+    click.option("--separator", multiple=True, metavar="MARK", help="Separator of values: ';', tab, '|'."),
+    click.option("--decimal", multiple=True, metavar="MARK", help="Decimal mark: '.' or ','."),
+    click.option("--encoding", multiple=True, metavar="NAME", help="Encoding of text: cp1252, utf-16."),
     click.option("--skip-rows", multiple=True, metavar="N", help="Lines before the header."),
     click.option(
         "--missing",
         multiple=True,
         metavar="MARKS",
-        help="What stands for a missing value in ROWS: '-,.', '\"1,000+\"'.",
+        help="Marks of missing values in ROWS: '-,.', '\"1,000+\"'.",
     ),
 )
-_GROUP = ("separator", "decimal", "encoding", "skip_rows", "missing", "types")
-_GROUP_TITLE = "How files are written (seen from the files; a value for one of them: rows:VALUE or bags:VALUE)"
 
 
 @dataclass(frozen=True)
@@ -43,19 +42,8 @@ class Formats:
     bags: FileFormat
 
 
-class OwnDataCommand(click.Command):
-    """A command with the options of files as a group of their own, that refuses a second --bags."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in two groups."""
-        groups: dict[str, list[tuple[str, str]]] = {"Options": [], _GROUP_TITLE: []}
-        for param in self.get_params(ctx):
-            if (record := param.get_help_record(ctx)) is not None:
-                groups[_GROUP_TITLE if param.name in _GROUP else "Options"].append(record)
-        for title, records in groups.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+class OwnDataCommand(Command):
+    """A command that refuses a second --bags."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises `LLPBenchError` for an option that is given twice and would win silently."""

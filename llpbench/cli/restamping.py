@@ -7,28 +7,38 @@ from pathlib import Path
 import click
 
 from llpbench.cli import FAILED
+from llpbench.cli.helping import Command
 from llpbench.cli.options import data_dir_option, out_option, plugin_option
 from llpbench.cli.output import echo
 from llpbench.core.text import plural
 
 
-@click.command()
+@click.command(
+    cls=Command, examples=("llpbench restamp --out results", "llpbench restamp --out results --sample 50 --seed 1")
+)
 @out_option
 @click.option(
-    "--sample", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Cells that are run again."
+    "--sample",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Number of cells to repeat.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Draws them.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed of the sample."
+)
 @click.option(
     "--reference",
     metavar="PATH",
-    help="A journal of sampled runs, made on this machine by the code before the change: compare with it instead.",
+    help="Compare with this journal of runs by the old code on this machine.",
 )
 @data_dir_option
 @plugin_option
 def restamp(
     out: str, sample: int, seed: int, reference: str | None, data_dir: str | None, plugin: tuple[str, ...]
 ) -> int:
-    """Keep stale runs whose results have not changed: runs a sample again, and stamps the rest if all figures agree.
+    """Keep stale runs if a sample repeats their numbers.
 
     Searches for hyperparameters are kept with the runs of their methods.
     """

@@ -259,7 +259,16 @@ class DirectParams:
 
 
 class DirectMethod:
-    """Base of direct methods, fitted in seconds on a CPU, on the same label-free bags, in the same leaderboards."""
+    """Base of direct methods, fitted in seconds on a CPU, on the same label-free bags, in the same leaderboards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbench import DirectMethod
+    >>> class Prior(DirectMethod):
+    ...     def fit(self, train, schema, rng):
+    ...         return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
+    """
 
     Params: ClassVar[type[DirectParams]] = DirectParams
     supervision: ClassVar[Supervision] = "bags"

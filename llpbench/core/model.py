@@ -170,7 +170,15 @@ class NoEncoder(Encoder):
 
 
 class MLP(nn.Sequential):
-    """Linear layers with ReLU between them: `MLP(32, 256, 256, 2)` has three."""
+    """Linear layers with ReLU between them: `MLP(32, 256, 256, 2)` has three.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from llpbench import MLP
+    >>> MLP(32, 16, 2)(torch.zeros(5, 32)).shape
+    torch.Size([5, 2])
+    """
 
     def __init__(self, *widths: int) -> None:
         layers: list[nn.Module] = []

@@ -30,7 +30,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Uniform:
-    """Any number between two bounds."""
+    """Any number between two bounds.
+
+    Examples
+    --------
+    >>> from llpbench import Uniform
+    >>> str(Uniform(0.1, 0.9))
+    '0.1 to 0.9'
+    """
 
     low: float
     high: float
@@ -41,7 +48,14 @@ class Uniform:
 
 @dataclass(frozen=True)
 class LogUniform(Uniform):
-    """Any number between two bounds, on a logarithmic scale."""
+    """Any number between two bounds, on a logarithmic scale.
+
+    Examples
+    --------
+    >>> from llpbench import LogUniform
+    >>> str(LogUniform(0.01, 5.0))
+    '0.01 to 5, logarithmic'
+    """
 
     def __str__(self) -> str:
         return f"{self.low:g} to {self.high:g}, logarithmic"
@@ -49,7 +63,14 @@ class LogUniform(Uniform):
 
 @dataclass(frozen=True, init=False)
 class Choice:
-    """One of several values."""
+    """One of several values.
+
+    Examples
+    --------
+    >>> from llpbench import Choice
+    >>> str(Choice(64, 128, 256))
+    '64, 128, 256'
+    """
 
     values: tuple[Any, ...]
 
@@ -65,7 +86,14 @@ Range = Uniform | Choice
 
 @dataclass(frozen=True, init=False)
 class When:
-    """Condition of a hyperparameter that only matters if another one has certain values."""
+    """Condition of a hyperparameter that only matters if another one has certain values.
+
+    Examples
+    --------
+    >>> from llpbench import When
+    >>> When("objective", "cosine", "rbf").holds({"objective": "cosine"})
+    True
+    """
 
     name: str
     values: tuple[Any, ...]
@@ -81,7 +109,14 @@ class When:
 
 @dataclass(frozen=True)
 class AtLeast:
-    """Smallest allowed value of a number, whatever its search range."""
+    """Smallest allowed value of a number, whatever its search range.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> from llpbench import AtLeast, LogUniform
+    >>> weight = Annotated[float, LogUniform(0.01, 5.0), AtLeast(0.0)]
+    """
 
     least: float
 

@@ -382,5 +382,5 @@ def select(pattern: str) -> list[Study]:
             raise LLPBenchError(f"unknown study {part!r}. {hint(part, STUDIES)}There are: {known}.")
         chosen.update({name: STUDIES[name] for name in names})
     if not chosen:
-        raise LLPBenchError(f"no study was named. There are: {', '.join([*unions, *STUDIES])}.")
+        raise LLPBenchError(f"--study must name a study. There are: {', '.join([*unions, *STUDIES])}.")
     return list(chosen.values())

@@ -39,7 +39,15 @@ _ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichle
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
-    """Return `rows` in random order."""
+    """Return `rows` in random order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbench import shuffled
+    >>> sorted(shuffled(np.arange(4), np.random.default_rng(0)).tolist())
+    [0, 1, 2, 3]
+    """
     # From raw bits: numpy keeps them stable in all releases, unlike Generator.permutation.
     return rows[np.argsort(rng.bit_generator.random_raw(len(rows)), kind="stable")]
 
@@ -48,6 +56,13 @@ def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
     """Return rows with equal keys as bags [bags, longest], padded with -1, in ascending order of their keys.
 
     `rows` [rows], `keys` [rows] or [rows, parts]; missing keys (NaN) are one key. Rows keep their order within a bag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from llpbench import grouped
+    >>> grouped(np.array([10, 11, 12]), np.array(["b", "a", "b"])).tolist()
+    [[11, -1], [10, 12]]
     """
     _, bag_of_row = np.unique(keys, axis=0, return_inverse=True, equal_nan=keys.ndim == 1)
     bag_of_row = bag_of_row.ravel()

@@ -172,7 +172,15 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def as_text(series: Series) -> Series:
-    """Return a column as text, hence categorical. Whole numbers lose their decimals; missing stays missing."""
+    """Return a column as text, hence categorical. Whole numbers lose their decimals; missing stays missing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbench import as_text
+    >>> as_text(pd.Series([3.0, 7.5, None])).tolist()
+    ['3', '7.5', None]
+    """
     import pandas as pd
 
     codes, names = _factorize(series)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -70,16 +70,19 @@ class Results:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """One row a run and criterion; what the columns mean is `llpbench.results.frame.COLUMNS`."""
+        """One row a run and criterion; `llpbench.results.frame.COLUMNS` says what the columns mean.
+
+        Metrics are as recorded: AUC from 0 to 1. Boards, `leaderboard` and `scores` show it times 100.
+        """
         return tidy(self.records, self.stale, self.tunings)
 
     @cached_property
     def leaderboards(self) -> Leaderboards:
-        """Every board, as values: what `leaderboard` and `plot` are made from."""
+        """Every board, from which `leaderboard` and `plot` are made."""
         return self.ranked_by("auc")
 
     def ranked_by(self, metric: str) -> Leaderboards:
-        """Every board, with another test metric to show and rank by."""
+        """Return every board with another test metric to show and rank by."""
         from llpbench.report.tabulate import tabulate
 
         if metric not in METRICS:
@@ -89,28 +92,61 @@ class Results:
     def leaderboard(
         self, criterion: str = "auc", *, bagging: str | None = None, epochs: int | None = None, metric: str = "auc"
     ) -> DataFrame:
-        """Every method in every column of one board, as numbers: place, intervals, then mean, std and n by column.
+        """Return one board as numbers: a row for each method, with its encoder, pretraining and configuration.
 
-        Ranked rows first, then those that lack runs on which the others are ranked (their `rank` and means are
-        missing), last what is trained on labels of rows (`role` "ceiling" or "supervised"). A row is a method with an
-        encoder, a pretraining and a configuration. `metric`: what rows are ranked by, percentages times 100. Of several
-        boards of the criterion (other baggings, other numbers of epochs) the one with most runs, unless they are named.
-        `frame.attrs` has its title and caption. Raises `LLPBenchError` if there is none.
+        Ranked rows come first, then rows that lack runs (their `rank` and means are missing), then what is trained on
+        labels of rows (`role` "ceiling" or "supervised"). AUC and other rates are times 100; `gain` is the difference
+        to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
+
+        `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
+        is the one with most runs. `metric`: what rows are ranked by, and the beginning of its columns' names. Raises
+        `LLPBenchError` if there is no such board.
         """
         from pandas import DataFrame, array
 
-        from llpbench.report.board_tables import overall, whole
+        from llpbench.report.leaderboard import standings
+        from llpbench.report.wording import title
 
         boards = self.leaderboards if metric == "auc" else self.ranked_by(metric)
         board = self._board(criterion, bagging, epochs, boards)
-        table = whole(board, overall(board, criterion))
-        values, order = list(table.values()), _ceilings_last(board)
-        frame = DataFrame([values[place] for place in order], columns=table.names)
-        rows = [board.rows[place] for place in order]
-        frame["rank"] = array([row.rank for row in rows], dtype="Int64")
-        frame.insert(frame.columns.get_loc("method") + 1, "role", [row.mark for row in rows])
-        frame.attrs |= {"title": table.title, "caption": table.caption}
+        order = _ceilings_last(board)
+        found, rows, name = (
+            standings(board).iloc[order],
+            [board.rows[place] for place in order],
+            metric.replace("-", "_"),
+        )
+        numbers = {
+            **{f"{name}_{part}": found["mean", part] for part in ("mean", "std", "n")},
+            **{f"rank_{part}": found["interval", part] for part in ("low", "high")},
+            "gain": found["floor", "points"],
+            **{f"gain_{part}": found["floor", part] for part in ("low", "high")},
+            "seconds": found["seconds", ""],
+        }
+        frame = DataFrame(
+            {
+                "rank": array([row.rank for row in rows], dtype="Int64"),
+                **{part: [getattr(row.contender, part) for row in rows] for part in _ROW},
+                "role": [row.mark for row in rows],
+                **{key: values.astype(float).to_numpy() for key, values in numbers.items()},
+            }
+        )
+        whole = [f"{name}_n", "rank_low", "rank_high"]
+        frame[whole] = frame[whole].astype("Int64")
+        frame.attrs["title"] = title(board)
         return frame
+
+    @cached_property
+    def scores(self) -> DataFrame:
+        """Every score of every board in long form: one row a board, method, dataset, bag size and metric.
+
+        `mean` and `std` are over `n` seeds; rates are times 100 (`unit` "percent"). `failed`, `missing` and `stale`
+        count runs.
+        """
+        from pandas import DataFrame
+
+        from llpbench.report.exports import long_form
+
+        return DataFrame(long_form(self.leaderboards))
 
     def plot(
         self,
@@ -122,7 +158,7 @@ class Results:
         dataset: str | None = None,
         bag_size: int | None = None,
     ) -> Picture:
-        """A plot of the report, by its kind: `bag-size`, `time`, `differences`, `heat-map`, `learning-curves`, ...
+        """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `heat-map`, ...
 
         The board is chosen as `leaderboard` does; of several plots of the kind, the first, or that of `dataset` and
         `bag_size`. Raises `LLPBenchError` if there is none, and names those that there are.
@@ -150,17 +186,18 @@ class Results:
                     captioned(drawing.figure, about)
                     return Picture(about.title, about.caption, drawing.figure)
         if kind in seen:
-            asked = ", ".join(f"{name}={value!r}" for name, value in asked_for.items() if value is not None)
-            raise LLPBenchError(f"plot {kind!r} is not drawn for {asked}. There is: {'; '.join(seen[kind])}.")
+            raise LLPBenchError(
+                f"plot {kind!r} is not drawn for {_asked(**asked_for)}. There is: {'; '.join(seen[kind])}."
+            )
         there_are = f"There are: {', '.join(seen)}." if seen else "There is too little to draw."
         there_are += f" The table of published results leaves out {self.omitted}." if self.omitted else ""
         raise LLPBenchError(f"these results have no plot {kind!r}. {hint(kind, seen)}{there_are}")
 
     def predictions(self, run: str) -> DataFrame:
-        """What a run has predicted, where it was told to keep that (`--save-predictions`).
+        """Return the predictions of a run that was made with `save_predictions=True`.
 
         One row a validation or test row: `row` (its place in the dataset), `split`, `label`, and for each criterion
-        and class a column `CRITERION/CLASS` of probabilities. Raises `LLPBenchError` if they were not kept.
+        and class a column `CRITERION/CLASS` of probabilities. Raises `LLPBenchError` if they were not saved.
         """
         from pandas import read_parquet
 
@@ -169,7 +206,7 @@ class Results:
         for folder in self.folders:
             if (file := folder / PREDICTIONS / f"{run}.parquet").is_file():
                 return read_parquet(file)
-        raise LLPBenchError(f"no predictions of {run!r} were kept. Run with save_predictions=True, retry='done'.")
+        raise LLPBenchError(f"no predictions of {run!r} were saved. Run with save_predictions=True, retry='done'.")
 
     def _board(
         self, criterion: str, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
@@ -183,7 +220,7 @@ class Results:
             for board in self.leaderboards.boards
         )
         raise LLPBenchError(
-            f"these results have no board by {criterion!r} of what was asked for. "
+            f"these results have no board with {_asked(criterion=criterion, bagging=bagging, epochs=epochs)}. "
             f"There are: {', '.join(found) or 'none'}."
         )
 
@@ -191,19 +228,52 @@ class Results:
         return len(self.records)
 
     def __repr__(self) -> str:
+        lines = [self._heading()]
+        for board in self.leaderboards.boards[:1]:
+            table = _small(board)
+            width = max(len(label.lines[0]) for _, label, *_ in table.rows)
+            lines += [
+                table.title,
+                *(f"{r.lines[0]:>7} {m.lines[0]:<{width}} {v.lines[0]}" for r, m, v, *_ in table.rows),
+            ]
+        return "\n".join(lines)
+
+    def _heading(self) -> str:
+        """How many runs, of what, and what is wrong with them."""
         failed = sum(record["status"] != "ok" for record in self.records)
         parts = [plural(len(self.records), "run"), *([f"{failed:,} failed"] if failed else [])]
         parts += [f"{len(self.stale):,} stale"] if self.stale else []
+        specs = [record["spec"] for record in self.records]
+        methods, datasets = (len({spec[part] for spec in specs}) for part in ("method", "dataset"))
+        parts += [plural(methods, "method"), plural(datasets, "dataset")] if specs else []
         return f"<llpbench results: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from llpbench.report.board_tables import overall
-
-        words = [html.escape(repr(self).strip("<>"))]
-        words += [html.escape(warning) for warning in self.warnings]
+        words = [html.escape(line) for line in (self._heading().strip("<>"), *self.warnings)]
         boards = self.leaderboards.boards
-        table = _as_html(overall(boards[0], "board"), _ceilings_last(boards[0])) if boards else ""
-        return "".join([*(f"<p>{line}</p>" for line in words), table])
+        return "".join([*(f"<p>{line}</p>" for line in words), _as_html(_small(boards[0])) if boards else ""])
+
+
+_ROW = ("method", "encoder", "pretraining", "configuration")
+"""what names a row of a board"""
+
+_MOST_ROWS = 10
+"""ranked rows that are shown; floor and ceiling come below"""
+
+
+def _small(board: Board) -> ReportTable:
+    """What a board says on a few lines."""
+    from llpbench.report.board_tables import overall, summary
+    from llpbench.report.wording import summary_caption, title
+
+    return replace(
+        summary(board, overall(board, "board"), _MOST_ROWS), title=title(board), caption=summary_caption(board)
+    )
+
+
+def _asked(**options: object) -> str:
+    """Arguments as they were written."""
+    return ", ".join(f"{name}={value!r}" for name, value in options.items() if value is not None)
 
 
 def _ceilings_last(board: Board) -> list[int]:
@@ -216,20 +286,20 @@ def _ceilings_last(board: Board) -> list[int]:
     return sorted(range(len(board.rows)), key=last)
 
 
-def _as_html(table: ReportTable, order: Iterable[int]) -> str:
-    """A table as people read it, its rows in an order of their places."""
+def _as_html(table: ReportTable) -> str:
+    """A table as people read it."""
     # notebooks put everything on the right, and break lines anywhere
-    usual = [f"text-align:{'right' if heading.numeric else 'left'}" for heading in table.headings]
+    styles = [f"text-align:{'right' if heading.numeric else 'left'}" for heading in table.headings]
     head = "".join(
         f'<th style="{style}">{html.escape(heading.text)}</th>'
-        for heading, style in zip(table.headings, usual, strict=True)
+        for heading, style in zip(table.headings, styles, strict=True)
     )
     rows = (
         "".join(
             f'<td style="{style};white-space:nowrap">{"<br>".join(html.escape(line) for line in each.lines)}</td>'
-            for each, style in zip(table.rows[place], usual, strict=True)
+            for each, style in zip(row, styles, strict=True)
         )
-        for place in order
+        for row in table.rows
     )
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     title, caption = html.escape(table.title), html.escape(table.caption)
@@ -247,6 +317,13 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
 
     Several are read as one, as `llpbench report --journal A --journal B` does; without any, that in `results/`. Raises
     `LLPBenchError` for what is no journal.
+
+    Examples
+    --------
+    >>> from llpbench import load_results
+    >>> results = load_results("published")
+    >>> len(results) > 1000
+    True
     """
     from llpbench.results.merging import journal_files, merge
     from llpbench.results.published import OMITTED, TABLE
@@ -258,9 +335,9 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
         try:
             named += [fspath(source)] if isinstance(source, str | PathLike) else [fspath(each) for each in source]
         except TypeError as error:
-            raise LLPBenchError(f"a source of results is a path or 'published', got {source!r}") from error
+            raise LLPBenchError(f"a source must be a path or 'published', got {source!r}.") from error
     if sources and not named:
-        raise LLPBenchError("no source of results was given, but an empty list. Name a path or 'published'.")
+        raise LLPBenchError("sources must be paths or 'published', got an empty list.")
     paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]
     merged = merge(paths)
     records, tunings = list(merged.records.values()), list(merged.tunings.values())

@@ -32,6 +32,15 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     this process, one cell after the other; put them into a file, and name it with `plugin`, to run many at a time.
 
     Raises `LLPBenchError` for what the command refuses. What fails is part of the results, with its reason.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import llpbench
+    >>> out = tempfile.mkdtemp()
+    >>> results = llpbench.run(methods="bag-share", datasets="adult", seeds=1, executor="debug", out=out)
+    >>> results.leaderboard()["auc_mean"].tolist()
+    [50.0]
     """
     from llpbench.running.display import make_display
 
@@ -50,11 +59,11 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
         ):
             if value is not None:
                 raise LLPBenchError(
-                    f"{typed} is known to this process alone and runs in it, where there is no {name}={value!r}. Put "
-                    f"it into a file, and name that file with plugin, or leave {name} out."
+                    f"{typed} exists in this process only, so {name}={value!r} cannot be used. Leave {name} out, or "
+                    f"put the {typed.partition(' ')[0]} into a file for plugin=."
                 )
         settings = replace(settings, executor="debug")
-        display.say(f"{typed} is known to this process alone: cells run here, one after the other")
+        display.say(f"{typed} exists in this process only: cells run here, one after the other")
     try:
         return carry_out(settings, display).results
     except LLPBenchError as error:

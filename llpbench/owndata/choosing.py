@@ -120,6 +120,18 @@ def choose(
 
     Raises `LLPBenchError` as `fit` does, for fewer bags of known counts than folds, where a fold holds out every bag of
     all classes but one, and where every method fails.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbench import choose
+    >>> rows = pd.DataFrame({"age": [20, 30, 40, 50, 60, 70] * 10})
+    >>> district = [row // 3 for row in range(60)]
+    >>> counts = {bag: 1 + bag % 2 for bag in range(20)}
+    >>> methods = ["bag-mean-linear", "bag-soft-label-linear"]
+    >>> choice = choose(rows, district, counts=counts, methods=methods, folds=2, repeats=1, progress=False)
+    >>> sorted(choice.board["method"])
+    ['bag-mean-linear', 'bag-share', 'bag-soft-label-linear']
     """
     candidates = _candidates(methods, random_state)
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
@@ -406,5 +418,5 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
             raise LLPBenchError(f"{name!r} must be an LLPClassifier, got {each!r}")
         method_on_bags(AUTO if each.method == "auto" else each.method)
     if len(named) < 2:
-        raise LLPBenchError(f"there is nothing to compare: give two methods at least, got {named}")
+        raise LLPBenchError(f"methods must be two or more, got {named}")
     return found

@@ -44,6 +44,7 @@ from llpbench.owndata.fitting import (
 )
 from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, is_rare
 from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.selecting import bag_scorer, bags_of, by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.training_set import read_training_set
 from llpbench.training.cell_runs import limit_threads, probabilities
@@ -97,6 +98,18 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     key_features_ : the columns of X that name bags, and were left out
     reading_ : how the command line has read the file of rows: marks of "missing" values, "decimals" by column
     doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
+
+    Examples
+    --------
+    Ten districts of four people, with the number of votes for "yes" in each:
+
+    >>> import pandas as pd
+    >>> from llpbench import LLPClassifier
+    >>> people = pd.DataFrame({"age": [25, 35, 45, 55, 30, 40, 60, 70] * 5})
+    >>> district = [row // 4 for row in range(40)]
+    >>> model = LLPClassifier("bag-mean-linear").fit(people, district, counts={bag: 1 + bag % 2 for bag in range(10)})
+    >>> model.predict_proba(people[:2]).shape
+    (2, 2)
     """
 
     def __init__(
@@ -233,6 +246,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.left_out_ = given.left_out
         self._columns, self._predictor = columns, predictor
         self._known = known
+        self._table = None if sampled or as_shares else by_bag(proportions, counts)
         self.reading_: dict[str, Any] = {}
         self._of_known_bags: KnownBags | None = None  # learned when it is first asked for
         self._held_out = held_out
@@ -297,8 +311,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inside = place >= 0
         if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
             raise LLPBenchError(
-                f"bags are called {labels.names[0]!r} and the like, in fit they were such as {self.bags_[0]!r}: "
-                "none can be found. Give labels of the same type."
+                f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
+                "Give labels of the same type."
             )
         if labels.names and not inside.any():
             warnings.warn(
@@ -352,41 +366,64 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows that are of the predicted class, where somebody knows their classes `y`.
+        """Return the share of rows whose class `y` is predicted; for labels of bags `y`, what `bag_scorer` returns.
 
-        Raises `LLPBenchError` if `y` holds anything else, such as bags: what is known of these `score_bags` tells.
+        So scikit-learn's model selection works without `scoring=`. Raises `LLPBenchError` if `y` holds anything else.
         """
         self._demand_fitted()
-        known = set(self.classes_.tolist())
-        other = [label for label in pd.unique(np.asarray(y).ravel()).tolist() if label not in known]
-        if other:
+        found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()
+        if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
+            if known.issuperset(found):
+                raise LLPBenchError(f"y must be classes or bags, but {found[0]!r} is both. Use scoring=bag_scorer.")
+            return bag_scorer(self, X, y)
+        if other := [label for label in found if label not in known]:
             raise LLPBenchError(
-                f"score compares classes, which are {self.classes_.tolist()}, got {other[0]!r}. Bags are scored "
-                "by score_bags, by scikit-learn's model selection with a function as scoring= that calls it."
+                f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other[0]!r}. "
+                "To score other bags, use score_bags with counts=."
             )
         return float(super().score(X, y, sample_weight))
 
     def score_bags(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None, unmatched: str = "raise"
     ) -> dict[str, float]:
-        """How well mean predictions meet what is known of bags, best of bags that `fit` has not seen.
+        """Return how well mean predictions meet what is known of bags, best of bags that `fit` has not learned from.
 
-        Every coarse-grained criterion by name: L1 distance and KL divergence (small is good), mPIoU and log likelihood
-        (large is good). No label is needed. Noisy counts as in `disaggregate`; `unmatched` as in `fit`: with "drop"
+        Every coarse-grained criterion by name: L1 distance and KL divergence (smaller is better), mPIoU and log
+        likelihood (larger is better). No label is needed. Without `proportions` and `counts`, those given to `fit` are
+        used, which may be of more bags. Noisy counts as in `disaggregate`; `unmatched` as in `fit`: with "drop"
         `counts` may be of more bags than X.
         """
         rows = self._rows(X)
-        labels, found = self._given(X, bags, proportions, counts, unmatched)
-        if unmatched == "drop":
-            inside = labels.of_row >= 0
+        if proportions is not None or counts is not None:
+            labels, found = self._given(X, bags, proportions, counts, unmatched)
+        elif self._table is not None:
+            labels, found = self._given(X, bags, unmatched="drop", **self._table)
+            if unmatched == "raise":
+                _demand_bags(labels)
+        else:
+            labels = read_bag_labels(bags, X)
+            found = self._counts_of_fit(labels)
+        inside = labels.of_row >= 0
+        if not inside.all() and unmatched == "drop":
             rows, labels = Rows(*(each[inside] for each in rows)), replace(labels, of_row=labels.of_row[inside])
         _demand_bags(labels)
         whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
         if not whole.known.any():
             raise LLPBenchError(
-                f"none of {plural(len(labels.names), 'bag')} has counts that are known: nothing to score."
+                f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
             )
         return coarse_criteria(self._predicted(rows), whole)
+
+    def _named_bags(self) -> set[Hashable]:
+        """The bags of `fit`, and others whose counts it was given."""
+        if self._table is None:
+            return set(self.bags_.tolist())
+        return {*self.bags_.tolist(), *bags_of(self._table)}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments, by scikit-learn's contract; `params__strength` sets one value of the dictionary `params`."""
+        super().set_params(**without_nested(vars(self), params))
+        return self
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
         """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
@@ -397,9 +434,9 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._demand_fitted()
         known = self.classes_.tolist()
         if label is not None and label not in known:
-            raise LLPBenchError(f"{label!r} is no class; there are: {known}.")
+            raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if not isinstance(self._predictor, Explained):
-            raise LLPBenchError(f"method {self.method!r} tells no effects, nor an ensemble. Choose bag-gp.")
+            raise LLPBenchError(f"method {self.method!r} has no effects, nor has an ensemble. Use method='bag-gp'.")
         place = len(known) - 1 if label is None else known.index(label)
         found = self._columns.named(self._predictor.effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
@@ -456,7 +493,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.n_features_in_ = content["features"]
         if content["names"] is not None:
             model.feature_names_in_ = _objects(content["names"])
-        model.bags_ = _objects(content["bags"])
+        model.bags_, model._table = _objects(content["bags"]), None
         model.bag_counts_, model.bag_sizes_ = content["counts"], content["sizes"]
         model._deviation = content["deviation"]
         model._columns, model._predictor = content["columns"], content["predictor"]
@@ -546,9 +583,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             known = [known[1 - positive], known[positive]]
         named = table.classes(known)
         if set(named) != set(self.classes_.tolist()):
-            raise LLPBenchError(
-                f"the {table.what} are of the classes {named}, fit knew {self.classes_.tolist()}. Give these."
-            )
+            raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
         labels = matched(labels, table, unmatched)
         return labels, table.counts(labels, self._deviation)[:, place]

@@ -175,7 +175,7 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
             raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")
         array = np.asarray(features)
         if array.ndim != 2:
-            raise DataError(f"X must have rows and columns, got it is of shape {array.shape}.")
+            raise DataError(f"X must have rows and columns, got an array of shape {array.shape}.")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
     features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:

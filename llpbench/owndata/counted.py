@@ -72,7 +72,7 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
                     f"X.loc[X.index.repeat(X[{name!r}])], bags alike)"
                 )
             if sampled:
-                raise LLPBenchError(f"{told}. They are no sample.")
+                raise LLPBenchError(f"{told}. Leave sampled=True out.")
             return told
     return ""
 

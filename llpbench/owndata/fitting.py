@@ -159,9 +159,7 @@ def _demand_names(training: NetworkTraining) -> None:
         read_params(sizes, training.encoder_params, owner=training.encoder)
     read_params(PretrainingParams, training.pretraining_params, owner="pretraining")
     if not (is_number(training.validation) and 0 < training.validation < 1):
-        raise LLPBenchError(
-            f"validation is the share of bags that is held out, between 0 and 1, got {training.validation!r}"
-        )
+        raise LLPBenchError(f"validation must be a share of bags between 0 and 1, got {training.validation!r}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,6 +128,13 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
 
     `decimal`: "." or ","; None: as the column shows. `missing`: further texts that stand for a missing value.
     41.1% is 41.1. Raises `DataError` for what is no number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from llpbench import as_numbers
+    >>> as_numbers(pd.Series(["$41,132", "(1,234)", "-"])).tolist()
+    [41132.0, -1234.0, nan]
     """
     found = read_number_text(series, decimal=decimal, missing=set(missing))
     if len(found.broken):

@@ -126,7 +126,7 @@ def demand_free(folder: Path) -> None:
     """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read or made."""
     try:
         if folder.exists() and not (folder.is_dir() and ((folder / MANIFEST).is_file() or _is_beginning(folder))):
-            raise LLPBenchError(f"{str(folder)!r} is there already and holds no model. Choose another folder.")
+            raise LLPBenchError(f"{str(folder)!r} already exists and holds no model. Choose another folder.")
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
     if told := obstacle(folder):
@@ -193,7 +193,9 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.is_file():
-        raise LLPBenchError(f"{str(folder)!r} holds no model: it has no {MANIFEST}. Give a folder that save has made.")
+        raise LLPBenchError(
+            f"{str(folder)!r} holds no model ({MANIFEST} is missing). Give a folder that save has written."
+        )
     try:
         manifest = json.loads(_bytes(file))
         told = {name: value for name, value in manifest.items() if name != "digest"}

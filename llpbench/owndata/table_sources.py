@@ -65,7 +65,9 @@ def sources(path: Path) -> list[TableSource]:
     if path.is_dir():
         parts = sorted(each for each in path.rglob("*") if _is_part(each.relative_to(path)) and each.is_file())
         if not parts:
-            raise DataError(f"folder {str(path)!r} holds no table. Give one with parts: .csv, .tsv, .xlsx or .parquet.")
+            raise DataError(
+                f"folder {str(path)!r} has no table. Give a folder with .csv, .tsv, .xlsx or .parquet files."
+            )
         return [_source(each, keys=_keys(each.relative_to(path))) for each in parts]
     if not path.exists():
         parts = sorted(map(Path, glob.glob(str(path), recursive=True))) if glob.has_magic(str(path)) else []
@@ -119,7 +121,7 @@ def _source(path: Path, content: bytes | None = None, keys: tuple[tuple[str, str
             raise DataError(f"file {str(path)!r} is a packed parquet file. Unpack it: parquet is packed inside.")
         return TableSource(path, "parquet", content=content, keys=keys)
     if ending in _BOOKS:
-        raise DataError(f"file {str(path)!r} is no Excel workbook, as its name says. Save it again.")
+        raise DataError(f"file {str(path)!r} must be an Excel workbook, as its name says. Save it again.")
     if content is None and ending not in _TEXTS and not (packed and not ending):
         raise DataError(f"file {str(path)!r} must end in {', '.join(ENDINGS)} or such with .gz, .bz2, .xz or .zip.")
     return TableSource(path, "csv", packed, content, usual, keys)

@@ -73,7 +73,7 @@ def read_training_set(
     deviation = noise_deviation(noise, noise_kind)
     if (sampled or as_shares) and deviation:
         given = "sampled=True" if sampled else "as_shares=True"
-        raise LLPBenchError(f"noise= is of counts of the rows in X: with {given} it cannot be told.")
+        raise LLPBenchError(f"noise= needs counts of the rows in X, got {given}. Leave one out.")
     if as_shares and counts is None:
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
     labels = read_bag_labels(bags, X)
@@ -100,7 +100,9 @@ def read_training_set(
     keys = [] if keep_key else key_columns(frame, bags)
     frame = frame.iloc[inside].drop(columns=keys)
     if not frame.shape[1]:
-        raise LLPBenchError(f"X has no feature, only {keys}, which name the bags. Give features, or keep_key=True.")
+        raise LLPBenchError(
+            f"X must have features, got only {keys}, which name the bags. Add features, or set keep_key=True."
+        )
     columns = FeatureColumns(frame, numbers)
     for told, category in (
         (identifier_warning(frame), LikelyIdentifier),
@@ -119,7 +121,9 @@ def read_training_set(
         )
     if known.prior.max() == 1.0:
         only = named[order[int(known.prior.argmax())]]
-        raise LLPBenchError(f"every row of all {len(known.sizes):,} known bags is of class {only!r}: give two classes.")
+        raise LLPBenchError(
+            f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add other bags."
+        )
     nameless = table.columns is None or table.values.shape[1] == 1
     return TrainingSet(columns, train, known, labels.names, named, order, nameless, keys, left_out)
 

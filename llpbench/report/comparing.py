@@ -10,7 +10,8 @@ from llpbench.core.cell import bagging_text
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, plural
-from llpbench.report.boards import HEADLINE, Leaderboards
+from llpbench.report.boards import HEADLINE, Board, Leaderboards
+from llpbench.report.leaderboard import interval_of, standings
 from llpbench.report.tabulate import tabulate
 from llpbench.report.wording import protocol_text
 from llpbench.results.frame import NO_STALE_RUNS, value_of
@@ -56,6 +57,43 @@ def compare(
     )
     leaderboards = replace(found, boards=boards, unlabelled=unlabelled)
     return Comparison(leaderboards, cells, tuple(map(clean, remarks)))
+
+
+def own_lines(found: Comparison) -> list[str]:
+    """Where your methods stand on the first board, at most five; or which options complete their runs."""
+    for board in found.leaderboards.boards[:1]:
+        places = [n for n, row in enumerate(board.rows) if any(score.cell in found.own for score in row.scores)]
+        places.sort(key=lambda n: (board.rows[n].rank is None, board.rows[n].rank or 0))
+        lines = [_own_line(board, place) for place in places[:_MOST_OWN]]
+        return [*lines, f"and {plural(len(places) - _MOST_OWN, 'more row')} of yours"] if places[_MOST_OWN:] else lines
+    return []
+
+
+_MOST_OWN = 4
+"""own rows that are named, so that with their number there are at most five lines"""
+
+
+def _own_line(board: Board, place: int) -> str:
+    row, found = board.rows[place], standings(board).loc[place]
+    label, columns = row.contender.label, board.columns
+    missing = [(column, seed) for column, seed in board.counting if seed not in row.scores[column].values]
+    if missing:
+        options = {
+            "datasets": dict.fromkeys(columns[column].dataset for column, _ in missing),
+            "bag-sizes": dict.fromkeys(columns[column].bag_size for column, _ in missing if columns[column].bag_size),
+            "seeds": sorted({seed for _, seed in missing}),
+        }
+        flags = " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if values)
+        number = f"{len(missing)} of {plural(len(board.counting), 'run')}"
+        return f"{label}: no rank, because {number} that other methods have are missing. Run it with {flags}"
+    mean = f"mean {board.metric.title} {found['mean', 'mean']:.2f}"
+    gain = found["floor", "points"]
+    gained = f", {interval_of(found['floor'], 'points', 1, '+')} against the floor" if gain == gain else ""
+    if row.rank is None:
+        return f"{label}: {row.mark}, {mean}{gained}"
+    first = board.rows[board.ranked[0]]
+    best = f"; first is {first.contender.label} with {standings(board).at[board.ranked[0], ('mean', 'mean')]:.2f}"
+    return f"{label}: rank {row.rank} of {len(board.ranked)}, {mean}{gained}{best if row is not first else ''}"
 
 
 def _task(record: Record) -> tuple[str, str, int]:

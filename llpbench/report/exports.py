@@ -27,7 +27,7 @@ def standings_csv(leaderboards: Leaderboards) -> str:
 
 def scores_csv(leaderboards: Leaderboards) -> str:
     """A row for each board, row, column and test metric; what is not known is an empty field."""
-    return _csv(_scores(leaderboards))
+    return _csv(long_form(leaderboards))
 
 
 def comparisons_csv(leaderboards: Leaderboards) -> str:
@@ -80,7 +80,8 @@ def _standings(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
             yield {**_of_board(board, row), **dict(zip(names, map(plain, values), strict=True))}
 
 
-def _scores(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+def long_form(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+    """Return one row for each board, row, column and metric."""
     for board in leaderboards.boards:
         own = board.metric.name
         metrics = [own, *(name for name in METRICS if name != own and shown(board.runs, name).notna().any())]

@@ -11,8 +11,11 @@ from llpbench.report.boards import FEWEST_BAGS, Board
 from llpbench.report.leaderboard import blocks, interval_of, is_even, standings
 
 
-def finding(board: Board) -> str:
-    """The first row of a board, its distance from floor and best network, and how many rows differ significantly."""
+def finding(board: Board, *, tested: bool = True) -> str:
+    """Return who is first on a board, by how much, and how many rows differ significantly.
+
+    Without `tested` it says nothing of other rows: datasets or seeds are too few to test differences.
+    """
     few = [column.validation for column in board.columns if column.validation is not None]
     counts = not board.columns or any(column.counts for column in board.columns)
     facts = {"few_bags": None if counts else max((least for least, _ in few), default=0), "needed": FEWEST_BAGS}
@@ -33,9 +36,9 @@ def finding(board: Board) -> str:
         which="highest" if board.metric.maximise else "lowest",
         best=found.at[first, ("mean", "mean")],
         floor=interval_of(floor, "points", 1, "+") if isfinite(floor["points"]) else "",
-        network=_against_network(board),
+        network=_against_network(board) if tested else None,
         others=len(others),
-        tied=sum(bool({*letters[0]} & {*other}) for other in letters[1:]) if known else None,
+        tied=sum(bool({*letters[0]} & {*other}) for other in letters[1:]) if known and tested else None,
     )
 
 

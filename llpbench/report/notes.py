@@ -11,7 +11,8 @@ from typing import Any
 from llpbench.core.criteria import Metric
 from llpbench.core.record import Record
 from llpbench.core.text import plural
-from llpbench.report.boards import HEADLINE, Column, ColumnKey, Role, Row, Summary
+from llpbench.report.boards import HEADLINE, Column, ColumnKey, Role, Row
+from llpbench.report.statistics import interval
 
 CHANCE = 50.0
 
@@ -41,15 +42,23 @@ def surprise_notes(
     """One line for each result that is too bad, too good or too regular to be taken on trust."""
     if metric.name != HEADLINE:  # what is too good or too bad is known of AUC
         return tuple(_mixed_data(runs))
-    # a floor that says the same of every row is at chance: not to be below it says nothing
-    floors = [[mean for mean in _means(rows, "floor", c) if mean != CHANCE] for c in range(len(columns))]
+    # a floor that predicts the same for every row is at chance: beating it says nothing
+    floors = [
+        row
+        for row in rows
+        if row.contender.role == "floor" and any(each.headline and each.headline.mean != CHANCE for each in row.scores)
+    ]
     ceilings = [_means(rows, "ceiling", column) for column in range(len(columns))]
     lines: list[str] = []
     for row in rows:
         shown = [(i, score.headline) for i, score in enumerate(row.scores) if score.headline is not None]
-        if row.contender.role == "" and (below := _below_floor(shown, floors)):
-            where = _named([columns[i].title for i in below])
-            lines.append(f"{row.contender.label}: below every floor, wherever both have a score: on {where}")
+        if row.contender.role == "" and floors:
+            differences = [_differences_to(row, floor, columns) for floor in floors]
+            if all(len(each) > 1 and interval(each)[1] < 0 for each in differences):
+                below = [i for i, _ in shown if any(floor.scores[i].headline for floor in floors)]
+                names = " and ".join(floor.contender.label for floor in floors)
+                where = _named([columns[i].title for i in below])
+                lines.append(f"{row.contender.label}: significantly below {names}, on {where}")
         odd = {
             "more than one std above every ceiling": [
                 i
@@ -113,10 +122,15 @@ def stale_notes(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[str, ..
     )
 
 
-def _below_floor(shown: Sequence[tuple[int, Summary]], floors: Sequence[Sequence[float]]) -> list[int]:
-    """The columns where both have a score, if it is below every floor in all of them; else none."""
-    both = [(column, headline.mean) for column, headline in shown if floors[column]]
-    return [column for column, _ in both] if all(mean < min(floors[column]) for column, mean in both) else []
+def _differences_to(row: Row, floor: Row, columns: Sequence[Column]) -> list[float]:
+    """Differences to a floor that are independent of one another: a dataset's mean each; of one dataset its seeds'."""
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for column, own, other in zip(columns, row.scores, floor.scores, strict=True):
+        for seed in own.values.keys() & other.values.keys():
+            found[column.dataset][seed].append(own.values[seed] - other.values[seed])
+    if len(found) == 1:
+        return [fmean(each) for seeds in found.values() for each in seeds.values()]
+    return [fmean(value for each in seeds.values() for value in each) for seeds in found.values()]
 
 
 def _named(titles: Sequence[str]) -> str:

@@ -1,24 +1,23 @@
-"""Leaderboards in a terminal of 80 columns or more.
+"""Leaderboards in a terminal of 80 columns or more: one board on one screen.
 
-Of each board first what it says in a sentence and where every row stands over all columns; then all scores, whose
-columns go into further tables where they do not fit side by side. Where the numbers come from stands at the end.
+First what the board says in a sentence, then where every row stands; then the scores, if there are several columns and
+they fit; then how other boards differ, and warnings last. The page has the rest, and so has `every=True`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from llpbench.core.text import clean
+from llpbench.core.text import clean, plural
 from llpbench.report.bag_only import bag_only
-from llpbench.report.board_tables import SUMMARY, score_fields
-from llpbench.report.boards import FEW_BAGS, Board, Leaderboards
+from llpbench.report.board_tables import score_fields
+from llpbench.report.boards import FEW_BAGS, FEWEST_DATASETS, Board, Leaderboards
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of
@@ -29,75 +28,174 @@ from llpbench.report.wording import (
     STALE_NOTE,
     columns_text,
     datasets_text,
+    lowered,
     origin_text,
     setting,
     title,
 )
 
+MOST_LINES = 36
+"""of a board and everything below it, so that a screen of 40 has room for where the page is"""
+
 _GAP = 2
 """characters that the table puts between two columns"""
 
-_STANDING = 57
-"""characters that the numbers of a row's standing take"""
+_NUMBERS = 42
+"""characters that mean, interval and seconds take, with the rank of a row"""
 
-_MOST_NOTES = 20
-"""of each kind; the files name them all"""
+_FEWEST_ROWS = 8
+"""that are shown whatever else there is to say"""
+
+_FEWEST_SEEDS = 3
+"""that a test of differences needs"""
+
+_STANDING = ("mean", "interval", "seconds", "floor", "tie")
+"""columns of the leaderboard, those first that a narrow terminal shows"""
+
+_ORDER = ("mean", "interval", "tie", "floor", "seconds")
+"""the same as they stand side by side"""
+
+_MOST_NOTES = 3
+"""of each kind on a screen; the page has them all"""
+
+_MOST_IN_ALL = 20
+"""of each kind where there is no such limit"""
 
 _LEGEND = (
-    "Test {metric}{unit}, mean ± std over seeds (number of seeds). Bold: best, and what it does not clearly lead. "
-    "First table: rows that share a letter do not differ significantly; seconds of training; intervals of {level}."
+    "Test {metric}{unit}, mean ± std (number of seeds). Intervals of {level}: of the rank, of the difference to the "
+    "floor. Seconds of training."
 )
-
-_SEEDS = re.compile(r" \(\d+\)$")
-"""the number of seeds, which the further tables show"""
 
 _NO_RESULTS = (
-    "No run has a result, so there is no board. The journal and index.html have the reasons; llpbench run with --retry "
-    "failed --executor debug runs what failed once more, with tracebacks, in one process that a debugger reaches."
+    "No run has a result, so there is no board. The journal and index.html have the reasons. To see tracebacks, repeat "
+    "the failed runs in this process: --retry failed --executor debug."
 )
 
-_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*"})
+_ASCII = str.maketrans({"±": "+-", "–": "-", "·": ";", "⚑": "!", "†": "*", "→": "->"})
 """for terminals that cannot show our few other characters"""
 
 
-def render(leaderboards: Leaderboards, console: Console, own: Collection[str] = ()) -> None:
-    """Print every board: where its rows stand, then methods as rows and (dataset, bag size) as columns.
+def render(
+    leaderboards: Leaderboards,
+    console: Console,
+    own: Collection[str] = (),
+    *,
+    every: bool = False,
+    lines: int = MOST_LINES,
+) -> None:
+    """Print the first board in at most so many lines, and how the others differ from it; or `every` board whole.
 
-    Rows with any of the cells `own` are marked as one's own.
+    Rows with any of the cells `own` are marked as yours, and boards that have them come first.
     """
+    for part in _screen(leaderboards, console, own, every, lines):
+        console.print(part)
 
-    def say(text: str, style: str = "") -> None:
-        console.print(_text(clean(text), console, style))
+
+def _screen(
+    leaderboards: Leaderboards, console: Console, own: Collection[str], every: bool, lines: int
+) -> Iterator[RenderableType]:
+    def text(line: str, style: str = "") -> Text:
+        return _text(clean(line), console, style)
 
     if not (leaderboards.boards or leaderboards.unlabelled):
-        say(NO_RUNS)
+        yield text(NO_RUNS)
         return
-    render_tables([bag_only(board) for board in leaderboards.unlabelled], console)
-    if not leaderboards.boards:
-        say(origin_text(leaderboards.origin), "dim")
-        return
+    unlabelled = [bag_only(board) for board in leaderboards.unlabelled]
+    render_tables(unlabelled if every else [] if leaderboards.boards else unlabelled[:1], console)
     shown = [board for board in leaderboards.boards if _has_results(board)]
-    for board in shown:
-        say(title(board), "bold")
-        say(finding(board))
-        say(datasets_text(len(board.datasets)), "dim")
-        _render_board(board, console, own)
-        say("")
-    boards = leaderboards.boards
-    for what, style, notes in (
-        ("Failed", "red", [board.failures for board in boards]),
-        (STALE_NOTE, "yellow", [board.stale for board in boards]),
-        ("Worth a look", "yellow", [board.surprises for board in boards]),
-    ):
-        for line in _notes(what, _with_boards(boards, notes)):
-            say(line, style)
-    if not shown:
-        say(_NO_RESULTS)
+    notes: list[RenderableType] = [
+        text(line, style)
+        for what, style, found in (
+            ("Failed", "red", [board.failures for board in leaderboards.boards]),
+            (STALE_NOTE, "yellow", [board.stale for board in leaderboards.boards]),
+        )
+        for line in _notes(what, _with_boards(leaderboards.boards, found), _MOST_IN_ALL if every else _MOST_NOTES)
+    ]
+    surprises: list[RenderableType] = [
+        text(line, "yellow")
+        for board in (shown if every else shown[:1])  # what is odd on one board need not be on another
+        for line in _notes(f"Worth a look ({_name(board, every)})", board.surprises, _MOST_NOTES)
+    ]
+    if every:
+        for board in shown:
+            yield from _whole(board, console, own)
+    elif shown:
+        below = [*map(text, _other_boards(shown)), *notes, *surprises]
+        yield from _one(shown[0], console, own, lines - _height(below, console))
+        yield from below
         return
-    metric = shown[0].metric
-    legend = _LEGEND.format(metric=metric.title, unit=" x 100" if metric.percent else "", level=LEVEL)
-    say(" ".join(filter(None, (legend, columns_text([c for board in shown for c in board.columns])))), "dim")
-    say(origin_text(leaderboards.origin), "dim")
+    yield from [*notes, *surprises]
+    if not shown and leaderboards.boards:
+        yield text(_NO_RESULTS)
+    yield text(origin_text(leaderboards.origin), "dim")
+
+
+def _name(board: Board, every: bool) -> str:
+    """A board inside a line; what selects its epochs is said where boards differ by it."""
+    name = lowered(title(board))
+    return name if every else name.partition(", selected by")[0]
+
+
+def _whole(board: Board, console: Console, own: Collection[str]) -> Iterator[RenderableType]:
+    """Everything of a board."""
+    yield from _head(board, console)
+    yield _standing(board, console, own, len(board.rows))
+    yield from _legend(board, console)
+    yield from _score_grids(board, console, own)
+    yield Text()
+
+
+def _one(board: Board, console: Console, own: Collection[str], lines: int) -> Iterator[RenderableType]:
+    """As much of a board as so many lines have room for: scores only where they say more than the means."""
+    head, legend = [*_head(board, console)], [*_legend(board, console)]
+    frame = _standing(board, console, own, 0)
+    room = max(lines - _height([*head, frame, *legend], console), _FEWEST_ROWS)
+    standing = _standing(board, console, own, room)
+    yield from [*head, standing]
+    runs = len(board.counting)
+    if any(len(score.values) != runs or score.stale for row in board.rows for score in row.scores):
+        scores = [*_score_grids(board, console, own)]
+        if _height([*head, standing, *legend, *scores], console) <= lines:
+            yield from scores
+    yield from legend
+
+
+def _head(board: Board, console: Console) -> Iterator[RenderableType]:
+    """What it compares, who is first, and how sure that is."""
+    yield _text(clean(title(board)), console, "bold")
+    if _is_tested(board):
+        yield _text(clean(finding(board)), console)
+        yield _text(clean(datasets_text(len(board.datasets))), console, "dim")
+        return
+    yield _text(clean(finding(board, tested=False)), console)
+    if board.ranked:
+        number = len(board.datasets)
+        yield _text(
+            f"Too few {'datasets' if number < FEWEST_DATASETS else 'seeds'} to test differences "
+            f"({plural(number, 'dataset')}, {plural(_seeds(board), 'seed')}).",
+            console,
+            "dim",
+        )
+
+
+def _seeds(board: Board) -> int:
+    """Seeds of the column that has fewest."""
+    columns = board.counting.get_level_values(0)
+    return int(columns.value_counts().min()) if len(columns) else 0
+
+
+def _is_tested(board: Board) -> bool:
+    """Whether letters of a test say anything: on fewer datasets or seeds they contradict the intervals."""
+    return len(board.datasets) >= FEWEST_DATASETS and _seeds(board) >= _FEWEST_SEEDS
+
+
+def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
+    named = [column.heading for column in board.columns]
+    where = ", ".join(named[:3]) + (f" and {len(named) - 3} more columns" if len(named) > 3 else "")
+    yield _text(clean(f"{where} · {setting(board)}"), console, "dim")
+    legend = _LEGEND.format(metric=board.metric.title, unit=" x 100" if board.metric.percent else "", level=LEVEL)
+    letters = "Rows that share a letter do not differ significantly." if _is_tested(board) else ""
+    yield _text(" ".join(filter(None, (legend, letters, columns_text(board.columns)))), console, "dim")
 
 
 def _has_results(board: Board) -> bool:
@@ -105,51 +203,99 @@ def _has_results(board: Board) -> bool:
     return not board.columns or any(score.succeeded for row in board.rows for score in row.scores)
 
 
-def _names(board: Board, own: Collection[str]) -> TableColumn:
-    """Rank and label of each row, then whether it is a mark or one's own."""
+def _other_boards(boards: list[Board]) -> Iterator[str]:
+    """Where another criterion changes the order, who is first on other bags, and how many boards there are besides."""
+    first, *others = boards
+    baggings = {first.bagging}
+    for board in others:
+        if (board.bagging, board.protocol) == (first.bagging, first.protocol):
+            if moved := _moved(first, board):
+                more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+                yield f"Selected by {board.criterion.title}, ranks change: {', '.join(moved[:3])}{more}."
+        elif board.bagging not in baggings and board.max_bags == first.max_bags and len(baggings) <= _MOST_NOTES:
+            baggings.add(board.bagging)
+            yield finding(board, tested=False)
+    if any(board.bagging not in baggings or board.protocol != first.protocol for board in others):
+        yield f"{plural(len(others), 'more board')}: --all-boards."
+
+
+def _moved(first: Board, other: Board) -> list[str]:
+    """Rows whose rank is another: `dllp (mlp) 3 → 2`."""
+    before = {row.contender.label: row.rank for row in first.rows if row.rank is not None}
+    after = {row.contender.label: row.rank for row in other.rows if row.rank is not None}
+    return [f"{label} {rank} → {after[label]}" for label, rank in before.items() if after.get(label, rank) != rank]
+
+
+def _names(board: Board, own: Collection[str], console: Console) -> TableColumn:
+    """Rank and label of each row, and whether it is a mark or yours; a long label is cut, so that numbers fit."""
+    most = max(console.width - _NUMBERS, 24)
     fields = []
     for row in board.rows:
         place = "" if row.contender.role == "ceiling" else NOTHING if row.rank is None else str(row.rank)
         mine = any(score.cell in own for score in row.scores if score.cell)
-        more = [f"   {what}" for what in (row.mark, "yours" if mine else "") if what]
-        fields.append(Field((f"{place:>2} {clean(row.contender.label)}", *more)))
+        marks = "".join(f", {mark}" for mark in (row.mark, "yours" if mine else "") if mark)
+        label, room = clean(row.contender.label), most - len(marks)
+        fields.append(Field((f"{place:>2} {label if len(label) <= room else f'{label[: room - 2]}..'}{marks}",)))
     return Heading("method", numeric=False), fields
 
 
-def _overall(board: Board, own: Collection[str]) -> ReportTable:
-    """Where every row stands over all columns."""
-    columns = []
-    for column in (COLUMNS[key] for key in SUMMARY):
-        lines = [_SEEDS.sub("", field.lines[0]) for field in column.fields(board)]
-        heading = replace(column.heading(board), text=_two_lines(column.heading(board).text), numeric=True)
-        columns.append((heading, [Field((line,)) for line in lines]))
-    return columns_of("", "", "", [_names(board, own), *columns])
+def _standing(board: Board, console: Console, own: Collection[str], most: int) -> Grid:
+    """Where rows stand over all columns."""
+    names = _names(board, own, console)
+    kept, left = _shown_rows(board, [field.lines[0].endswith(", yours") for field in names[1]], most)
+    parts = {}
+    room = console.width - max((len(names[1][n].lines[0]) for n in kept), default=0)
+    for key in _STANDING:
+        heading, fields = COLUMNS[key].heading(board), COLUMNS[key].fields(board)
+        column = (
+            replace(heading, text=_two_lines(heading.text), numeric=True),
+            [Field(field.lines[:1]) for field in fields],
+        )
+        width = _width(columns_of("", "", "", [column]).with_rows(kept), 0)
+        known = any(column[1][n].lines != (NOTHING,) for n in kept) and (key != "tie" or _is_tested(board))
+        if known and width <= room:
+            parts[key] = column
+            room -= width
+    table = columns_of("", "", "", [names, *(parts[key] for key in _ORDER if key in parts)]).with_rows(kept)
+    grid = _grid(
+        table, range(len(table.headings)), console, above=sum(board.rows[n].contender.role == "ceiling" for n in kept)
+    )
+    if left and kept:
+        grid.add_row(_text(f"   {plural(left, 'more row')}: --all-boards", console, "dim"))
+    return grid
 
 
-def _scores(board: Board, own: Collection[str]) -> ReportTable:
+def _shown_rows(board: Board, mine: list[bool], most: int) -> tuple[list[int], int]:
+    """Places of at most so many rows, and how many more there are: yours, then marks, then the best.
+
+    Yours even where they lack the runs that this takes.
+    """
+    rows = [n for n in range(len(board.rows)) if n in board.complete or mine[n]]
+    if len(rows) <= most:
+        return rows, 0
+    first = sorted(rows, key=lambda n: (not mine[n], not board.rows[n].mark))[: max(most - 1, 0)]
+    return sorted(first), len(rows) - len(first)
+
+
+def _score_grids(board: Board, console: Console, own: Collection[str]) -> Iterator[RenderableType]:
+    """Methods as rows and (dataset, bag size) as columns, in as many tables as the width asks for."""
+    names = _names(board, own, console)
     columns = [
         (Heading(f"{clean(column.dataset)}\n{column.bags}{'' if column.counts else f' {FEW_BAGS}'}"), fields)
         for place, column in enumerate(board.columns)
         for fields in (score_fields(board, place),)
     ]
-    return columns_of("", "", "", [_names(board, own), *columns])
-
-
-def _render_board(board: Board, console: Console, own: Collection[str]) -> None:
-    """Where rows stand, one's own even where they lack the runs that this takes, then their scores."""
-    names, overall = _names(board, own)[1], _overall(board, own)
-    kept = [n for n, field in enumerate(names) if n in board.complete or "   yours" in field.lines]
-    longest = max(len(line) for field in names for line in field.lines)
-    width = min(longest, max(24, console.width // 3))  # unless it would take most of a narrow terminal
+    table = columns_of("", "", "", [names, *columns])
     ceilings = sum(row.contender.role == "ceiling" for row in board.rows)
-    room = min(width, max(console.width - _STANDING, 12))
-    console.print(
-        _grid(overall.with_rows(kept), range(len(overall.headings)), console, room, sum(n < ceilings for n in kept))
-    )
-    console.print(_text(clean(setting(board)), console, "dim"))
-    scores = _scores(board, own)
-    for columns in _parts(scores, console.width - width):
-        console.print(_grid(scores, [0, *columns], console, width, ceilings))
+    longest = max(len(field.lines[0]) for field in names[1])
+    for part in _parts(table, console.width - longest - _GAP):
+        yield _grid(table, [0, *part], console, above=ceilings)
+    yield _text("Bold: best, and results within one standard deviation of it.", console, "dim")
+
+
+def _height(parts: Iterable[RenderableType], console: Console) -> int:
+    """Lines that they take."""
+    return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
 
 def _two_lines(text: str) -> str:
@@ -160,7 +306,7 @@ def _two_lines(text: str) -> str:
 
 
 def _with_boards(boards: Sequence[Board], notes: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Each note once, with the titles of its boards unless all boards have it."""
+    """Yield each note once, with the titles of its boards unless all boards have it."""
     owners: dict[str, list[str]] = {}
     for board, lines in zip(boards, notes, strict=True):
         for line in dict.fromkeys(lines):
@@ -169,12 +315,12 @@ def _with_boards(boards: Sequence[Board], notes: Iterable[Iterable[str]]) -> Ite
         yield line if len(titles) == len(boards) else f"{line} ({'; '.join(titles)})"
 
 
-def _notes(what: str, lines: Iterable[str]) -> Iterator[str]:
+def _notes(what: str, lines: Iterable[str], most: int = _MOST_IN_ALL) -> Iterator[str]:
     """Each line once, and no more than a screen can take."""
     distinct = list(dict.fromkeys(lines))
-    yield from (f"{what}: {line}" for line in distinct[:_MOST_NOTES])
-    if len(distinct) > _MOST_NOTES:
-        yield f"{what}: {len(distinct) - _MOST_NOTES} more, named in the written leaderboards"
+    yield from (f"{what}: {line}" for line in distinct[:most])
+    if len(distinct) > most:
+        yield f"{what}: {len(distinct) - most} more, all of them in index.html"
 
 
 def render_tables(tables: Iterable[ReportTable], console: Console) -> None:
@@ -203,19 +349,13 @@ def _parts(table: ReportTable, room: int) -> Iterator[list[int]]:
     yield part
 
 
-def _grid(
-    table: ReportTable, columns: Iterable[int], console: Console, first: int | None = None, above: int = 0
-) -> Grid:
-    """`first`: width of the first column; `above`: rows above a line."""
+def _grid(table: ReportTable, columns: Iterable[int], console: Console, above: int = 0) -> Grid:
+    """`above`: rows above a line."""
     grid = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    shown = [*columns]
-    for place in shown:
+    for place in (shown := [*columns]):
         heading = table.headings[place]
         text = "\n".join(map(clean, heading.text.split("\n")))
-        width = first if place == shown[0] else None
-        grid.add_column(
-            _text(text, console), justify="right" if heading.numeric else "left", width=width, overflow="fold"
-        )
+        grid.add_column(_text(text, console), justify="right" if heading.numeric else "left", overflow="fold")
     for number, row in enumerate(table.rows):
         if number == above and number:
             grid.add_section()

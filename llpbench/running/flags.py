@@ -59,6 +59,14 @@ def counts(value: Any, where: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(number for number in found if number is not None))
 
 
+def bag_sizes(value: Any, where: str) -> tuple[int, ...]:
+    """Rows of bags. Refuses 1: the proportions of such a bag are the label of its row."""
+    found = counts(value, where)
+    if 1 in found:
+        raise LLPBenchError(f"{where} must be 2 or more, got 1: a bag of one row gives its label away")
+    return found
+
+
 def seeds(value: Any, where: str) -> tuple[int, ...]:
     """`10` is seeds 0 to 9; `0,3,7` and `4-6` name them; a list names them."""
     if (number := _whole(value)) is not None and 1 <= number <= MOST_SEEDS:
@@ -73,7 +81,7 @@ def seeds(value: Any, where: str) -> tuple[int, ...]:
             chosen.clear()
             break
     if not chosen:
-        raise _error(where, f"a number of seeds (1 to {MOST_SEEDS}), or seeds such as 0,3,7 or 4-6", value)
+        raise _error(where, f"a number of seeds (1 to {MOST_SEEDS:,}) or a list such as 0,3,7 or 4-6", value)
     return tuple(dict.fromkeys(chosen))
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from llpbench.core.cell import NUMBERS
 from llpbench.core.criteria import Regime
-from llpbench.core.entries import FAMILIES
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import hint
 from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
@@ -94,57 +93,47 @@ def _option(
 class Settings:
     """Everything a run is told. Names stand as they were given; `planning.expand` looks them up."""
 
-    study: str | None = _option(
-        reading.names, "Studies; paper for all of the paper's (llpbench list studies).", "NAMES", default=None
-    )
+    study: str | None = _option(reading.names, "Studies to run; paper: all of the paper's.", "NAMES", default=None)
     methods: str = _option(
         reading.names,
-        "Methods: comma lists and globs, such as dllp,tabllp-*; family:classical and the like "
-        f"({', '.join(FAMILIES)}); all, which leaves out those that llpbench list methods calls extra; '*' for "
-        "every one.",
+        "Methods, such as dllp,tabllp-*, family:classical, or all.",
         "NAMES",
     )
-    datasets: str = _option(
-        reading.names, "Datasets: all, comma lists, globs, suite:NAME, openml:ID, openml-suite:ID.", "NAMES"
-    )
-    baggings: str = _option(
-        reading.names, "How rows become bags; options as in ordered:columns=age+workclass.", "NAMES"
-    )
+    datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.", "NAMES")
+    baggings: str = _option(reading.names, "How rows become bags: ordered, random, column:by=NAME.", "NAMES")
     encoders: str = _option(reading.names, "Encoders of the neural methods.", "NAMES")
     numbers: tuple[str, ...] | None = _option(
         reading.some_of(*NUMBERS),
-        "How numbers are scaled: z (z-scores), scores (normal scores), robust.",
+        "Scaling of numbers: z, scores (normal scores) or robust.",
         "NAMES",
         default=None,
     )
     """None: as the encoder of a cell declares, else z-scores."""
-    pretraining: tuple[str, ...] = _option(reading.some_of(*PRETRAININGS), "Pretraining of encoders.", "NAMES")
-    bag_sizes: tuple[int, ...] = _option(reading.counts, "Rows in a bag, such as 64,256,1024.", "SIZES")
-    max_bags: int | None = _option(
-        reading.count, "Maximum number of training bags (random subset); default: all.", "N", default=None
+    pretraining: tuple[str, ...] = _option(
+        reading.some_of(*PRETRAININGS), "Pretraining of encoders: none, self, bag, self+bag.", "NAMES"
     )
-    seeds: tuple[int, ...] = _option(reading.seeds, "Seeds: a number (10 is 0 to 9) or a list (0,3,7 or 4-6).", "SEEDS")
+    bag_sizes: tuple[int, ...] = _option(reading.bag_sizes, "Rows in a bag, at least 2, such as 64,256,1024.", "SIZES")
+    max_bags: int | None = _option(reading.count, "Maximum number of training bags (random subset).", "N", default=None)
+    seeds: tuple[int, ...] = _option(reading.seeds, "Number of seeds (10 is 0 to 9), or a list: 0,3,7 or 4-6.", "SEEDS")
     epochs: int | None = _option(reading.count, "Maximum number of epochs.", "N", default=None)
     """None: the paper's, as `Protocol` has them; so are patience and bags a step."""
     patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", "N", default=None)
     bags_per_step: int | None = _option(reading.count, "Bags in one gradient step of networks.", "N", default=None)
     set: Mapping[str, Mapping[str, Any]] = _option(
         reading.params,
-        "Set a hyperparameter: METHOD.PARAM=VALUE or pretraining.PARAM=VALUE; several values: A,B,C.",
+        "Set a hyperparameter: dllp.learning_rate=1e-4,1e-3.",
         "M.P=V",
         form="many",
         default=dict,
     )
-    tune: int | None = _option(
-        reading.count, "Search hyperparameters of each cell with this many trials.", "N", default=None
-    )
+    tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", "N", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
         reading.some_of("fine", "coarse"), "Validation of searches: fine, coarse.", "NAMES", default=("fine", "coarse")
     )
     tune_sampler: str = _option(reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", "NAME", default="tpe")
     tune_seed: int = _option(
         reading.number,
-        "Seed of the split that searches use; must not be one of --seeds.",
+        "Seed of the split of searches; not one of --seeds.",
         "N",
         default=TUNING_SEED,
     )
@@ -158,22 +147,20 @@ class Settings:
     threads: int = _option(reading.count, "CPU threads of one cell.", "N", default=1)
     compile: bool | None = _option(
         reading.switch,
-        "Compile training steps (default: on a CPU, for long trainings of SAINT).",
+        "Compile training steps (default: where it pays).",
         form="switch",
         default=None,
     )
     precision: str = _option(
         reading.one_of("float32", "bfloat16"),
-        "Precision: float32, or bfloat16 where the hardware supports it.",
+        "Precision: float32 or bfloat16.",
         "TYPE",
         default="float32",
     )
-    ensemble: int = _option(
-        reading.count, "Number of networks that are trained for each seed and averaged.", "N", default=1
-    )
+    ensemble: int = _option(reading.count, "Networks that are averaged for each seed.", "N", default=1)
     executor: str = _option(
         reading.one_of("auto", *EXECUTORS),
-        "auto; inline: one cell at a time; ray: several; debug: in this process.",
+        "auto, inline (one cell at a time), ray (several) or debug.",
         "NAME",
         default="auto",
     )
@@ -182,29 +169,31 @@ class Settings:
         reading.some_of("failed", "stale", "done"), "Repeat runs: failed, stale, done, or all.", "WHAT", default=()
     )
     keep_stale: bool = _option(
-        reading.switch, "Keep runs whose code has changed, marked as stale.", form="switch", default=False
+        reading.switch, "Keep runs whose code has changed; mark them as stale.", form="switch", default=False
     )
     time_budget: float | None = _option(
-        reading.duration, "Stop after this time (540s, 9m, 1.5h); can be resumed.", "TIME", default=None
+        reading.duration, "Stop after this time: 540s, 9m or 1.5h.", "TIME", default=None
     )
     """Seconds."""
     cell_timeout: float | None = _option(
-        reading.duration, "Stop a cell as timed-out after this time: 90m, 12h.", "TIME", default=None
+        reading.duration, "Stop a cell after this time: 90m or 12h.", "TIME", default=None
     )
     """Seconds for a cell with all its seeds; None: far more than is estimated."""
     shard: tuple[int, int] | None = _option(
         reading.shard,
-        "Run part K of N of the plan, such as 3/16; combine with llpbench merge.",
+        "Run part K of N of the plan; then llpbench merge.",
         "K/N",
         default=None,
     )
     save_predictions: bool = _option(
-        reading.switch, "Save the predictions of each run in OUT/predictions/RUN.parquet.", form="switch", default=False
+        reading.switch, "Save predictions in OUT/predictions/RUN.parquet.", form="switch", default=False
     )
-    data_dir: str | None = _option(reading.folder, "Folder with NAME.parquet, searched first.", "DIR", default=None)
+    data_dir: str | None = _option(
+        reading.folder, "Folder with NAME.parquet of datasets, searched first.", "DIR", default=None
+    )
     plugin: tuple[str, ...] = _option(
         reading.files,
-        "Python file that defines methods, datasets, encoders or baggings.",
+        "Python file that defines methods, datasets and the like.",
         "FILE",
         form="many",
         default=(),
@@ -280,11 +269,11 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     narrowed = frozenset({*told, *flags})
     settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
     if settings.tune is None and (idle := sorted(name for name in narrowed if name.startswith("tune-"))):
-        raise LLPBenchError(f"--{idle[0]} is of a search, and none is asked for. Add --tune N, or leave it out.")
+        raise LLPBenchError(f"--{idle[0]} needs --tune N. Add it, or leave --{idle[0]} out.")
     if settings.tune and settings.study:
         raise LLPBenchError("--tune and --study do not go together: a study fixes its hyperparameters. Leave one out.")
     if settings.numbers and settings.study:
-        raise LLPBenchError("--numbers and --study do not go together: a study fixes how numbers are scaled.")
+        raise LLPBenchError("--numbers and --study do not go together: a study fixes the scaling. Leave one out.")
     if settings.max_bags and settings.study:
         raise LLPBenchError("--max-bags and --study do not go together: a study fixes its bags. Leave one out.")
     if settings.tune and settings.ensemble > 1:
@@ -297,7 +286,9 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     if settings.ray_address is not None and settings.executor not in ("auto", "ray"):
         raise LLPBenchError(f"--ray-address and --executor {settings.executor} do not go together. Leave one out.")
     if settings.cell_timeout is not None and settings.executor == "debug":
-        raise LLPBenchError("--cell-timeout and --executor debug do not go together: nothing ends a cell there.")
+        raise LLPBenchError(
+            "--cell-timeout and --executor debug do not go together: debug cannot stop a cell. Leave one out."
+        )
     if settings.keep_stale and "stale" in settings.retry:
         raise LLPBenchError(f"--keep-stale and --retry {','.join(settings.retry)} do not go together. Leave one out.")
     return settings

@@ -33,7 +33,7 @@ def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dic
     for name in given:
         if name not in known:
             raise LLPBenchError(
-                f"{method} has no hyperparameter {name!r} that is searched. {hint(name, known)}"
+                f"{method} has no search range for {name!r}. {hint(name, known)}"
                 f"There are: {', '.join(known) or 'none'}."
             )
     found = {}

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from bench import LLPBench, Result, arguments, dedent, start
 
 from llpbench import __version__
-from llpbench.cli.main import main
+from llpbench.cli.main import cli, main
 from llpbench.core.record import SCHEMA
 from llpbench.results.journal import FILE, Journal, read
 from llpbench.running.settings import OPTIONS
@@ -58,7 +61,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("list", "studies", "dllp"), "nothing else takes one"),
+        (("list", "studies", "dllp"), "only list params takes the name"),
         (("report", "--plots", "pictures", "--no-plots"), "--plots and --no-plots do not go together"),
         (("effects", "--seed", "-1"), "-1 is not in the range x>=0"),
         (("run", "--out", "~nobody-of-that-name/x"), "the home folder of '~nobody-of-that-name/x' is unknown"),
@@ -86,7 +89,58 @@ def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     assert all(f"--{name} " in f"{text} " for name, option in OPTIONS.items() if option.form in ("value", "many"))
     assert all(f"--{name} /" in text for name, option in OPTIONS.items() if option.form == "switch")
     assert "--space" not in text, "is only in the file"
-    assert "--bag-sizes SIZES Rows in a bag, such as 64,256,1024. [default: 256]" in text
+    assert "[default: 256]" in text
+    assert "[default: fine,coarse]" in text, "as the command line takes it"
+    assert "False" not in text
+
+
+def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        yield (*before, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *before, name)
+
+
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands(cli)])
+def test_help_begins_with_two_examples_and_groups_many_options(
+    words: tuple[str, ...], command: click.Command, llpbench: LLPBench
+) -> None:
+    text = llpbench(*words, "--help").out
+    _, first, *rest = text.split("\n\n")
+    heading, *examples = first.splitlines()
+    assert heading == "Examples:"
+    assert len(examples) == 2
+    assert all(shlex.split(example)[0].startswith(("llpbench", "eval")) for example in examples)
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    if len(options) > 10:
+        last = rest[-1].splitlines()
+        assert last[0] == "Options:"
+        assert [line.split()[0] for line in last[1:]] == ["-h,"], "every option has a group"
+
+
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands(cli)])
+def test_examples_can_be_parsed(words: tuple[str, ...], command: click.Command) -> None:
+    for example in getattr(command, "examples", ()):
+        given = shlex.split(example.partition(" | ")[0].removeprefix('eval "$(').removesuffix(')"'))
+        assert given[: 1 + len(words)] == ["llpbench", *words]
+        if not isinstance(command, click.Group):
+            command.make_context("example", given[1 + len(words) :])
+
+
+@pytest.mark.parametrize(
+    ("words", "near"), [(("rnu",), "Did you mean run?"), (("data", "fech"), "Did you mean fetch?")]
+)
+def test_an_unknown_command_gets_the_nearest_name(words: tuple[str, ...], near: str, llpbench: LLPBench) -> None:
+    done = llpbench(*words)
+    assert done.code == 2
+    assert near in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+def test_bags_of_one_row_are_refused(llpbench: LLPBench) -> None:
+    done = llpbench("run", "--bag-sizes", "64,1")
+    assert done.code == 2
+    assert "2 or more, got 1" in done.err
 
 
 def test_version(llpbench: LLPBench) -> None:
@@ -122,7 +176,7 @@ def test_run_prints_leaderboards_and_says_where_they_are(llpbench: LLPBench, plu
     assert "quick-a" in result.out
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
-    assert result.err.endswith(f"journal and leaderboards: {tmp_path}\n")
+    assert result.err.endswith(f"page: {tmp_path / 'index.html'}\n")
 
 
 def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
@@ -246,12 +300,12 @@ def test_data_commands(llpbench: LLPBench, plugin: Path) -> None:
         ),
         (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
         (["run", "--preset", "slow"], "unknown preset 'slow'"),
-        (["check", "dllp", "--dataset", "adult"], "--dataset is for baggings, and 'dllp' has none"),
+        (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
         (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
         (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
         (["run", "--nonsense"], "--nonsense"),
         (["run", "more"], "Got unexpected extra argument (more)"),
-        (["rnu"], "No such command 'rnu'"),
+        (["rnu"], "unknown command 'rnu'"),
         (["list", "colours"], "'colours' is not one of"),
         (["report", "--out", "/none"], "there is no journal '/none'. Give the --out of a run"),
         (["data", "verify", "adlut"], "unknown dataset 'adlut'"),

@@ -35,9 +35,9 @@ def test_both_features_raise_the_share_of_yes(llpbench: LLPBench, plugin: Path, 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--method", "quick-a"], "method 'quick-a' tells no effects of features. Choose bag-gp."),
-        (["--method", "dllp"], "method 'dllp' tells no effects of features. Choose bag-gp."),
-        (["--class", "maybe"], "'maybe' is no class of 'tiny', which are: no, yes."),
+        (["--method", "quick-a"], "method 'quick-a' has no effects of features. Use --method bag-gp."),
+        (["--method", "dllp"], "method 'dllp' has no effects of features. Use --method bag-gp."),
+        (["--class", "maybe"], "--class must be one of no, yes, got 'maybe'."),
         (["--out", "effects"], "'effects' is no plot's name. Let it end in .png or .svg or .pdf."),
     ],
 )

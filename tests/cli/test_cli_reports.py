@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -122,10 +123,17 @@ def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tm
     )
     done = llpbench("compare", "--out", str(journal(tmp_path, mine)))
     assert done.code == 0
+    first = done.out.splitlines()[0]
+    assert first.startswith("mine (mlp): no rank, because ")
+    flags = dict(re.findall(r"--([a-z-]+) (\S+)", first))
+    assert spec["dataset"] in flags["datasets"].split(",")
+    assert {*flags} == {"datasets", "bag-sizes", "seeds"}
+    assert done.out.count("\n") <= 45
     assert "yours" in done.out
     assert "tabllp-bdc" in done.out
     other = llpbench("compare", "--out", str(journal(tmp_path / "b", record("mine", protocol=PROTOCOL))))
-    assert other.out.startswith("No published network was trained with your protocol")
+    assert re.match(r"mine \(mlp\): rank \d of \d, mean AUC", other.out)
+    assert "No published network was trained with your protocol" in other.out
     assert "tabllp-bdc" not in other.out  # boards that lack one's own runs are left out
 
 

@@ -215,12 +215,12 @@ def broken_rows(folder: Path) -> None:
         (None, ["--counts", "no,maybe"], "has no column 'maybe'"),
         (None, ["--proportions", "yes"], "give one of --counts and --proportions"),
         (None, ["--leave-out", "idd"], "has no column 'idd'"),
-        (None, ["--types", "age=numbers"], "a column holds text or number"),
+        (None, ["--types", "age=numbers"], "must be text or number, got 'age=numbers'"),
         (None, ["--types", "town=number"], "values of column 'town' are no numbers, such as"),
-        (None, ["--set", "trees"], "--set takes NAME=VALUE"),
+        (None, ["--set", "trees"], "--set must be NAME=VALUE"),
         (None, ["--set", "leave=3"], "no hyperparameter 'leave'. Did you mean leaves"),
         (None, ["--bags", "gone.csv"], "there is no file 'gone.csv'"),
-        (None, ["--out", "rows.csv"], "'rows.csv' is there already"),
+        (None, ["--out", "rows.csv"], "'rows.csv' already exists"),
         (lambda f: (f / "bags.csv").write_bytes(b"\x00\xff"), [], "'bags.csv' must be in UTF-8"),
         (broken_rows, [], "Give NaN if they are suppressed, or --drop-unmatched."),
     ],
@@ -244,7 +244,7 @@ def test_bad_input_is_one_clear_line(
         (["model", "bags.csv", "--out", "new.csv"], "has no column 'town'"),
         (["model", "rows.csv", "--out", "new.xlsx"], "must end in .csv or .parquet"),
         (["model", "rows.csv", "--out", "new.csv", "--whole-bags"], "needs --bag-column"),
-        (["model", "rows.csv", "--out", "new.csv", "--bags", "bags.csv"], "are those of --whole-bags"),
+        (["model", "rows.csv", "--out", "new.csv", "--bags", "bags.csv"], "--bags needs --whole-bags"),
     ],
 )
 @pytest.mark.usefixtures("folder")
@@ -295,7 +295,7 @@ def test_a_choice_replaces_an_earlier_one_and_nothing_else(folder: Path, llpbenc
     quick = ["--repeats", "1", "--folds", "2"]
     result = llpbench(*CHOOSE, *quick, "--out", ".")
     assert (result.code, (folder / "bags.csv").read_bytes()) == (2, before)
-    assert "'bags.csv' would be replaced, and is of something else. Choose another --out." in result.err
+    assert "'bags.csv' exists and was not written by llpbench choose. Choose another --out." in result.err
     for _ in range(2):
         assert llpbench(*CHOOSE, *quick).code == 0
     (folder / "choice" / ".written").write_text("index.html\nfine.md\n")  # a report's
@@ -321,7 +321,7 @@ def test_a_table_is_written_as_a_whole_or_not_at_all(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--bag-column", ""], "--bag-column '' names no column"),
+        (["--bag-column", ""], "--bag-column '' must name a column"),
         (["--folds", "20"], "the counts of 12 bags are known: too few for 20 folds"),
         (["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["--out", "rows.csv"], "'rows.csv' is a file"),

@@ -138,7 +138,7 @@ def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
 def test_an_unknown_study_is_told_the_nearest() -> None:
     with pytest.raises(LLPBenchError, match=r"unknown study 'bag-siz'. Did you mean bag-size"):
         select("bag-siz")
-    with pytest.raises(LLPBenchError, match="no study was named"):
+    with pytest.raises(LLPBenchError, match="must name a study"):
         select(" , ")
 
 

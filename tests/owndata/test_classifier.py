@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from llpbench import bag_scorer
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier, UnknownBags
@@ -255,9 +256,9 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
     assert [each.name for each in model.effects().strongest(1)] == ["age"]
     assert "<th>lowest at</th>" in model.effects()._repr_html_()
     assert age._repr_html_().count("<tr>") == len(age.values)
-    with pytest.raises(LLPBenchError, match="'maybe' is no class; there are"):
+    with pytest.raises(LLPBenchError, match=r"label must be one of the classes .* got 'maybe'"):
         model.effects("maybe")
-    with pytest.raises(LLPBenchError, match="tells no effects"):
+    with pytest.raises(LLPBenchError, match="has no effects"):
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
 
 
@@ -350,9 +351,56 @@ class TestContract:
         model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
         assert model.score(frame, votes) == (model.predict(frame) == votes).mean()
         with pytest.raises(
-            LLPBenchError, match=r"classes, which are \[0, 1\], got 'd0\d'. Bags are scored by score_bags"
+            LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* use score_bags"
         ):
-            model.score(frame, bags)
+            model.score(frame, ["new"] * 200)
+        numbered = LLPClassifier("bag-mean-linear").fit(frame, np.arange(200) // 20, counts=dict.fromkeys(range(10), 7))
+        with pytest.raises(LLPBenchError, match="1 is both"):
+            numbered.score(frame[20:40], [1] * 20)
+
+    @pytest.mark.parametrize("long", [False, True])
+    def test_scikit_learns_search_scores_held_out_bags_by_itself(self, long: bool) -> None:
+        """Without scoring=, and with names of nested hyperparameters."""
+        frame, bags, votes = people(300, 12)
+        frame, counts = frame[["age"]], counted(bags, votes)
+        given: dict[str, Any] = {"counts": counts.stack() if long else counts, "unmatched": "drop"}
+        grid = {"params__strength": [1.0, 1e4], "random_state": [3]}
+        found = [
+            GridSearchCV(LLPClassifier("bag-mean-linear"), grid, cv=GroupKFold(3), error_score="raise", **how).fit(
+                frame, bags, groups=bags, **given
+            )
+            for how in ({}, {"scoring": bag_scorer})
+        ]
+        assert found[0].best_params_ == {"params__strength": 1.0, "random_state": 3}
+        assert found[0].best_estimator_.params == {"strength": 1.0}
+        assert [*found[0].cv_results_["mean_test_score"]] == [*found[1].cv_results_["mean_test_score"]]
+        held = [
+            -LLPClassifier("bag-mean-linear")
+            .fit(frame.iloc[a], bags[a], **given)
+            .score_bags(frame.iloc[b], bags[b], counts=counts.loc[np.unique(bags[b])])["kl"]
+            for a, b in GroupKFold(3).split(frame, groups=bags)
+        ]
+        expected = found[0].cv_results_["mean_test_score"][0]
+        assert np.mean(held) == pytest.approx(expected), "the default strength is 1"
+
+    def test_a_nested_parameter_leaves_the_others(self) -> None:
+        model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
+        assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
+        with pytest.raises(ValueError, match="nonsense"):
+            model.set_params(nonsense__x=1)
+
+    def test_the_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
+        frame, bags, votes = people(200, 10)
+        counts = counted(bags, votes)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+        expected = model.score_bags(frame, bags, counts=counts)
+        assert model.score_bags(frame, bags) == expected
+        by_position = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts.to_numpy())
+        assert by_position.score_bags(frame, bags) == pytest.approx(expected)
+        model.save(tmp_path / "model")
+        assert LLPClassifier.load(tmp_path / "model").score_bags(frame, bags) == pytest.approx(expected)
+        with pytest.raises(LLPBenchError, match="new"):
+            model.score_bags(frame[:20], ["new"] * 20)
 
     def test_scores_of_some_of_the_bags_that_are_known(self) -> None:
         frame, bags, votes = people(200, 10)
@@ -418,7 +466,7 @@ TABLE = counted(BAGS, VOTES)
         ({}, {"counts": TABLE[1], "classes": ["a", 1]}, "all texts or all numbers"),
         ({}, {"counts": TABLE.to_numpy(), "classes": [("a", 1), ("b", 2)]}, "all texts or all numbers"),
         ({}, {"bags": pd.Series(BAGS)[::-1]}, r"entry 0 is 59 in bags and 0 in X. Give bags.loc\[X.index\]"),
-        ({}, {"counts": TABLE[1] * 0}, "every row of all 6 known bags is of class 0"),
+        ({}, {"counts": TABLE[1] * 0}, "known bags must have two classes, got only 0 in all 6"),
         (
             {},
             {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))},
@@ -444,7 +492,7 @@ TABLE = counted(BAGS, VOTES)
         ({"method": "dllp", "validation": "a"}, {}, "between 0 and 1, got 'a'"),
         ({"n_jobs": np.int64(0)}, {}, "n_jobs must be None, -1 or a whole number from 1"),
         ({}, {"unmatched": "keep"}, "'raise' or 'drop'"),
-        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got it is of shape \(60,\)"),
+        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got an array of shape \(60,\)"),
         ({}, {"X": FRAME.assign(age=np.inf)}, "^X: column 'age' holds an infinite value"),
         ({}, {"X": FRAME.assign(age=None)}, "column 'age' holds nothing but missing values"),
         ({}, {"X": FRAME.assign(day=pd.Timestamp(0))}, "column 'day' is of type datetime64"),
@@ -484,18 +532,18 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.predict(FRAME.assign(age="old")), "'age' held numbers in fit, and now holds 'old'"),
         (lambda m: m.predict(FRAME.assign(age=["7"] * 59 + ["n/a"])), "'age' held numbers in fit, and now holds 'n/a'"),
         (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' held true and false .* now holds"),
-        (lambda m: m.predict_proba(FRAME, np.arange(60)), r"called 0 and the like, in fit they were such as 'd00'"),
+        (lambda m: m.predict_proba(FRAME, np.arange(60)), r"look like 0, but fit saw labels like 'd00'"),
         (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit; so \d bag"),
         (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) was not in fit"),
-        (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"fit knew \[0, 1\]"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"must be of the classes \[0, 1\]"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"bags of 6. Give whole bags, or NaN where .* unknown\.$"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE[1:]), r"Give NaN if they are suppressed\.$"),
         (lambda m: m.predict_proba(FRAME, pd.DataFrame({"bag": BAGS})[::-1]), "one index in two orders"),
         (lambda m: m.assign(FRAME[BAGS > "d00"], BAGS[BAGS > "d00"], counts=TABLE), "1 bag of the 6 .* has no rows"),
         (lambda m: m.disaggregate(pd.concat([FRAME, FRAME[:1]]), [*BAGS, None]), "^1 row has no bag. Leave"),
         (lambda m: m.predict(FRAME.to_numpy()), "X is an array, .* fit was given a frame with [a-z, ]+. Give a frame"),
-        (lambda m: m.score_bags(FRAME, BAGS), "give one of proportions= or counts="),
-        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "nothing to score"),
+        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE, proportions=TABLE), "give either proportions= or counts="),
+        (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "at least one bag must have known counts"),
     ],
 )
 def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> None:

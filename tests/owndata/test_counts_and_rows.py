@@ -64,7 +64,7 @@ def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() 
     with pytest.raises(LLPBenchError, match="Column 'people' adds up to what is counted") as error:
         fitted(X=rows, bags=cells["bag"], counts=counts)
     assert "sampled" not in str(error.value)
-    with pytest.raises(LLPBenchError, match="They are no sample"):
+    with pytest.raises(LLPBenchError, match="Leave sampled=True out"):
         fitted(X=rows, bags=cells["bag"], counts=counts, sampled=True)
     often = rows.index.repeat(rows["people"])
     model = fitted(X=rows.loc[often].drop(columns="people"), bags=cells["bag"].loc[often], counts=counts)

@@ -141,7 +141,7 @@ def test_laplace_noise_enters_by_its_variance() -> None:
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"1 bag with counts \('d01'\) has no size"),
         ({"counts": TABLE, "sizes": SIZES * 0}, "sizes must be the number of rows .*, whole and from 1, got 0"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"counts of bag 'd00' are .* but it has \d+ rows"),
-        ({"counts": TABLE, "noise": 1.0, "sampled": True}, "with sampled=True it cannot be told"),
+        ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= needs counts of the rows in X, got sampled=True"),
         ({"counts": TABLE, "noise": 1.0, "noise_kind": "cauchy"}, "'gaussian' or 'laplace', got 'cauchy'"),
         ({"counts": TABLE, "impossible": "drop"}, "'raise' or 'suppress', got 'drop'"),
     ],

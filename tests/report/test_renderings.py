@@ -54,9 +54,9 @@ def records() -> list[Record]:
     ]
 
 
-def printed(leaderboards: Leaderboards, width: int = 80, encoding: str = "utf-8") -> str:
+def printed(leaderboards: Leaderboards, width: int = 80, encoding: str = "utf-8", every: bool = False) -> str:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    render(leaderboards, Console(file=file, width=width))
+    render(leaderboards, Console(file=file, width=width), every=every)
     file.seek(0)
     return file.read()
 
@@ -268,8 +268,8 @@ def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path
     assert {(row["unit"], row["mean"]) for row in l1} == {("", "0.25")}
 
 
-def test_the_terminal_shows_everything_within_80_columns(records: list[Record]) -> None:
-    text = printed(tabulate([*records, *(record(bag_size=size) for size in (512, 1024, 2048))]))
+def test_the_terminal_shows_everything_within_80_columns_if_asked_for(records: list[Record]) -> None:
+    text = printed(tabulate([*records, *(record(bag_size=size) for size in (512, 1024, 2048))]), every=True)
     lines = text.split("\n")
     assert max(map(len, lines)) <= 80
     assert text.count("86.00 ± 1.41 (2)") == 3  # one for each board
@@ -284,14 +284,75 @@ def test_the_terminal_shows_everything_within_80_columns(records: list[Record]) 
     assert text.count("\nmethod") > 3  # five columns do not fit side by side
 
 
-def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores(records: list[Record]) -> None:
+def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores_and_warnings_last(
+    records: list[Record],
+) -> None:
     boards = tabulate(records)
-    text, found = printed(boards, width=200), finding(boards.boards[0])
-    assert all(part in found for part in ("ordered", "1 dataset", "dllp (mlp)", "83.0"))
-    places = [text.index(part) for part in ("Fine-grained", found, "against", "adult", "by llpbench")]
+    text, first = printed(boards, width=200), finding(boards.boards[0], tested=False)
+    assert all(part in first for part in ("ordered", "1 dataset", "dllp (mlp)", "83.0"))
+    parts = ("Fine-grained", first, "\nmethod", "adult", "at most", "Failed: ridge")
+    places = [text.find(part) for part in parts]
     assert places == sorted(places)
-    assert text.count("\nmethod") == 6, "of each of three boards one of each"
-    assert "singular" not in text[: text.index("adult")]
+    assert text.count("\nmethod") == 2, "standing and scores of the first board"
+    assert "Coarse" not in text, "the order is the same there"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_one_board_fits_a_screen_and_names_stay_on_one_line(width: int) -> None:
+    names = [f"a-method-with-a-long-name-{n:02}" for n in range(60)]
+    some = [run for n, name in enumerate(names) for run in runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=64)]
+    some += [run for n, name in enumerate(names) for run in runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=256)]
+    some += [
+        *runs("bag-soft-label", 0.6, 0.61, role="floor"),
+        *runs("bag-soft-label", 0.6, 0.61, bag_size=256, role="floor"),
+    ]
+    some += [failed(name, seed=7, reason=f"reason {n} " * 9) for n, name in enumerate(names)]
+    text = printed(tabulate(some), width=width)
+    assert text.count("\n") <= 38
+    assert max(map(len, text.split("\n"))) <= width
+    for name in names[:5]:
+        assert re.search(rf"\d {name} \(mlp\) +\d\d\.\d\d ", text), name
+    assert "bag-soft-label (mlp), floor" in text
+    assert re.search(r"\d+ more rows: --all-boards", text)
+
+
+def test_a_long_name_costs_no_number() -> None:
+    long = "a-method-" + "with-a-name-" * 9
+    text = printed(tabulate([*runs(long, 0.8, 0.81), *runs("b", 0.7, 0.71)]))
+    assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–1 ", text)
+
+
+def test_ranks_by_another_criterion_are_told_only_where_they_differ() -> None:
+    """In one line; whole boards only if asked for."""
+
+    def by(criterion: str, auc: float) -> dict[str, float]:
+        return {**record()["results"][criterion]["test"], "auc": auc}
+
+    other = []
+    for name, coarse in (("a", 0.6), ("b", 0.7)):
+        for run in runs(name, 0.9 if name == "a" else 0.8, 0.91 if name == "a" else 0.81):
+            results = {**run["results"]}
+            for criterion in ("mpiou", "l1"):
+                results[criterion] = {**results[criterion], "test": by(criterion, coarse)}
+            other.append({**run, "results": results})
+    text = printed(tabulate(other), width=200)
+    assert "Selected by mPIoU of validation bags, ranks change: a (mlp) 1 → 2, b (mlp) 2 → 1." in text
+    same = printed(tabulate([*runs("a", 0.9, 0.91), *runs("b", 0.8, 0.81)]), width=200)
+    assert "ranks change" not in same
+
+
+@pytest.mark.parametrize(("datasets", "seeds", "shown"), [(5, 3, False), (6, 2, False), (6, 3, True)])
+def test_letters_need_six_datasets_and_three_seeds(datasets: int, seeds: int, shown: bool) -> None:
+    some = [
+        record(name, auc + n / 100 + seed / 1000, dataset=f"d{n}", seed=seed)
+        for name, auc in (("a", 0.8), ("b", 0.6))
+        for n in range(datasets)
+        for seed in range(seeds)
+    ]
+    text = printed(tabulate(some), width=120)
+    assert (" tie " in text) == shown
+    assert ("share a letter" in text) == shown
+    assert ("Too few" in text) != shown
 
 
 def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked() -> None:
@@ -323,9 +384,9 @@ def test_an_ascii_terminal_is_spoken_to_in_ascii(records: list[Record]) -> None:
 
 
 def test_many_failures_do_not_flood_the_terminal() -> None:
-    text = printed(tabulate([failed(dataset=f"d{i}") for i in range(50)]))
-    assert text.count("Failed:") == 21
-    assert "Failed: 30 more" in text
+    boards = tabulate([failed(dataset=f"d{i}") for i in range(50)])
+    assert printed(boards).count("Failed:") < printed(boards, every=True).count("Failed:") == 21
+    assert "Failed: 30 more" in printed(boards, every=True)
 
 
 def test_notes_of_the_terminal_name_their_board_unless_all_have_them() -> None:

@@ -315,11 +315,13 @@ class TestSurprises:
 
     def test_below_the_floor_everywhere(self) -> None:
         records = [
-            *(record("floor", 0.8, role="floor", bag_size=size) for size in (64, 256)),
-            *(record("bad", 0.7, bag_size=size) for size in (64, 256)),
-            *(record("mixed", auc, bag_size=size) for size, auc in ((64, 0.7), (256, 0.9))),
+            *(run for size in (64, 256) for run in runs("floor", 0.8, 0.82, 0.81, role="floor", bag_size=size)),
+            *(run for size in (64, 256) for run in runs("bad", 0.7, 0.73, 0.71, bag_size=size)),
+            *(run for size in (64, 256) for run in runs("unsure", 0.7, 0.81, 0.8, bag_size=size)),
+            *runs("mixed", 0.7, 0.72, 0.71, bag_size=64),
+            *runs("mixed", 0.9, 0.92, 0.91, bag_size=256),
         ]
-        below = "bad (mlp): below every floor, wherever both have a score: on adult 64, adult 256"
+        below = "bad (mlp): significantly below floor (mlp), on adult 64, adult 256"
         assert fine(tabulate(records)).surprises == (below,)
         # nor does a floor that says the same of every row hide it, or surprise
         records += runs("trivial", 0.5, 0.5, encoder=None, role="floor")
@@ -330,7 +332,10 @@ class TestSurprises:
         records = [
             run
             for size in sizes
-            for run in (record("floor", 0.8, role="floor", bag_size=size), record("bad", 0.7, bag_size=size))
+            for run in (
+                *runs("floor", 0.8, 0.82, 0.81, role="floor", bag_size=size),
+                *runs("bad", 0.7, 0.73, 0.71, bag_size=size),
+            )
         ]
         (line,) = fine(tabulate(records)).surprises
         assert line.endswith("on adult 16, adult 32, adult 64, and 2 more columns")

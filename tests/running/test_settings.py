@@ -256,7 +256,7 @@ def test_bad_time_budgets(given: Any) -> None:
         ({"tune": "0"}, "--tune must be a positive whole number, got 0"),
         ({"tune-seed": "-1"}, "--tune-seed must be a whole number, 0 or more, got -1"),
         ({"tune-sampler": "cmaes"}, "--tune-sampler must be tpe or random, got cmaes"),
-        ({"tune-sampler": "random"}, "--tune-sampler is of a search, and none is asked for. Add --tune N"),
+        ({"tune-sampler": "random"}, "--tune-sampler needs --tune N"),
         ({"tune": "9", "study": "fine-grained"}, "--tune and --study do not go together"),
         ({"tune": "9", "ensemble": "5"}, "--tune and --ensemble do not go together"),
         ({"ensemble": "0"}, "--ensemble must be a positive whole number, got 0"),

@@ -1,0 +1,74 @@
+"""What scikit-learn's model selection needs of `LLPClassifier`: a scorer of bags, and names of nested parameters."""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from llpbench.core.errors import LLPBenchError
+
+NESTED = ("params", "encoder_params", "pretraining_params")
+"""arguments of `LLPClassifier` that are dictionaries: `params__strength` is `params={"strength": ...}`"""
+
+
+def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
+    """Return how well mean predictions meet the counts of bags that were given to `fit`; larger is better.
+
+    The score is minus the KL divergence of `LLPClassifier.score_bags`. Use it as `scoring=` of scikit-learn's model
+    selection, with bags in the place of labels, and counts of all bags and `unmatched="drop"` as arguments of `fit`.
+    The last step of a pipeline may be the classifier.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> from llpbench import LLPClassifier, bag_scorer
+    >>> rows = pd.DataFrame({"age": [20, 30, 40, 50, 60, 70] * 4})
+    >>> district = [row // 3 for row in range(24)]
+    >>> search = GridSearchCV(
+    ...     LLPClassifier("bag-mean-linear"),
+    ...     {"params__strength": [0.1, 10.0]},
+    ...     scoring=bag_scorer,
+    ...     cv=GroupKFold(2),
+    ... )
+    >>> counts = {bag: 1 + bag % 2 for bag in range(8)}
+    >>> search = search.fit(rows, district, groups=district, counts=counts, unmatched="drop")
+    >>> bool(search.best_score_ < 0)
+    True
+    """
+    steps = getattr(estimator, "steps", None)
+    model = estimator if steps is None else estimator[-1]
+    if not hasattr(model, "score_bags"):
+        raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
+    rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
+    return -float(model.score_bags(rows, bags, unmatched="drop")["kl"])
+
+
+def without_nested(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with those like `params__strength` joined to the dictionaries that `current` has."""
+    plain = {name: value for name, value in given.items() if name.partition("__")[0] not in NESTED or "__" not in name}
+    for name, value in given.items():
+        argument, nested, part = name.partition("__")
+        if nested and argument in NESTED:
+            plain[argument] = {**(plain.get(argument, current[argument]) or {}), part: value}
+    return plain
+
+
+def by_bag(proportions: Any, counts: Any) -> dict[str, Any] | None:
+    """Return what was given to `fit` if it names its bags, so that it says which are held out; else None."""
+    given = {"proportions": proportions, "counts": counts}
+    found = counts if proportions is None else proportions
+    return given if isinstance(found, Mapping | pd.Series | pd.DataFrame) else None
+
+
+def bags_of(table: Mapping[str, Any]) -> set[Hashable]:
+    """Return the bags that a table of `by_bag` names."""
+    given = next(each for each in table.values() if each is not None)
+    if isinstance(given, Mapping):
+        return {*given}
+    long = isinstance(given, pd.Series) and given.index.nlevels > 1  # by bag and class
+    return {*given.index, *(given.index.droplevel(-1) if long else ())}
