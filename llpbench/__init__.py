@@ -100,13 +100,14 @@ class _Checkout:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004
-        file = PACKAGE.parent / name.removeprefix("llpbench.") / "__init__.py"
-        if name not in ("llpbench.methods", "llpbench.datasets") or not file.is_file():
+        if name not in ("llpbench.methods", "llpbench.datasets"):
             return None
+        file = PACKAGE.parent / name.removeprefix("llpbench.") / "__init__.py"
         return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[str(file.parent)])
 
 
-sys.meta_path.append(_Checkout)
+if not (PACKAGE / "methods").is_dir():
+    sys.meta_path.insert(0, _Checkout)  # before that of another checkout which is installed
 
 
 def __getattr__(name: str) -> Any:

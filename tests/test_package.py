@@ -193,7 +193,9 @@ def test_hooks_before_a_commit_are_checks_of_ci() -> None:
 
 
 def test_a_checkout_adds_contributions_to_the_package_and_nothing_else() -> None:
-    assert find_spec("llpbench.methods.dllp") is not None
+    found = find_spec("llpbench.methods.dllp")
+    assert found is not None
+    assert found.origin == str(folder("llpbench.methods") / "dllp.py")
     assert [
         name for name in ("tests", "docs", "benchmarks", "examples", "plots") if find_spec(f"llpbench.{name}")
     ] == []
