@@ -257,18 +257,13 @@ class Results:
 _ROW = ("method", "encoder", "pretraining", "configuration")
 """what names a row of a board"""
 
-_MOST_ROWS = 10
-"""ranked rows that are shown; floor and ceiling come below"""
-
 
 def _small(board: Board) -> ReportTable:
     """What a board says on a few lines."""
-    from llpbench.report.board_tables import overall, summary
-    from llpbench.report.wording import summary_caption, title
+    from llpbench.report.digest import brief
+    from llpbench.report.wording import caption
 
-    return replace(
-        summary(board, overall(board, "board"), _MOST_ROWS), title=title(board), caption=summary_caption(board)
-    )
+    return replace(brief(board), caption=caption("legend", board), notes={})
 
 
 def _asked(**options: object) -> str:

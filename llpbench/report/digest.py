@@ -55,10 +55,11 @@ def _overview(report: Report, links: Sequence[str]) -> str:
         head.append(words.caption("briefly", boards[0]))
     elif not report.leaderboards.unlabelled:
         head.append(words.NO_RUNS)
-    return _file(report, "Leaderboards", head, [*map(_brief, boards), *([] if boards else report.unlabelled)])
+    return _file(report, "Leaderboards", head, [*map(brief, boards), *([] if boards else report.unlabelled)])
 
 
-def _brief(board: Board) -> ReportTable:
+def brief(board: Board) -> ReportTable:
+    """Return the first rows of a board, with a floor and a ceiling."""
     caption = " ".join(
         words.sentence(text) for text in (words.setting(board), words.datasets_text(len(board.datasets))) if text
     )

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from factory import failed, record, runs
@@ -325,16 +326,16 @@ def test_a_long_name_costs_no_number() -> None:
 def test_ranks_by_another_criterion_are_told_only_where_they_differ() -> None:
     """In one line; whole boards only if asked for."""
 
-    def by(criterion: str, auc: float) -> dict[str, float]:
+    def by(criterion: str, auc: float) -> dict[str, float | None]:
         return {**record()["results"][criterion]["test"], "auc": auc}
 
-    other = []
+    other: list[Record] = []
     for name, coarse in (("a", 0.6), ("b", 0.7)):
         for run in runs(name, 0.9 if name == "a" else 0.8, 0.91 if name == "a" else 0.81):
             results = {**run["results"]}
             for criterion in ("mpiou", "l1"):
                 results[criterion] = {**results[criterion], "test": by(criterion, coarse)}
-            other.append({**run, "results": results})
+            other.append(cast(Record, {**run, "results": results}))
     text = printed(tabulate(other), width=200)
     assert "Selected by mPIoU of validation bags, ranks change: a (mlp) 1 → 2, b (mlp) 2 → 1." in text
     same = printed(tabulate([*runs("a", 0.9, 0.91), *runs("b", 0.8, 0.81)]), width=200)
