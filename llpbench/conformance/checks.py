@@ -280,7 +280,7 @@ def rows_alone(subject: Subject) -> str:
 
 
 def saved(subject: Subject) -> str:
-    """A trained model predicts the same again, networks after loading their weights."""
+    """A trained model predicts the same, also with loaded weights."""
     task, learned = subject.toy(), subject.learned
     if subject.direct:
         predictor: Any = learned.source
@@ -307,7 +307,11 @@ def storable(subject: Subject) -> str:
         raise InapplicableError("llpbench fit does not use labels of rows")
     assert subject.learned  # otherwise a fault of every training would be reported as one of `fit`
     table, bags = toy_table(), np.arange(400) // 16
-    frame = pd.DataFrame(table.numeric).assign(category=table.categorical[:, 0].astype(str)).rename(columns=str)
+    frame = (
+        pd.DataFrame(table.numeric)
+        .assign(category=[f"c{code}" for code in table.categorical[:, 0]])
+        .rename(columns=str)
+    )
     counts = count_labels(table.row_labels, grouped(np.arange(400), bags), 2)
     model = LLPClassifier(subject.name, params=subject.params, epochs=EPOCHS)
     try:

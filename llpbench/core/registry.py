@@ -289,6 +289,8 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     if edited and any(file.is_file() and file.read_bytes() != content for file, content in own.values()):
         _forget(own)
         del _loaded_plugins[str(path)]
+        for file, _ in own.values():  # bytecode is checked by second and size, and an edit may keep both
+            Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
     if str(path) in _loaded_plugins:
         return
     if not path.is_file():

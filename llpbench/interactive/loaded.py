@@ -231,7 +231,7 @@ class Results:
         lines = [self._heading()]
         for board in self.leaderboards.boards[:1]:
             table = _small(board)
-            width = max(len(label.lines[0]) for _, label, *_ in table.rows)
+            width = max((len(label.lines[0]) for _, label, *_ in table.rows), default=0)
             lines += [
                 table.title,
                 *(f"{r.lines[0]:>7} {m.lines[0]:<{width}} {v.lines[0]}" for r, m, v, *_ in table.rows),

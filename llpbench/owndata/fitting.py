@@ -182,7 +182,8 @@ class NetworkPredictor:
         method: Method = _method(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
-            network = copies.build(method, make_encoder(cell, schema, method.params.dropout), schema)
+            with torch.random.fork_rng(devices=[]):  # of weights that are replaced at once
+                network = copies.build(method, make_encoder(cell, schema, method.params.dropout), schema)
             network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
             found += _proba(network.to(device), method, rows, schema, device)
         return found / len(self.weights)

@@ -212,9 +212,9 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
         ({"folds": 30}, "the counts of 20 bags are known: too few for 30 folds"),
         ({"folds": 1}, "folds must be a whole number from 2, got 1"),
         ({"repeats": 0}, "repeats must be a whole number from 1, got 0"),
-        ({"methods": ["auto"]}, "give two methods at least, got ['bag-gp-gbdt']"),
+        ({"methods": ["auto"]}, "must be two or more, got ['bag-gp-gbdt']"),
         ({"methods": ["auto", "nothing"]}, "nothing"),
-        ({"methods": "bag-gp"}, "give two methods at least, got ['bag-gp']"),
+        ({"methods": "bag-gp"}, "must be two or more, got ['bag-gp']"),
         (
             {"methods": {"one": "bag-gp", "two": LLPClassifier("bag-gp")}},
             "'one' must be an LLPClassifier, got 'bag-gp'",
@@ -223,7 +223,7 @@ def test_suppressed_bags_are_learned_around_and_never_held_out() -> None:
             {"methods": [LLPClassifier("bag-gp"), "auto"]},
             "methods must be names, or a mapping from names to classifiers",
         ),
-        ({"methods": [YARDSTICK]}, "give two methods at least, got ['bag-share']"),
+        ({"methods": [YARDSTICK]}, "must be two or more, got ['bag-share']"),
         (
             {"methods": {YARDSTICK: LLPClassifier("bag-gp"), "one": LLPClassifier("bag-gp")}},
             "Call your classifier another",

@@ -20,7 +20,7 @@ from llpbench.report.boards import Board
 from llpbench.report.digest import markdown_files
 from llpbench.report.exports import standings_csv
 from llpbench.report.html import to_html
-from llpbench.report.leaderboard import mean_of, standings
+from llpbench.report.leaderboard import mean_of
 from llpbench.report.plots.gallery import MOST
 from llpbench.results.merging import journal_files, merge
 
@@ -82,50 +82,18 @@ def test_the_main_boards_are_what_the_records_say(
         assert values == pytest.approx(tuple(theirs), abs=1e-6), label
 
 
-def test_the_first_table_of_readme_is_what_the_records_say(published: Published) -> None:
-    headings, rows = _first_table((ROOT / "README.md").read_text(encoding="utf-8"))
-    board = published.board("fine-ordered")
-    expected, by_size = recompute(published.records, published.tunings, "auc", "ordered")
-    places = {
-        row.contender.label.replace("mlp, ", "").replace(" (mlp)", "").replace("self+bag", "`self+bag`"): (
-            row,
-            standings(board).loc[place],
-        )
-        for place, row in enumerate(board.rows)
+def test_the_papers_column_of_readme_is_what_the_records_say(published: Published) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    expected, _ = recompute(published.records, published.tunings, "auc", "ordered")
+    means = {
+        (method, pretraining): mean
+        for (method, encoder, pretraining, configuration), mean in expected["mean"].items()
+        if encoder in ("", "mlp") and not configuration
     }
-    assert len(rows) > 5
-    for line in rows:
-        cells = dict(zip(headings, line, strict=True))
-        label = re.sub(r", (`.*`)", r" (\1)", cells["method"].split(" (floor)")[0].split(" (ceiling)")[0])
-        row, standing = places[label.split(" (supervised)")[0]]
-        who = (
-            row.contender.method,
-            row.contender.encoder or "",
-            row.contender.pretraining,
-            row.contender.configuration,
-        )
-        mean = expected.loc[who]
-        for heading, cell in cells.items():
-            if size := re.fullmatch(r"(?:bags )?of (\d+) .*", heading):
-                assert _numbers(cell) == pytest.approx([by_size.loc[who, int(size[1])]], abs=0.0501), (label, heading)
-            elif heading.startswith("all"):
-                assert _numbers(cell) == pytest.approx([mean["mean"], mean["std"]], abs=0.0501), label
-            elif heading == "rank" and row.rank is not None:
-                assert int(cell) == mean["rank"]
-            elif heading == "against floor" and standing["floor", "low"] == standing["floor", "low"]:
-                above = [abs(standing["floor", part]) for part in ("points", "low", "high")]
-                assert _numbers(cell) == pytest.approx(above, abs=0.0501), label
-            elif heading == "seconds" and standing["seconds", ""] == standing["seconds", ""]:
-                assert _numbers(cell) == pytest.approx([standing["seconds", ""]], rel=0.01, abs=0.0051), label
-
-
-def _first_table(text: str) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of the first table with ranks."""
-    lines = text.split("\n")
-    start = next(n for n, line in enumerate(lines) if line.startswith("| rank |"))
-    end = next(n for n, line in enumerate(lines[start:], start) if not line.startswith("|"))
-    cells = [[cell.strip().strip("*") for cell in line.strip("|").split("|")] for line in lines[start:end]]
-    return cells[0], cells[2:]
+    rows = re.findall(r"^\| ([\w-]+)(?:, `([\w+]+)`)? \| [\w, ]+ \|.*\| (\d+\.\d) \|$", readme, re.MULTILINE)
+    assert len(rows) == 6
+    for method, pretraining, mean in rows:
+        assert float(mean) == pytest.approx(means[method, pretraining or "none"], abs=0.0501), method
 
 
 def test_the_published_markdown_has_the_numbers_that_the_code_makes(published: Published) -> None:

@@ -12,6 +12,7 @@ from bench import PLUGIN, LLPBench, arguments, start
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import REGISTRIES
+from llpbench.report.wording import STALE_NOTE
 from llpbench.results import staleness
 from llpbench.results.journal import FILE, read
 from llpbench.results.staleness import stale_runs
@@ -136,7 +137,7 @@ def test_stale_runs_may_be_kept_and_are_marked(again, bench: Path) -> None:  # t
     first, _ = again("--keep-stale")
     assert first == "nothing to run: 0 runs to do in 0 cells, 2 stale and kept"
     assert (bench.parent / "out" / FILE).read_bytes() == before
-    assert "stale" in (bench.parent / "out" / "README.md").read_text()
+    assert STALE_NOTE in (bench.parent / "out" / "README.md").read_text()
     assert "stale" in again("--keep-stale", "--dry-run")[1].out
     assert again("--retry", "stale")[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
     assert "stale" not in (bench.parent / "out" / "README.md").read_text()
@@ -172,5 +173,5 @@ def test_what_a_report_has_no_plugin_for_is_not_called_stale(again, bench: Path,
     process = start(["report", "--no-plots", "--out", str(out), "--plugin", str(bench)])
     process.communicate(timeout=120)
     assert process.returncode == 0
-    assert "stale" in (out / "README.md").read_text()
+    assert STALE_NOTE in (out / "README.md").read_text()
     assert llpbench("report", "--no-plots", "--out", str(out)).code == 0
