@@ -105,21 +105,33 @@ def choose(
 
     Parameters
     ----------
-    X, bags, given : as in `LLPClassifier.fit`: `counts` or `proportions`, and all else that it takes
-    methods : names of methods that learn from bags, in a list or between commas, or classifiers (not fitted) by what
-        they are called; "bag-share", the yardstick, stands in every comparison, named or not
-    folds, repeats : number of parts that bags are split into, and number of splits
-    random_state : the same gives the same folds, and the same of all but the seconds
-    progress : show how long it will take and what is done: a bar, or plain lines where there is no terminal or
-        notebook; False for nothing, or a function that takes the lines
+    X
+        Rows, as in `LLPClassifier.fit`.
+    bags
+        Bag of each row, as in `LLPClassifier.fit`.
+    given
+        `counts` or `proportions`, and all other arguments of `LLPClassifier.fit`.
+    methods
+        Names of methods that learn from bags (a list, or one text with commas), or unfitted classifiers by name. The
+        baseline "bag-share" is always compared, too.
+    folds
+        Number of parts that bags are split into.
+    repeats
+        Number of splits.
+    random_state
+        Seed of the folds and of the methods. The same seed repeats everything but the seconds.
+    progress
+        Show the expected time and what is done: a bar, or plain lines without a terminal or notebook. False shows
+        nothing; a function receives the lines.
 
-    Held-out predictions are mixed with the uniform ones, these at 1/(2 training rows): of a class that no training bag
-    has, a prediction of exactly 0 would cost hundreds of nats, and that fold outweigh all others.
+    Held-out predictions are mixed with uniform ones, which have the weight 1/(2 training rows). Otherwise a prediction
+    of exactly 0 for a class that no training bag has would cost hundreds of nats, and its fold would outweigh all
+    others.
 
-    A method that fails in any fold is a row of the board with the reason; the others are compared without it.
+    A method that fails in a fold is a row of the board with its reason. The others are compared without it.
 
-    Raises `LLPBenchError` as `fit` does, for fewer bags of known counts than folds, where a fold holds out every bag of
-    all classes but one, and where every method fails.
+    Raises `LLPBenchError` as `fit` does, for fewer bags with known counts than folds, if a fold holds out all bags of
+    all classes but one, and if every method fails.
 
     Examples
     --------

@@ -70,34 +70,62 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : a registered method that learns from bags (`llpbench list methods`), or "auto": `bag-gp-gbdt`
-    params : its hyperparameters by name, where they are not the defaults (`llpbench list params METHOD`)
-    ensemble : how many are fitted, each with random numbers of its own; their probabilities are averaged
-    random_state : a whole number; the same gives the same predictions
-    encoder, encoder_params : of a network, and its sizes by name, where they are not the defaults
-    numbers : how numbers are scaled: "z" (z-scores), "scores" (normal scores) or "robust"; None: as the encoder
-        declares, "z" where there is none
-    pretraining, pretraining_params : of a network: what its encoder learns first from the bags, "none", "self", "bag"
-        or "self+bag", and hyperparameters of that by name, such as epochs=50
-    epochs, patience, bags_per_step : of a network: most epochs, those without improvement after which it stops, and the
-        bags of a gradient step
-    validation : share of the bags that a network is not trained on, whose proportions choose its epoch; at least 5
-        bags, where there are ten
-    device : of a network: "auto", "cpu" or "cuda", to train and to predict on; it is not saved with the model
-    n_jobs : threads on processors; None: one for up to 100,000 rows, else as many as there are cores; -1: that always
+    method
+        Registered method that learns from bags (`llpbench list methods`). "auto" is `bag-gp-gbdt`.
+    params
+        Hyperparameters of the method that differ from its defaults, by name (`llpbench list params METHOD`).
+    ensemble
+        Number of models to fit with different random numbers. Their probabilities are averaged.
+    random_state
+        Seed, a whole number. The same seed gives the same predictions.
+    encoder
+        Encoder of a network.
+    encoder_params
+        Sizes of the encoder that differ from its defaults, by name.
+    numbers
+        Scaling of numbers: "z" (z-scores), "scores" (normal scores) or "robust". None uses the scaling that the encoder
+        declares, or "z".
+    pretraining
+        Pretraining of a network's encoder on the bags: "none", "self", "bag" or "self+bag".
+    pretraining_params
+        Hyperparameters of the pretraining by name, such as `{"epochs": 50}`.
+    epochs
+        Maximum number of epochs of a network.
+    patience
+        Number of epochs without improvement after which a network stops.
+    bags_per_step
+        Number of bags in one gradient step of a network.
+    validation
+        Share of the bags that is held out to choose a network's epoch by their proportions. At least five bags are held
+        out if there are ten.
+    device
+        Device of a network in training and prediction: "auto", "cpu" or "cuda". It is not saved with the model.
+    n_jobs
+        Number of CPU threads. None uses one thread for up to 100,000 rows, and all cores beyond. -1 always uses all.
 
     Attributes
     ----------
-    classes_ : the classes in ascending order, as the columns of `predict_proba`
-    n_features_in_, feature_names_in_ : of X; names only where X is a frame
-    bags_ : the labels of the bags of `fit`
-    bag_counts_ : [bags, classes] their counts, NaN where suppressed
-    bag_sizes_ : [bags] their rows
-    left_out_ : how many "rows" without a known bag and "bags" without rows were dropped, how many bags have
-        "suppressed" counts, and of how many "impossible" ones were
-    key_features_ : the columns of X that name bags, and were left out
-    reading_ : how the command line has read the file of rows: marks of "missing" values, "decimals" by column
-    doubts_ : where the method is "auto" (and no ensemble): what the bags tell against the model; else None
+    classes_
+        Classes in ascending order, as the columns of `predict_proba`.
+    n_features_in_
+        Number of features of X.
+    feature_names_in_
+        Names of the features if X is a frame.
+    bags_
+        Labels of the bags of `fit`.
+    bag_counts_
+        [bags, classes] counts, NaN if suppressed.
+    bag_sizes_
+        [bags] numbers of rows.
+    left_out_
+        Numbers of "rows" without a known bag and of "bags" without rows, which were dropped, and of bags with
+        "suppressed" or "impossible" counts.
+    key_features_
+        Columns of X that name bags and were not used as features.
+    reading_
+        How the command line has read the file of rows: marks of "missing" values, "decimals" by column.
+    doubts_
+        Signs in the bags that the model may be wrong. None unless the method is "auto" without an ensemble.
 
     Examples
     --------
@@ -168,36 +196,59 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame or array [rows, features]: numbers, bools, texts, categories; missing values as they are
-        bags : [rows] the label of each row's bag, by position; a frame of several natural keys has tuples for labels
-        proportions, counts : one of both, of each bag: a mapping or series by bag (of two classes: of the positive
-            one), a frame by bag with a column a class, a series by bag and class (of long tables; a class that is not
-            listed has 0), or an array in ascending order of the bags. NaN: suppressed, nothing is learned from such
-            rows
-        classes : their names, in the order of the columns where these have no names; of two without names the
-            positive one is the last. Default: the names of the columns (of a single one `late`: "not late" and
-            "late"), else 0, 1, ...
-        sizes : how many rows each whole bag has, where that was published: a mapping, series or array as above
-        sampled : X holds but some rows of each bag, whose `counts` or `sizes` are of them all; the rows that are there
-            are taken to have the bag's proportions, as with proportions alone
-        as_shares : only the shares of `counts` are taken: they are of other people than the rows (voters among adults),
-            or in other units (thousands)
-        noise, noise_kind : the scale of what was added to each count, for privacy: the standard deviation if
-            "gaussian", b if "laplace", which enters the likelihood by its variance 2 b^2; counts may then be
-            fractional or negative
-        unmatched : "raise", or "drop" rows without a bag or whose bag has no entry, entries of bags without rows, and
-            classes that `classes` does not name
-        impossible : "raise" for bags whose counts cannot be those of their rows, or "suppress" these counts
-        keep_key : take the columns of X that name the bags as features, too: those that `bags`, a series or frame,
-            repeats by name and values. By default they are left out, as by the command line: a category for each bag
+        X
+            Frame or array [rows, features] of numbers, bools, texts or categories. Missing values are allowed.
+        bags
+            [rows] label of each row's bag, by position. A frame of several natural keys has tuples as labels.
+        proportions
+            Proportions of each bag, instead of counts.
+        counts
+            Counts of each bag, in one of these forms: a mapping or series by bag (for two classes those of the positive
+            one); a frame by bag with a column for each class; a series by bag and class, in which a missing class has
+            0; an array in ascending order of the bags. NaN is suppressed: nothing is learned from these rows.
+        classes
+            Names of the classes in the order of the columns, if these have no names. The last of two is the positive
+            one. Default: the names of the columns (for a single column `late`: "not late" and "late"), else 0, 1, ...
+        sizes
+            Published number of rows of each whole bag: a mapping, series or array as above.
+        sampled
+            X has only some rows of each bag, but `counts` or `sizes` are those of all. These rows are assumed to have
+            the proportions of their bag.
+        as_shares
+            Use only the shares of `counts`, which are of other people than the rows (voters among adults) or in other
+            units (thousands).
+        noise
+            Scale of the privacy noise added to each count: the standard deviation if Gaussian, b if Laplace, which
+            enters the likelihood by its variance 2 b^2. Counts may then be fractional or negative.
+        noise_kind
+            "gaussian" or "laplace".
+        unmatched
+            "raise", or "drop" rows without a bag, rows of bags without an entry, bags without rows, and classes that
+            are not in `classes`.
+        impossible
+            "raise" for bags whose counts do not fit their rows, or "suppress" these counts.
+        keep_key
+            Use columns of X that name the bags as features, too. They are found in `bags`, if that is a series or
+            frame, by name and values. By default they are left out, as on the command line: a category for each bag
             explains its counts without any other feature. Keep keys that several bags share, such as the county of a
-            precinct
+            precinct.
 
-        Raises `LLPBenchError` for what does not fit together, in a line with the numbers. Warns where a
-        column looks like an identifier (`LikelyIdentifier`) or like numbers written as text (`NumbersAsText`), where
-        positives are rare (`FewPositives`; then the method is fitted two or three times more, and its probabilities
-        agree with held-out bags), where a network gives all rows the same (`CollapsedNetwork`), and where the bags
-        themselves tell that "auto" may be wrong of rows (`DoubtfulFit`).
+        Raises
+        ------
+        LLPBenchError
+            The parts do not fit together. One line has the numbers.
+
+        Warns
+        -----
+        LikelyIdentifier, NumbersAsText
+            A column looks like an identifier, or like numbers written as text.
+        FewPositives
+            Positives are rare. The method is then fitted two or three more times, and its probabilities are calibrated
+            to held-out bags.
+        CollapsedNetwork
+            A network gives all rows the same probabilities.
+        DoubtfulFit
+            The bags show that "auto" may be wrong about rows.
         """
         given = read_training_set(
             X,
