@@ -49,5 +49,5 @@ def _methods() -> list[str]:
 
 def _table() -> list[tuple[str, str, str]]:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    part = readme[readme.index("| method | trained on | core, ordered") :]
+    part = readme[readme.index("| method | uses | core, ordered") :]
     return re.findall(r"^\| ([\w-]+) \| [\w, ]+ \| (\d[\d.]+) \| (\d[\d.]+) \|", part, re.MULTILINE)

@@ -36,7 +36,7 @@ OWN_DATA = {
         *("seed", "plugin"),
     ),
     "Output": ("out",),
-    "How files are written (detected; a value for one of them: rows:VALUE or bags:VALUE)": (
+    "Format of the files (detected; to set it for one file only, write rows:VALUE or bags:VALUE)": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),
 }

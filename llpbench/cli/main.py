@@ -120,7 +120,7 @@ cli.add_command(restamp)
 def run(preset: str | None, config: str | None, dry_run: bool, all_boards: bool, **flags: Any) -> int:
     """Run what is missing and write the leaderboards.
 
-    Runs made by older code (stale) are repeated. Defaults below are those of --preset quick. A repeated command
+    Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. A repeated command
     continues where it stopped.
     """
     settings = _settings(preset, config, flags)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import places_of
 from llpbench.report.boards import HEADLINE, REFERENCE, Board, Column, Leaderboards, Summary
@@ -140,7 +141,8 @@ def kind(board: Board) -> str:
         found = f"grouped by {' and '.join(keys.split('+'))}"
     others = ", ".join(option for option in options if not option.startswith(("by=", "split=")))
     new = ", rows of groups not seen in training" if "split=bags" in options else ""
-    return f"{found} ({others}){new}" if others else f"{found}{new}"
+    few = f", {plural(board.max_bags, 'training bag')}" if board.max_bags else ""
+    return f"{found} ({others}){new}{few}" if others else f"{found}{new}{few}"
 
 
 def _sizes(column: Column) -> tuple[int, ...]:

@@ -95,7 +95,7 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
 
 
 def standings(board: Board) -> DataFrame:
-    """Return (key, part) by place of the row: computed once a board, for pages, plots and terminal."""
+    """Return (key, part) by place of the row: computed once per board, for pages, plots and terminal."""
     found = _KNOWN.get(board)
     if found is None or not {*COLUMNS} <= {*found.columns.get_level_values(0)}:
         parts = {
@@ -190,13 +190,21 @@ def _rank_intervals(board: Board) -> DataFrame:
     return DataFrame({"low": low, "high": high}, index=found.columns)
 
 
+def is_tested(board: Board) -> bool:
+    """Return whether datasets and seeds suffice for letters of a test: with fewer they contradict the intervals."""
+    return len(board.datasets) >= FEWEST_DATASETS and fewest_seeds(board) >= FEWEST_SEEDS
+
+
+def fewest_seeds(board: Board) -> int:
+    """Return the number of seeds of the column that has fewest."""
+    columns = board.counting.get_level_values(0)
+    return int(columns.value_counts().min()) if len(columns) else 0
+
+
 def _ties(board: Board) -> DataFrame:
     """Letters of rows that do not differ significantly; none where there is too little to test."""
     found = blocks(board, board.ranked)
-    if (
-        len(found) < (FEWEST_SEEDS if len(board.datasets) == 1 else FEWEST_DATASETS)
-        or len(board.ranked) > statistics.MOST_METHODS
-    ):
+    if not is_tested(board) or len(board.ranked) > statistics.MOST_METHODS:
         return DataFrame(columns=[""])
     return DataFrame({"": statistics.letters(statistics.paired_p(found))}, index=found.columns)
 
@@ -247,7 +255,7 @@ class Span(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """Of the way from floor to ceiling."""
+        """Percent of the way from floor to ceiling."""
         return 100 * (self.score - self.low) / (self.high - self.low)
 
 

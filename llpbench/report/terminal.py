@@ -19,7 +19,7 @@ from llpbench.report.bag_only import bag_only
 from llpbench.report.board_tables import score_fields
 from llpbench.report.boards import FEW_BAGS, FEWEST_DATASETS, Board, Leaderboards
 from llpbench.report.finding import finding
-from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.leaderboard import COLUMNS, fewest_seeds, is_tested
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn, columns_of
 from llpbench.report.wording import (
     LEVEL,
@@ -45,9 +45,6 @@ _NUMBERS = 42
 
 _FEWEST_ROWS = 8
 """that are shown whatever else there is to say"""
-
-_FEWEST_SEEDS = 3
-"""that a test of differences needs"""
 
 _STANDING = ("mean", "interval", "seconds", "floor", "tie")
 """columns of the leaderboard, those first that a narrow terminal shows"""
@@ -163,7 +160,7 @@ def _one(board: Board, console: Console, own: Collection[str], lines: int) -> It
 def _head(board: Board, console: Console) -> Iterator[RenderableType]:
     """What it compares, who is first, and how sure that is."""
     yield _text(clean(title(board)), console, "bold")
-    if _is_tested(board):
+    if is_tested(board):
         yield _text(clean(finding(board)), console)
         yield _text(clean(datasets_text(len(board.datasets))), console, "dim")
         return
@@ -172,21 +169,10 @@ def _head(board: Board, console: Console) -> Iterator[RenderableType]:
         number = len(board.datasets)
         yield _text(
             f"Too few {'datasets' if number < FEWEST_DATASETS else 'seeds'} to test differences "
-            f"({plural(number, 'dataset')}, {plural(_seeds(board), 'seed')}).",
+            f"({plural(number, 'dataset')}, {plural(fewest_seeds(board), 'seed')}).",
             console,
             "dim",
         )
-
-
-def _seeds(board: Board) -> int:
-    """Seeds of the column that has fewest."""
-    columns = board.counting.get_level_values(0)
-    return int(columns.value_counts().min()) if len(columns) else 0
-
-
-def _is_tested(board: Board) -> bool:
-    """Whether letters of a test say anything: on fewer datasets or seeds they contradict the intervals."""
-    return len(board.datasets) >= FEWEST_DATASETS and _seeds(board) >= _FEWEST_SEEDS
 
 
 def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
@@ -194,7 +180,7 @@ def _legend(board: Board, console: Console) -> Iterator[RenderableType]:
     where = ", ".join(named[:3]) + (f" and {len(named) - 3} more columns" if len(named) > 3 else "")
     yield _text(clean(f"{where} · {setting(board)}"), console, "dim")
     legend = _LEGEND.format(metric=board.metric.title, unit=" x 100" if board.metric.percent else "", level=LEVEL)
-    letters = "Rows that share a letter do not differ significantly." if _is_tested(board) else ""
+    letters = "Rows that share a letter do not differ significantly." if is_tested(board) else ""
     yield _text(" ".join(filter(None, (legend, letters, columns_text(board.columns)))), console, "dim")
 
 
@@ -252,7 +238,7 @@ def _standing(board: Board, console: Console, own: Collection[str], most: int) -
             [Field(field.lines[:1]) for field in fields],
         )
         width = _width(columns_of("", "", "", [column]).with_rows(kept), 0)
-        known = any(column[1][n].lines != (NOTHING,) for n in kept) and (key != "tie" or _is_tested(board))
+        known = any(column[1][n].lines != (NOTHING,) for n in kept) and (key != "tie" or is_tested(board))
         if known and width <= room:
             parts[key] = column
             room -= width

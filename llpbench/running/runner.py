@@ -1,7 +1,7 @@
 """A benchmark run: plan, make the data local, compute what is missing or stale, journal each result.
 
 Everything that is finished is in the journal, so a run can be stopped at any moment and repeated: it does what is
-missing. What is made of the journal is not its business.
+missing. Reports are made elsewhere.
 """
 
 from __future__ import annotations
@@ -406,7 +406,7 @@ def _compiling(settings: Settings, jobs: Sequence[Job], resources: Resources) ->
 
 
 def _require_device(settings: Settings) -> None:
-    """Raise here for a device, precision, threads or compiler that are not to be had, rather than in every cell."""
+    """Raise here for a device, precision, threads or compiler that are not available, rather than in every cell."""
     cpus = usable_cpus()
     if settings.threads > cpus and settings.ray_address is None:
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")

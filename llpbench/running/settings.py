@@ -96,7 +96,7 @@ class Settings:
     study: str | None = _option(reading.names, "Studies to run; paper: all of the paper's.", "NAMES", default=None)
     methods: str = _option(
         reading.names,
-        "Methods, such as dllp,tabllp-*, family:classical, or all.",
+        "Methods, such as dllp,tabllp-*, family:classical, or all (the default set).",
         "NAMES",
     )
     datasets: str = _option(reading.names, "Datasets, such as adult,suite:core,openml:31.", "NAMES")
@@ -128,7 +128,10 @@ class Settings:
     )
     tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", "N", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
-        reading.some_of("fine", "coarse"), "Validation of searches: fine, coarse.", "NAMES", default=("fine", "coarse")
+        reading.some_of("fine", "coarse"),
+        "Judge trials by labels (fine) or proportions (coarse).",
+        "NAMES",
+        default=("fine", "coarse"),
     )
     tune_sampler: str = _option(reading.one_of(*SAMPLERS), "Sampler of trials: tpe or random.", "NAME", default="tpe")
     tune_seed: int = _option(
@@ -147,7 +150,7 @@ class Settings:
     threads: int = _option(reading.count, "CPU threads of one cell.", "N", default=1)
     compile: bool | None = _option(
         reading.switch,
-        "Compile training steps (default: where it pays).",
+        "Compile training steps (default: if it saves time).",
         form="switch",
         default=None,
     )

@@ -39,7 +39,7 @@ def pick_device(name: str) -> torch.device:
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise LLPBenchError(
-            f"device {name!r} is not there, torch sees {torch.cuda.device_count()} GPUs. Use --device cpu."
+            f"device {name!r} does not exist: torch sees {torch.cuda.device_count()} GPUs. Use --device cpu."
         )
     return device
 

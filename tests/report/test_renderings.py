@@ -365,11 +365,12 @@ def test_too_few_validation_bags_are_named_as_the_reason_why_nothing_is_ranked()
 
 @pytest.mark.parametrize(("other", "told"), [(0.5, "differs"), (0.799, "does not differ")])
 def test_one_other_row_is_not_counted(other: float, told: str) -> None:
-    noise = (0.0, 0.002, 0.001, -0.001, -0.002)
+    noise = (0.0, 0.002, 0.001, -0.001, -0.002, 0.0)
     records = [
-        record(name, auc + sign * d, seed=n)
+        record(name, auc + sign * d, dataset=f"d{n}", seed=seed)
         for name, auc, sign in (("a", 0.8, 1), ("b", other, -1))
         for n, d in enumerate(noise)
+        for seed in range(3)
     ]
     assert finding(tabulate(records).boards[0]).endswith(f"; the other row {told} significantly from it.")
 
