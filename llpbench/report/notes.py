@@ -29,7 +29,7 @@ def failure_notes(columns: Sequence[Column], rows: Sequence[Row], metric: Metric
             for seed, reason in score.failures.items():
                 reasons[reason].append(seed)
             if undefined := score.undefined:
-                reasons[f"the run succeeded, but its {metric.title} is undefined"].extend(undefined)
+                reasons[f"no {metric.title}: undefined, or the run is older (--retry done)"].extend(undefined)
             lines += [
                 f"{row.contender.label} on {column.title}, {_seeds(s)}: {reason}" for reason, s in reasons.items()
             ]
