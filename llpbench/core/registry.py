@@ -16,6 +16,7 @@ with `--plugin file.py`.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import importlib
 import importlib.metadata
@@ -289,8 +290,6 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     if edited and any(file.is_file() and file.read_bytes() != content for file, content in own.values()):
         _forget(own)
         del _loaded_plugins[str(path)]
-        for file, _ in own.values():  # bytecode is checked by second and size, and an edit may keep both
-            Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
     if str(path) in _loaded_plugins:
         return
     if not path.is_file():
@@ -334,9 +333,12 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def _forget(modules: Iterable[str]) -> None:
-    """Remove modules and the entries they have registered."""
+    """Remove modules, their bytecode, and the entries they have registered."""
     for name in modules:
-        sys.modules.pop(name, None)
+        bytecode = getattr(sys.modules.pop(name, None), "__cached__", None)
+        if bytecode:  # it is compared by second and size, and an edit may keep both
+            with contextlib.suppress(OSError):
+                Path(bytecode).unlink(missing_ok=True)
         for registry in REGISTRIES.values():
             registry.forget(name)
 

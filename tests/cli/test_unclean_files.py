@@ -281,6 +281,6 @@ def test_options_that_cannot_be_are_one_clear_line(flags: list[str], told: str, 
 @pytest.mark.parametrize("command", ["fit", "predict", "choose"])
 def test_options_of_files_are_a_group_of_the_help(command: str, llpbench: LLPBench) -> None:
     text = llpbench(command, "--help").out
-    group = text[text.index("How files are written") :]
+    group = text[text.index("Format of the files") :]
     assert all(flag in group for flag in ("--separator", "--decimal", "--encoding", "--skip-rows", "--missing"))
     assert "--bags" not in group
