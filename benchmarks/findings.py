@@ -31,7 +31,7 @@ ARMS = {
 """of the study bag-number: number and size of bags at both ends"""
 PRETRAINED = ("none", "self+bag")
 SAINT = ("california", "credit", "electricity")
-"""datasets of which three seeds of every method with SAINT are published"""
+"""datasets with three published seeds of every method with SAINT"""
 COUNTED = (LEADER, "em-gbdt", "bag-gp", "count-gbdt", BDC, "tabllp-self", "tabllp-pse", "dllp", "llp-vat", "llp-gan")
 GREEDY, COSINE, APART = 'generator="greedy"', 'objective="cosine-embedding"', 'pretraining.view="separated"'
 ATTENTION, PROJECTION = 'pretraining.aggregator="attention"', "pretraining.projection=true"

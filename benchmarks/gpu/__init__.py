@@ -1,1 +1,1 @@
-"""Everything that is to be done with a GPU that is at hand for minutes: `python -m benchmarks.gpu` (docs/gpu.md)."""
+"""Checks, measures and runs for a GPU that is available for minutes: `python -m benchmarks.gpu` (docs/gpu.md)."""

@@ -92,7 +92,7 @@ def main(
 def _run(
     part: str, rows: Rows, folder: Path, device: str, box: Box, data_dir: str | None, journals: tuple[str, ...]
 ) -> list[str]:
-    """Run a part; what is to be said of how it ended."""
+    """Run a part and return notes on how it ended."""
     if part != campaign.PART:
         return [run_part(part, rows, folder, device, box)]
     campaign.run_all(rows, folder, device, sizes_for(device), box, data_dir, journals)
@@ -109,7 +109,7 @@ def _take_over(earlier: Path | None, folder: Path) -> None:
 
 
 def _end(rows: Rows, folder: Path, device: str, *notes: str) -> None:
-    """Show what there is and end the process, whatever still runs in it."""
+    """Show the results and end the process, even if something still runs."""
     end_children()
     failed = True
     try:

@@ -309,7 +309,7 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def text_features_(self) -> list[str]:
-        """The features that were texts in `fit`: what files hold in these columns is to be read as it stands there."""
+        """Features that were texts in `fit`. Files must be read without converting these columns."""
         self._demand_fitted()
         return self._columns.texts
 

@@ -98,7 +98,7 @@ class Doubts:
 def doubts_of(union: Union, rows: Rows, counts: FloatArray, held_out: float | None = None) -> Doubts:
     """Doubts of a fitted union, whose members are compared on (at most 20,000 of) its training rows.
 
-    `counts` [bags, classes]: of classes that next to nobody is of, nothing is to be learned, and nothing is doubted.
+    `counts` [bags, classes]. Nearly empty classes are ignored: nothing can be learned about them.
     """
     classes = _counted_classes(counts)
     step = -(-len(rows.numeric) // _MOST_ROWS)

@@ -62,7 +62,7 @@ def information(known: BaggedRows) -> float:
 
 
 def is_rare(known: BaggedRows) -> bool:
-    """Whether positives are so rare that predictions are to be calibrated."""
+    """Return whether positives are so rare that predictions need calibration."""
     return 1 - known.prior.max() < RARE and information(known) < _ENOUGH
 
 

@@ -21,7 +21,7 @@ ALIKE = 0.5
 """points of AUC below the best mean that make no difference to what is advised"""
 
 AHEAD = 1.0
-"""points of AUC by which another method must lead on a dataset to be named"""
+"""lead in points of AUC from which another method is named for a dataset"""
 
 LEAST = 55.0
 """AUC x 100 below which nothing is advised: the order of rows is near chance"""

@@ -235,7 +235,7 @@ class Board:
     max_bags: int | None = None
     """training bags; None: all that there are"""
     differences: tuple[str, ...] = ()
-    """one line for each column of which it is known how much its bags differ from one another"""
+    """one line for each column with a known difference between its bags"""
     common: bool = False
     """whether only the runs are shown that all rows have completed"""
 

@@ -36,11 +36,11 @@ class LeaderboardColumn:
     """A column of every leaderboard."""
 
     key: str
-    """by which it is chosen and found"""
+    """name that selects the column"""
     title: str
     """`{metric}` stands for that of the board, `{level}` for the confidence level"""
     parts: tuple[str, ...]
-    """names of its numbers, the first of which it is sorted by"""
+    """names of its numbers; the first one sorts the column"""
     compute: Compute
     format: Callable[[Mapping[str, Any]], str | Sequence[str]]
     """a text, or lines, of the parts of a row"""

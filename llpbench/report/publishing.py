@@ -34,7 +34,7 @@ _NAME = re.compile(r"[a-z0-9-]{1,60}")
 
 
 def select_formats(names: str) -> list[str]:
-    """Formats from a comma list; raises `LLPBenchError` for one that there is not."""
+    """Return the formats in a comma list. Raises `LLPBenchError` for unknown ones."""
     chosen = [name for part in names.split(",") if (name := part.strip())]
     for name in chosen:
         if name not in FORMATS:

@@ -42,7 +42,7 @@ class Heading:
     """of the values below it"""
     numeric: bool = True
     key: str = ""
-    """by which code finds it, whatever its text"""
+    """name that code uses, whatever the text"""
 
     @property
     def names(self) -> list[str]:

@@ -171,7 +171,7 @@ def _setting(line: Line, record: Record) -> Setting:
 
 
 def is_comparable(line: Line, setting: Setting, runs: Iterable[Record]) -> bool:
-    """Whether a difference from the paper's number is to be explained: of its network and, for times, its hardware."""
+    """Whether network and, for times, hardware are the paper's, so that a difference needs an explanation."""
     timed = line.fixed["measure"] in SHARED
     return setting.has_papers_network and not (
         timed and any(PAPERS_HARDWARE not in run["hardware"].get("name", "") for run in runs)

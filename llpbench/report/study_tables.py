@@ -84,7 +84,7 @@ def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]
 
 
 def what_to_run(study: Study) -> str:
-    """What a reader is told of a study of which nothing has run."""
+    """Return the line for a study without runs."""
     return f"Nothing of this study has run yet. Run it with: llpbench run --study {study.name}"
 
 

@@ -1,4 +1,4 @@
-"""From the tidy table to boards: which runs stand in which row and column of which board, and in which order.
+"""From the tidy table to boards: the runs of each row and column, and the order of rows, columns and boards.
 
 A run, here, is a (column, seed). Those that more than half of the methods have attempted, and at least one row has
 completed, count, in columns that do (`Column.counts`). So a method gains nothing from a failed run (without it, it is

@@ -84,7 +84,7 @@ def summary_text(summary: Summary, digits: int = 2) -> str:
 
 
 def score_lines(score: Score) -> list[str]:
-    """What stands in a score's place: the headline, or that there is none, then what is lacking of it."""
+    """Return the lines of a score: the mean, or that there is none, then the missing runs."""
     if score.failures and len(score.failures) == score.expected:
         return ["failed", STALE] if score.stale else ["failed"]
     headline = score.headline

@@ -23,7 +23,7 @@ LONGEST_LINE = 2**23
 _LATEST_SCHEMA = 9_999
 """largest schema number that is not considered damage"""
 _FAULTS = 1_000
-"""largest number of faults of which the first is still named"""
+"""largest number of faults up to which the first one is named"""
 _SHOWN = 40
 """largest number of characters of a value in a warning"""
 

@@ -19,7 +19,7 @@ MOST_METHODS = 8
 """what leaves room for the numbers"""
 
 MOST_COLUMNS = 36
-"""of the leaderboard, each of which is a row here"""
+"""largest number of leaderboard columns; each is a row here"""
 
 COLOURS = "YlGnBu"
 """ever darker in grey"""

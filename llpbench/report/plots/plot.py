@@ -31,7 +31,7 @@ class About:
     title: str
     """what it shows, as a sentence"""
     setting: str = ""
-    """of which runs, on the line below the title"""
+    """the runs that are shown, on the line below the title"""
     caption: str
     dataset: str | None = None
     bag_size: int | None = None

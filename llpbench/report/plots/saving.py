@@ -72,7 +72,7 @@ def _untaken(name: str, taken: Collection[str]) -> str:
 
 
 def _entitle(figure: Figure, about: About) -> None:
-    """What a picture must say that is passed on without its page: what it shows, and of which runs."""
+    """Write above a figure what it shows and which runs it is made from, since figures travel without their page."""
     title = textwrap.wrap(clean(about.title), 88, max_lines=2, placeholder=" …")
     lines = textwrap.wrap(clean(about.setting), 112, max_lines=2, placeholder=" …")
     height = figure.get_figheight() + 0.16 * (len(title) + len(lines)) + 0.1
