@@ -32,6 +32,7 @@ from llpbench.core.bags import IntArray
 from llpbench.core.tables import Table
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
+from llpbench.data.suites import select_datasets
 from llpbench.owndata.choosing import COMPARED, DECIDES, choose, compared
 from llpbench.owndata.classifier import AUTO, LLPClassifier
 from llpbench.owndata.doubts import CONFOUNDED
@@ -44,6 +45,8 @@ CHEAPER: dict[str, dict[str, Any]] = {
     "dllp": {"epochs": 10, "bags_per_step": 8, "device": "cpu"},
 }
 """than the defaults, so that all of it takes half an hour of a busy core"""
+FEWEST = 5
+"""methods of a run of a journal, below which there is no choice to make"""
 DATASETS = ("adult", "bank_marketing", "california", "credit", "electricity")
 BAGGINGS = ("ordered", "random", "kmeans")
 NATURAL = (
@@ -155,7 +158,7 @@ def of_published(journal: Path) -> None:
     lost = []
     for cell, runs in found.groupby(["dataset", "bagging", "bag_size", "seed"]):
         auc, distance = (runs.groupby("method")[name].mean() for name in ("test_auc", "test_l1"))
-        if AUTO in auc:
+        if AUTO in auc and len(auc) >= FEWEST:
             named = str(distance.idxmin())
             lost.append((*cell, len(auc), named, *(100 * (auc.max() - auc[each]) for each in (named, AUTO))))
     columns = ["dataset", "bagging", "size", "seed", "methods", "best L1", "its regret", "auto's"]
@@ -171,16 +174,21 @@ def of_published(journal: Path) -> None:
 @click.option("--size", default=64, help="rows a bag")
 @click.option("--bags", default=64, help="bags at most")
 @click.option("--seeds", default=1)
+@click.option("--datasets", help="instead of those that the rule was made on, such as suite:core; no natural bags")
 @click.option("--published", type=click.Path(path_type=Path, exists=True), help="a journal, looked at instead")
-def main(data_dir: str | None, out: Path, size: int, bags: int, seeds: int, published: Path | None) -> None:
+def main(
+    data_dir: str | None, out: Path, size: int, bags: int, seeds: int, datasets: str | None, published: Path | None
+) -> None:
     """Measure what is missing, and print the tables."""
     if published:
         of_published(published)
         return
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    cells = [(each, bagging, seed) for seed in range(seeds) for bagging in BAGGINGS for each in DATASETS]
-    cells += [(*natural, seed) for seed in range(seeds) for natural in NATURAL]
+    names = DATASETS if datasets is None else select_datasets(datasets)
+    cells = [(each, bagging, seed) for seed in range(seeds) for bagging in BAGGINGS for each in names]
+    if datasets is None:
+        cells += [(*natural, seed) for seed in range(seeds) for natural in NATURAL]
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     for dataset, bagging, seed in cells:
         if (dataset, bagging, seed) not in {(cell["dataset"], cell["bagging"], cell["seed"]) for cell in done}:

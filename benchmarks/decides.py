@@ -1,6 +1,6 @@
 """Which properties of a dataset and its bags go with the lead of one method over another.
 
-    python -m benchmarks.decides leaderboards/growing/core.jsonl.xz --bag-size 256
+    python -m benchmarks.decides leaderboards/core --bag-size 256
 
 A lead is the difference of the mean test AUC x 100 of two methods on one dataset, over the seeds that both have run,
 epochs chosen by labels. Each pair of a lead and a property gives Spearman's rank correlation over two-class datasets.
@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 from llpbench.data.loading import load_table
 from llpbench.report.statistics import interval
 from llpbench.results.frame import tidy
-from llpbench.results.merging import merge
+from llpbench.results.merging import journal_files, merge
 
 LEADS = (
     ("bag-gp-gbdt", "bag-mean-linear"),
@@ -86,7 +86,7 @@ def holm(p: pd.Series) -> pd.Series:
 @click.option("--data-dir", type=click.Path(exists=True, path_type=Path))
 def main(journal: Path, bag_size: int, data_dir: Path | None) -> None:
     """Print the leads and what goes with them, for ordered and for random bags."""
-    records = [*merge([journal]).records.values()]
+    records = [*merge(journal_files(str(journal))).records.values()]
     spreads = pd.DataFrame(
         [(r["spec"]["dataset"], r["spec"]["bagging"], r["bags"].get("spread")) for r in records if r["status"] == "ok"],
         columns=["dataset", "bagging", "spread"],

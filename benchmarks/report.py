@@ -21,7 +21,7 @@ from pathlib import Path
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, read, to_line
-from llpbench.results.merging import read_published
+from llpbench.results.merging import read_shipped
 
 SEEDS = 10
 
@@ -29,7 +29,7 @@ SEEDS = 10
 def synthetic(lines: int) -> Iterator[Record]:
     """As many records: of every published cell `SEEDS` seeds, then the same for further datasets."""
     rng = random.Random(0)
-    templates = {record["cell"]: record for record in read_published().records.values() if record["status"] == "ok"}
+    templates = {record["cell"]: record for record in read_shipped().records.values() if record["status"] == "ok"}
     endless = (
         (copy_number, template, seed)
         for copy_number in itertools.count()

@@ -19,8 +19,8 @@ LEAST = 17
 @pytest.fixture(scope="module")
 def means() -> pd.DataFrame:
     """Mean test AUC × 100 over seeds, then over the datasets that all methods share, by method and bagging."""
-    with lzma.open(ROOT / "leaderboards" / "growing" / "core.jsonl.xz", "rt", encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines]
+    shards = sorted((ROOT / "leaderboards" / "core" / "journal").glob("*.jsonl.xz"))
+    records = [json.loads(line) for path in shards for line in lzma.decompress(path.read_bytes()).splitlines()]
     rows = [
         (*(record["spec"][part] for part in ("dataset", "bagging", "method")), _auc(record))
         for record in records

@@ -44,7 +44,7 @@ OWN_DATA = {
 
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "common", "plugin"),
-    "Output": ("out", "plots_dir", "no_plots", "formats", "all_boards"),
+    "Output": ("out", "plots_dir", "no_plots", "formats", "title", "all_boards"),
 }
 
 

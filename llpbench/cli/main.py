@@ -281,6 +281,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
 @click.option("--formats", metavar="NAMES", default="", help="Further formats: csv, json, tex (tables), png (plots).")
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
 @click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
+@click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")
 @plugin_option
 def report(
     journals: tuple[str, ...],
@@ -293,10 +294,11 @@ def report(
     formats: str,
     metric: str | None,
     datasets: str | None,
+    title: str | None,
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report import make_report, select_formats, write_report
+    from llpbench.report import TITLE, make_report, select_formats, write_report
     from llpbench.results.staleness import stale_runs, stale_searches
 
     if no_plots and plots_dir is not None:
@@ -310,7 +312,13 @@ def report(
     tunings = list(merged.tunings.values())
     stale = stale_runs(records) | stale_searches(tunings)
     made = make_report(
-        records, warnings=warnings, common=common, stale=stale, tunings=tunings, metric=_known_metric(metric)
+        records,
+        warnings=warnings,
+        common=common,
+        stale=stale,
+        tunings=tunings,
+        metric=_known_metric(metric),
+        title=title or TITLE,
     )
     folder = Path(out)
     pictures = None if no_plots else Path(plots_dir) if plots_dir else folder / PLOTS
@@ -346,13 +354,13 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     return 0
 
 
-@cli.command(examples=("llpbench compare --out my-results", "llpbench compare --against paper --out my-results"))
+@cli.command(examples=("llpbench compare --out my-results", "llpbench compare --against core --out my-results"))
 @click.option(
     "--against",
-    type=click.Choice(["published", "paper"]),
+    type=click.Choice(["published", "core", "paper"]),
     default="published",
     show_default=True,
-    help="What to compare with.",
+    help="What to compare with: all published runs, those of the suite core, or the paper.",
 )
 @journal_option
 @out_option
@@ -371,10 +379,10 @@ def compare(against: str, journals: tuple[str, ...], out: str, all_boards: bool)
     from llpbench.report import render
     from llpbench.report.comparing import compare as put_beside
     from llpbench.report.comparing import own_lines
-    from llpbench.results.merging import PUBLISHED, join_tunings
+    from llpbench.results.merging import join_tunings
     from llpbench.results.staleness import stale_runs, stale_searches
 
-    reference = _merge([PUBLISHED])
+    reference = _merge([against])
     tunings = list(join_tunings(reference.tunings, merged.tunings).values())
     stale = stale_runs([*reference.records.values(), *merged.records.values()]) | stale_searches(tunings)
     found = put_beside(merged.records, reference.records, tunings, stale)

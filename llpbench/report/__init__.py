@@ -9,14 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from llpbench.report.assembling import Report, make_report
+    from llpbench.report.assembling import TITLE, Report, make_report
     from llpbench.report.boards import Leaderboards
     from llpbench.report.publishing import select_formats, write_report
     from llpbench.report.terminal import render, render_tables
 
-__all__ = ["Leaderboards", "Report", "make_report", "render", "render_tables", "select_formats", "write_report"]
+__all__ = [
+    "TITLE",
+    "Leaderboards",
+    "Report",
+    "make_report",
+    "render",
+    "render_tables",
+    "select_formats",
+    "write_report",
+]
 
-_PLACES = {"Leaderboards": "boards", "Report": "assembling", "make_report": "assembling"}
+_PLACES = {"Leaderboards": "boards", "Report": "assembling", "TITLE": "assembling", "make_report": "assembling"}
 _PLACES |= {"render": "terminal", "render_tables": "terminal"}
 
 

@@ -18,6 +18,8 @@ from llpbench.report.tuning_order import tuning_order
 from llpbench.report.tuning_tables import tuning_gains
 from llpbench.results.frame import NO_STALE_RUNS
 
+TITLE = "Leaderboards"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -29,6 +31,7 @@ class Report:
     stale: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """what a reader must know of the journal itself"""
+    title: str = TITLE
 
     @property
     def tuning(self) -> list[ReportTable]:
@@ -64,14 +67,15 @@ def make_report(
     stale: Mapping[str, str] = NO_STALE_RUNS,
     tunings: Sequence[TuningRecord] = (),
     metric: str = HEADLINE,
+    title: str = TITLE,
 ) -> Report:
     """Everything that `records` have to say.
 
     It depends on the arguments alone, not on the order of records (but for two of one run: the last one counts). With
     `common`, boards show only the runs that all their rows have completed. `stale`: by run id, what has changed in the
     code since the run was made, for which it is marked. `tunings`: whose choices are rows of their own. `metric`: what
-    boards show and rank by.
+    boards show and rank by. `title`: of the page.
     """
     leaderboards = tabulate(records, common=common, stale=stale, tunings=tunings, metric=metric)
     latest = {record["run"]: record for record in records}
-    return Report(leaderboards, tuple(latest.values()), stale, tuple(warnings))
+    return Report(leaderboards, tuple(latest.values()), stale, tuple(warnings), title)

@@ -5,8 +5,9 @@ Everything else stands on the page, in `boards.csv`, and in the files of `--form
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
@@ -21,6 +22,8 @@ from llpbench.report.report_table import ReportTable
 README = "README.md"
 STANDINGS = "boards.csv"
 
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
+
 MOST_ROWS = 8
 """ranked rows of a board in the overview"""
 
@@ -33,8 +36,8 @@ BRIEF = ("mean", "interval", "floor", "seconds")
 """columns of a board in the overview"""
 
 
-def markdown_files(report: Report) -> dict[str, str]:
-    """Every Markdown file of a report, by name."""
+def markdown_files(report: Report, beside: Mapping[str, str] = NO_LINKS) -> dict[str, str]:
+    """Every Markdown file of a report, by name. `beside`: folders of other reports by title."""
     which = advice(report.leaderboards)
     tuning = [table for table in report.tuning if "-coarse-l1-" not in table.name]  # nearly those by mPIoU
     made = {
@@ -43,7 +46,8 @@ def markdown_files(report: Report) -> dict[str, str]:
     }
     files = {name: _file(report, title, [], tables) for name, (title, tables) in made.items() if tables}
     links = [f"- [{made[name][0]}]({name})" for name in files]
-    return {README: _overview(report, links), **files}
+    others = [f"- [{escape(title)}]({folder}/{README})" for title, folder in beside.items()]
+    return {README: _overview(report, [*others, *links]), **files}
 
 
 def _overview(report: Report, links: Sequence[str]) -> str:
@@ -55,7 +59,7 @@ def _overview(report: Report, links: Sequence[str]) -> str:
         head.append(words.caption("briefly", boards[0]))
     elif not report.leaderboards.unlabelled:
         head.append(words.NO_RUNS)
-    return _file(report, "Leaderboards", head, [*map(brief, boards), *([] if boards else report.unlabelled)])
+    return _file(report, report.title, head, [*map(brief, boards), *([] if boards else report.unlabelled)])
 
 
 def brief(board: Board) -> ReportTable:

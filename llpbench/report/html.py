@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -25,6 +24,7 @@ from llpbench.report.advice import advice
 from llpbench.report.assembling import Report
 from llpbench.report.board_tables import DETAILS, SUMMARY, excerpt, first_rows, names_of, overall, whole
 from llpbench.report.boards import Board, Leaderboards, Row
+from llpbench.report.digest import NO_LINKS
 from llpbench.report.finding import finding
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.page_data import compressed, page_data
@@ -78,13 +78,17 @@ class PageFigure:
     height: int
 
 
-NO_LINKS: Mapping[str, str] = MappingProxyType({})
-
-
-def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[str, str] = NO_LINKS) -> str:
+def to_html(
+    report: Report,
+    *,
+    plots: Sequence[PagePlot] = (),
+    links: Mapping[str, str] = NO_LINKS,
+    beside: Mapping[str, str] = NO_LINKS,
+) -> str:
     """The page of a report. It depends on its arguments alone, so equal ones give equal pages.
 
-    `links`: files beside the page by what they are: `journal`, `standings`, `method NAME`.
+    `links`: files beside the page by what they are: `journal`, `standings`, `method NAME`. `beside`: folders of other
+    reports by title.
     """
     leaderboards = report.leaderboards
     style, script = read_part(STYLE), read_part(SCRIPT)
@@ -96,6 +100,8 @@ def to_html(report: Report, *, plots: Sequence[PagePlot] = (), links: Mapping[st
     absent = {"which": which is None, "plots": len(plots) < 2}
     page = template("page.html").render(
         words=words,
+        title=report.title,
+        beside=beside,
         policy=content_policy(style, script),
         style=style,
         script=script,

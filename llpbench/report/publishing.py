@@ -60,12 +60,13 @@ def write_report(report: Report, out: Path, *, plots: Path | None = None, format
             PagePlot(plot.name, plot.title, plot.caption, plot.svg.read_text(encoding="utf-8"))
             for plot in draw_gallery(report.leaderboards, plots, png=PNG in formats)
         ]
-    files = markdown_files(report)
+    beside = _beside(report, out)
+    files = markdown_files(report, beside)
     if _is_foreign(out / README):
         del files[README]
     files[STANDINGS] = standings_csv(report.leaderboards)
     files |= {name: write(report.leaderboards) for name, write in LONG.items() if "csv" in formats}
-    files[INDEX] = to_html(report, plots=drawn, links=_links(report, out))
+    files[INDEX] = to_html(report, plots=drawn, links=_links(report, out), beside=beside)
     wanted = [name for name in formats if name in TABLE_FORMATS]
     made = report.tables() if wanted else ()
     tables = {f"{table.name}.{name}": TABLE_FORMATS[name](table) for table in made for name in wanted}
@@ -83,6 +84,17 @@ def _is_foreign(readme: Path) -> bool:
     """Whether somebody else has written it: an output folder can be anybody's own."""
     memory = readme.parent / WRITTEN
     return readme.exists() and not (memory.exists() and README in memory.read_text(encoding="utf-8").splitlines())
+
+
+def _beside(report: Report, out: Path) -> dict[str, str]:
+    """Other reports in the folder above and in folders of this one, by title: a reader of one finds them all."""
+    found = {}
+    for folder in (out.parent, *sorted(path for path in out.glob("*") if path.is_dir())):
+        readme, memory = folder / README, folder / WRITTEN
+        if memory.is_file() and INDEX in memory.read_text(encoding="utf-8").splitlines() and readme.is_file():
+            title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+            found[title] = ".." if folder == out.parent else folder.name
+    return {title: folder for title, folder in found.items() if title != report.title}
 
 
 def _links(report: Report, out: Path) -> dict[str, str]:

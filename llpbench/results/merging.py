@@ -38,7 +38,9 @@ from llpbench.results.journal import (
 from llpbench.results.published import TABLE, read_table, write_published
 
 PUBLISHED = "published"
-"""Name of the results that ship with the package."""
+CORE = "core"
+SHIPPED = {PUBLISHED: TABLE, CORE: f"core/{TABLE}"}
+"""Results that ship with the package: the main leaderboards, and those of the suite `core`, by name."""
 
 
 @dataclass(frozen=True)
@@ -64,33 +66,33 @@ class Merged:
 
 
 def journal_files(name: str) -> list[Path]:
-    """Return the files of a journal, given as its file, its folder or `published`.
+    """Return the files of a journal, given as its file, its folder, or a name in `SHIPPED`.
 
     A folder of shards (`results/published.py`) has several. Raises `LLPBenchError` if there is none.
     """
-    if name == PUBLISHED:
-        return [published()]
+    if name in SHIPPED:
+        return [shipped(name)]
     path = at_home(name)
     found = [*shards(path), path / FILE] if path.is_dir() else [path]
     files = [file for file in found if file.is_file()]
     if not files:
         raise LLPBenchError(
-            f"there is no journal {str(found[-1])!r}. Give the --out of a run, a {FILE}, or {PUBLISHED}."
+            f"there is no journal {str(found[-1])!r}. Give the --out of a run, a {FILE}, or {' or '.join(SHIPPED)}."
         )
     return files
 
 
-def published() -> Path:
-    """Return the table of published results: inside an installed package, or beside it in a checkout."""
+def shipped(name: str) -> Path:
+    """Return the table of shipped results: inside an installed package, or beside it in a checkout."""
     for folder in (PACKAGE, PACKAGE.parent):
-        if (path := folder / "leaderboards" / TABLE).is_file():
+        if (path := folder / "leaderboards" / SHIPPED[name]).is_file():
             return path
     raise LLPBenchError("this installation has no published results. Reinstall llpbench.")
 
 
-def read_published() -> Contents:
-    """Return the published results, without `published.OMITTED`. Raises `LLPBenchError`."""
-    return read_table(published())
+def read_shipped(name: str = PUBLISHED) -> Contents:
+    """Return shipped results by name, without `published.OMITTED`. Raises `LLPBenchError`."""
+    return read_table(shipped(name))
 
 
 Preference = Literal["newest", "first"]

@@ -23,7 +23,7 @@ from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source_hash import entry_hash
 from llpbench.core.tuning_spec import Tuning
-from llpbench.results.merging import read_published
+from llpbench.results.merging import SHIPPED, read_shipped
 from llpbench.running.schedule import Job
 from llpbench.running.timings import (
     TRAINED,
@@ -217,7 +217,7 @@ def make_estimator(records: Iterable[Record], environment: Environment, *, gpu: 
 @cache
 def published_timings() -> Timings:
     """Return the published timings of CPUs; a process reads them once."""
-    return timings_of(read_published().records.values())
+    return timings_of(record for name in SHIPPED for record in read_shipped(name).records.values())
 
 
 def timings_of(records: Iterable[Record]) -> Timings:

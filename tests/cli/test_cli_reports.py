@@ -11,7 +11,7 @@ from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import read_published
+from llpbench.results.merging import read_shipped
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -112,7 +112,7 @@ def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench:
 
 
 def test_one_s_own_method_stands_among_the_published_ones(llpbench: LLPBench, tmp_path: Path) -> None:
-    there = next(run for run in read_published().records.values() if run["spec"]["method"] == "dllp")
+    there = next(run for run in read_shipped().records.values() if run["spec"]["method"] == "dllp")
     spec = there["spec"]
     mine = record(
         "mine",
@@ -151,7 +151,7 @@ def test_results_beside_the_papers(llpbench: LLPBench, tmp_path: Path) -> None:
         (["report", "--journal", "/none"], "there is no journal '/none'"),
         (["merge", "/none"], "there is no journal '/none'"),
         (["merge"], "Missing argument 'JOURNAL...'"),
-        (["compare", "--against", "moon"], "'moon' is not one of 'published', 'paper'"),
+        (["compare", "--against", "moon"], "'moon' is not one of 'published', 'core', 'paper'"),
         (["run", "--study", "tables"], "unknown study 'tables'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
         (["report", "--formats", "pdf"], "unknown format 'pdf'. There are: csv, json, tex, png."),

@@ -569,3 +569,15 @@ def test_a_run_that_failed_before_it_trained_leaves_a_report_of_the_others(tmp_p
     assert "no such column" in page
     assert "none (failed before)" in page
     assert "80.00 ± – (1)" in page
+
+
+def test_reports_in_nested_folders_link_to_each_other(tmp_path: Path) -> None:
+    (tmp_path / "plots").mkdir()
+    for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
+        write_report(make_report(runs("a", 0.8, 0.9), title=title), folder)
+    above, below = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path, tmp_path / "few"))
+    assert above.startswith("# All\n")
+    assert r"](few/README.md)" in above
+    assert "- [All](../README.md)" in below
+    assert '<a href="few/index.html">' in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "](plots/" not in above

@@ -19,8 +19,8 @@ from llpbench.results.merging import (
     journal_files,
     merge,
     merge_into,
-    published,
-    read_published,
+    read_shipped,
+    shipped,
 )
 
 
@@ -277,13 +277,14 @@ def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
 def test_a_journal_is_named_by_file_folder_or_published(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]
-    assert journal_files("published") == [published()]
+    assert journal_files("published") == [shipped("published")]
+    assert journal_files("core") == [shipped("core")] != journal_files("published")
     with pytest.raises(LLPBenchError, match=r"there is no journal '.*nowhere'\. Give the --out of a run"):
         journal_files(str(tmp_path / "nowhere"))
 
 
 def test_what_is_published_can_be_read_and_is_undisputed() -> None:
-    contents = read_published()
+    contents = read_shipped()
     assert len(contents.records) > 200
     assert (contents.disputed, contents.warnings) == ({}, ())
 

@@ -11,7 +11,7 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Journal, contains, read, shards
-from llpbench.results.merging import journal_files, merge, merge_into, read_published
+from llpbench.results.merging import journal_files, merge, merge_into, read_shipped
 from llpbench.results.published import TABLE, read_table, write_published
 
 LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
@@ -108,7 +108,7 @@ def test_runs_with_different_results_are_not_in_the_table(tmp_path: Path) -> Non
 @pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the table alone")
 def test_the_published_table_is_that_of_the_published_shards() -> None:
     some = [path for path in shards(LEADERBOARDS) if path.name.split(".")[0] in ("bank_marketing", "letter")]
-    whole, table = merge(some), read_published()
+    whole, table = merge(some), read_shipped()
     datasets = {run["spec"]["dataset"] for run in table.records.values()}
     assert {f"{dataset}{SHARD_SUFFIX}" for dataset in datasets} == {path.name for path in shards(LEADERBOARDS)}
     mine = {name: run for name, run in table.records.items() if run["spec"]["dataset"] in ("bank_marketing", "letter")}

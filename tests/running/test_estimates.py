@@ -17,7 +17,7 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record
 from llpbench.core.registry import ENCODERS
 from llpbench.core.source_hash import entry_hash
-from llpbench.results.merging import read_published
+from llpbench.results.merging import read_shipped
 from llpbench.running.estimates import Basis, Estimate, Estimator, make_estimator, published_timings, timings_of
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
@@ -133,7 +133,7 @@ def test_own_runs_tell_the_speed_of_this_machine() -> None:
 
 def test_four_of_five_published_cells_lie_within_the_stated_factor_of_what_the_others_let_expect() -> None:
     """Every tenth cell is left out at a time: of three tenths, which are enough."""
-    known = read_published().records.values()
+    known = read_shipped().records.values()
     misses = []
     for part in range(3):
         left_out = {cell for cell in {record["cell"] for record in known} if int(cell, 16) % 10 == part}

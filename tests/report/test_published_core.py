@@ -1,0 +1,51 @@
+"""The published boards of the suite `core` are what their journal says, recomputed without the report's code."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from pandas import read_csv
+from pandas.testing import assert_frame_equal
+from recomputed import board as recompute
+
+from llpbench.core.record import Record
+from llpbench.report import Report, make_report
+from llpbench.report.board_tables import names_of
+from llpbench.report.exports import standings_csv
+from llpbench.report.leaderboard import mean_of
+from llpbench.results.merging import journal_files, merge
+
+CORE = Path(__file__).parents[2] / "leaderboards" / "core"
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return [*merge(journal_files(str(CORE))).records.values()]
+
+
+@pytest.fixture(scope="module")
+def report(records: list[Record]) -> Report:
+    return make_report(records)
+
+
+def test_its_standings_are_those_that_the_code_makes(report: Report) -> None:
+    committed = read_csv(CORE / "boards.csv")
+    assert_frame_equal(committed, read_csv(StringIO(standings_csv(report.leaderboards))), atol=1e-5)
+
+
+@pytest.mark.parametrize("bagging", ["ordered", "random"])
+def test_its_main_boards_are_what_the_records_say(records: list[Record], report: Report, bagging: str) -> None:
+    expected, _ = recompute(records, [], "auc", bagging)
+    boards = report.leaderboards.boards
+    board = dict(zip(names_of(boards), boards, strict=True))[f"fine-{bagging}"]
+    assert len(board.datasets) >= 17
+    found = 0
+    for place, row in enumerate(board.rows):
+        if (overall := mean_of(board, place)) is not None:
+            label = (row.contender.method, row.contender.encoder or "", "none", row.contender.configuration)
+            theirs = expected.fillna(0).loc[label, ["mean", "std", "n", "rank"]]
+            assert (*overall, row.rank or 0) == pytest.approx(tuple(theirs), abs=1e-6), label
+            found += 1
+    assert found >= 13
