@@ -1,7 +1,7 @@
 """Ecological inference: how groups voted, from a census table of precincts and the precincts' vote shares.
 
-There is no row a person. A cell of the census table (a precinct, sex, age group, education, and how many people) stands
-for as many rows that are alike, and what is asked for is the share of each group that voted yes.
+The census counts people by precinct, sex, age group and education. The script repeats each line once for each person. The
+answer is the share of each group that voted yes.
 """
 
 from __future__ import annotations

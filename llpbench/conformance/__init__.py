@@ -47,8 +47,8 @@ def find(target: str) -> list[Entry]:
         found = _registered_by(target)
     if not found:
         raise LLPBenchError(
-            f"{target!r} registers nothing. Decorate a class or function with @register_method(...), register_encoder, "
-            "register_bagging or register_dataset."
+            f"{target!r} must register a method, encoder, bagging or dataset: only these have checks. Decorate a class "
+            "or function with @register_method(...), register_encoder, register_bagging or register_dataset."
         )
     return found
 

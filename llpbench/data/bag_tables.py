@@ -108,8 +108,8 @@ def _demand_same_order(bags: pd.Index, rows: pd.Index) -> None:
         return
     first = next(place for place, (bag, row) in enumerate(zip(bags, rows, strict=True)) if bag != row)
     raise LLPBenchError(
-        f"bags and X have one index in two orders: entry {first} is {bags[first]!r} in bags and {rows[first]!r} in X. "
-        "Give bags.loc[X.index]; bags.to_numpy() if they go by position."
+        f"bags and X have the same index in different orders: entry {first} is {bags[first]!r} in bags and "
+        f"{rows[first]!r} in X. Give bags.loc[X.index], or bags.to_numpy() to match by position."
     )
 
 

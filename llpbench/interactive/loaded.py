@@ -1,4 +1,4 @@
-"""Results to look at: journals as a table, as leaderboards and as plots."""
+"""Results of journals as a table, as leaderboards and as plots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from llpbench.core.criteria import METRICS
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import hint, plural
+from llpbench.core.text import hint, plural, some_of
 from llpbench.results.frame import tidy
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Picture:
     title: str
     caption: str
     figure: Figure
-    """matplotlib's, to change what one likes; title and caption are part of it, and so of what is saved"""
+    """matplotlib figure, free to change; it contains the title and the caption"""
 
     def save(self, path: Source) -> None:
         """Write it as PNG, SVG or PDF, by the suffix of `path`."""
@@ -57,16 +57,16 @@ class Results:
     """The runs of one or several journals. A notebook shows the leaderboard of the most of them."""
 
     records: Sequence[Record]
-    """as the journal holds them (`llpbench.core.record.Record`)"""
+    """runs as the journal has them (`llpbench.core.record.Record`)"""
     tunings: Sequence[TuningRecord] = ()
     stale: Mapping[str, str] = field(default_factory=dict)
     """by run or search id: what has changed in the code since"""
     warnings: tuple[str, ...] = ()
-    """what is wrong with the journals"""
+    """problems of the journals"""
     folders: tuple[Path, ...] = ()
-    """where they stand"""
+    """folders of the journals"""
     omitted: str = ""
-    """what these results lack that a journal has; "" if nothing"""
+    """parts of a journal that these results lack; "" if none"""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -94,13 +94,13 @@ class Results:
     ) -> DataFrame:
         """Return one board as numbers: a row for each method, with its encoder, pretraining and configuration.
 
-        Ranked rows come first, then rows that lack runs (their `rank` and means are missing), then what is trained on
-        labels of rows (`role` "ceiling" or "supervised"). AUC and other rates are times 100; `gain` is the difference
-        to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
+        Ranked rows come first, then rows that lack runs (their `rank` and means are missing), then rows trained on
+        labels (`role` "ceiling" or "supervised"). AUC and other rates are times 100, unlike in `frame`; `gain` is the
+        difference to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
 
         `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
-        is the one with most runs. `metric`: what rows are ranked by, and the beginning of its columns' names. Raises
-        `LLPBenchError` if there is no such board.
+        is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". `metric`: what
+        rows are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such board.
         """
         from pandas import DataFrame, array
 
@@ -215,13 +215,16 @@ class Results:
             same = board.criterion.name == criterion and bagging in (None, board.bagging)
             if same and epochs in (None, (board.protocol or {}).get("epochs")):
                 return board
-        found = (
-            f"{board.criterion.name} {board.bagging} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
-            for board in self.leaderboards.boards
-        )
+        every = self.leaderboards.boards
+        found = [
+            f"{board.criterion.name} {board.bagging!r} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
+            for board in every
+        ]
+        near = hint(criterion, {board.criterion.name for board in every} - {criterion})
+        near = near or hint(bagging or "", {board.bagging for board in every} - {bagging})
         raise LLPBenchError(
             f"these results have no board with {_asked(criterion=criterion, bagging=bagging, epochs=epochs)}. "
-            f"There are: {', '.join(found) or 'none'}."
+            f"{near}There are: {', '.join(some_of(found, _MOST_BOARDS)) or 'none'}."
         )
 
     def __len__(self) -> int:
@@ -239,7 +242,7 @@ class Results:
         return "\n".join(lines)
 
     def _heading(self) -> str:
-        """How many runs, of what, and what is wrong with them."""
+        """Numbers of runs, methods and datasets, and of failed and stale runs."""
         failed = sum(record["status"] != "ok" for record in self.records)
         parts = [plural(len(self.records), "run"), *([f"{failed:,} failed"] if failed else [])]
         parts += [f"{len(self.stale):,} stale"] if self.stale else []
@@ -254,12 +257,15 @@ class Results:
         return "".join([*(f"<p>{line}</p>" for line in words), _as_html(_small(boards[0])) if boards else ""])
 
 
+_MOST_BOARDS = 10
+"""boards that an error lists"""
+
 _ROW = ("method", "encoder", "pretraining", "configuration")
-"""what names a row of a board"""
+"""columns that identify a row of a board"""
 
 
 def _small(board: Board) -> ReportTable:
-    """What a board says on a few lines."""
+    """The first rows of a board."""
     from llpbench.report.digest import brief
     from llpbench.report.wording import caption
 
@@ -267,12 +273,12 @@ def _small(board: Board) -> ReportTable:
 
 
 def _asked(**options: object) -> str:
-    """Arguments as they were written."""
+    """Arguments as they were written, without those that are None."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items() if value is not None)
 
 
 def _ceilings_last(board: Board) -> list[int]:
-    """The places of a board's rows, what is trained on labels of rows behind the others: incomplete ones at the end."""
+    """The places of a board's rows: rows trained on labels come after the others, incomplete ones at the end."""
 
     def last(place: int) -> tuple[bool, bool]:
         ceiling = board.rows[place].contender.role == "ceiling"
@@ -282,7 +288,7 @@ def _ceilings_last(board: Board) -> list[int]:
 
 
 def _as_html(table: ReportTable) -> str:
-    """A table as people read it."""
+    """A table as HTML."""
     # notebooks put everything on the right, and break lines anywhere
     styles = [f"text-align:{'right' if heading.numeric else 'left'}" for heading in table.headings]
     head = "".join(

@@ -51,14 +51,14 @@ class BagFile:
         """
         if bool(self.counts) == bool(self.proportions):
             raise LLPBenchError(
-                "give one of --counts and --proportions: the columns of the table of bags that hold them."
+                "--counts or --proportions must name columns of the table of bags. Give exactly one of the two."
             )
         long = self.class_column is not None
         frame = read_rows(self.path, features=(), form=self.form)
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
-                f"with --class-column the table has a line a bag and class, and one column of numbers, got "
+                f"with --class-column there must be one column of numbers, with a line for each bag and class, got "
                 f"{', '.join(values)}."
             )
         if len(set(values)) < len(values):

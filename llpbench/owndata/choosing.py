@@ -387,8 +387,8 @@ def random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Ite
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
     if len(known) < max(folds, 4):
         raise LLPBenchError(
-            f"the counts of {plural(len(known), 'bag')} are known: too few for {folds} folds. Choose fewer folds, and "
-            "have 4 bags at least."
+            f"{folds} folds need at least {max(folds, 4)} bags with known counts, got {len(known)}. Choose fewer "
+            "folds, or give more bags."
         )
     for repeat in range(repeats):
         shuffled = generator(seed, "folds of bags", repeat).permutation(known)
@@ -405,9 +405,9 @@ def _demand_classes(counts: FloatArray, parts: Sequence[tuple[int, int, IntArray
             rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
             known = int((~np.isnan(counts).any(axis=1)).sum())
             raise LLPBenchError(
-                f"class {classes[rare]!r} is in {plural(int(has[:, rare].sum()), 'bag')} of {known:,} known ones, and "
-                f"where that is held out, {classes[int(left.argmax())]!r} alone is left to learn from. Give more bags "
-                f"with {classes[rare]!r}."
+                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} known ones: "
+                f"without a fold only {classes[int(left.argmax())]!r} is left to learn from. Give more bags with "
+                f"{classes[rare]!r}."
             )
 
 
@@ -417,7 +417,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
         found, named = dict(methods), list(methods)
         if YARDSTICK in found:
             raise LLPBenchError(
-                f"{YARDSTICK!r} is the yardstick, which stands in every comparison. Call your classifier another name."
+                f"{YARDSTICK!r} is the baseline of every comparison. Give your classifier another name."
             )
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods

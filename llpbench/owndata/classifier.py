@@ -477,17 +477,16 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
-        """What the model says of each feature, with its uncertainty, on a class (default: the last), in their order.
+        """Return the effect of each feature on a class (default: the last) with its uncertainty, in order of features.
 
-        `effects().strongest(5)` picks. What is returned names the class. Raises `LLPBenchError` for a method that tells
-        none.
+        `effects().strongest(5)` selects the strongest. Raises `LLPBenchError` for a method that gives no effects.
         """
         self._demand_fitted()
         known = self.classes_.tolist()
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if not isinstance(self._predictor, Explained):
-            raise LLPBenchError(f"method {self.method!r} has no effects, nor has an ensemble. Use method='bag-gp'.")
+            raise LLPBenchError(f"method {self.method!r} gives no effects (ensembles never do). Use method='bag-gp'.")
         place = len(known) - 1 if label is None else known.index(label)
         found = self._columns.named(self._predictor.effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
@@ -668,8 +667,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             first = other[0]
             raise LLPBenchError(
                 f"bag {labels.names[first]!r} has {plural(int(labels.sizes[first]), 'row')}, but had "
-                f"{int(self.bag_sizes_[at[first]]):,} in fit; so {plural(len(other), 'bag')}. Give whole bags, or "
-                "counts= of these; for new rows of known bags there is predict_proba(X, bags)."
+                f"{int(self.bag_sizes_[at[first]]):,} in fit ({plural(len(other), 'bag')} like this). Give whole "
+                "bags, or counts= of these. For new rows of known bags use predict_proba(X, bags)."
             )
         return np.asarray(self.bag_counts_[at])
 

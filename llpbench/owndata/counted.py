@@ -28,7 +28,7 @@ def require_no_shares(table: BagTable) -> None:
     if len(broken):
         raise LLPBenchError(
             f"counts must be whole numbers, got {broken[0]:g}. Give shares as proportions=, fractional counts for both "
-            "classes, or noise= where noise was added."
+            "classes, or noise= if noise was added."
         )
 
 

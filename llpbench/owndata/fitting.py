@@ -21,7 +21,7 @@ from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import fault, log_traceback, plural, verb
+from llpbench.core.text import fault, log_traceback
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training import copies
 from llpbench.training.cohort import PREDICT_ROWS
@@ -280,8 +280,8 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
-            f"{plural(len(known), 'bag')} of known counts {verb(len(known), 'is', 'are')} too few to hold some "
-            "out, by which a network stops: 4 at least. Choose a direct method, such as bag-gp-gbdt."
+            f"a network must have at least 4 bags with known counts, got {len(known)}: it stops by held-out bags. "
+            "Choose a direct method, such as bag-gp-gbdt."
         )
     number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
     # bags are padded to be judged: the largest are not held out beside thousands of small ones

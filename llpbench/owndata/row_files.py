@@ -20,7 +20,7 @@ from pandas.errors import ParserWarning
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import obstacle, replace_file
 from llpbench.core.spreadsheets import frame_as_csv
-from llpbench.core.text import one_line, plural
+from llpbench.core.text import one_line
 from llpbench.data.frames import as_text, without_decimals
 from llpbench.owndata.column_names import matching_column, nearest_columns, plain
 from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, Dialect, FileFormat, read_dialect
@@ -390,8 +390,8 @@ def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
     keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
     if len(keys[0]) != len(names):
         raise LLPBenchError(
-            f"bags are named by {plural(len(names), 'column')} ({', '.join(names)}), in fit by {len(keys[0])}, "
-            f"such as {bags[0]!r}. Give those of fit: --bag-column NAME+NAME."
+            f"bags must be named by as many columns as in fit ({len(keys[0])}, as in {bags[0]!r}), got {len(names)} "
+            f"({', '.join(names)}). Give the same columns: --bag-column NAME+NAME."
         )
     texts = [_key_texts(pd.Series(column, dtype=object)) for column in zip(*keys, strict=True)]
     found = np.empty(len(keys), dtype=object)

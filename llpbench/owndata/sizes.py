@@ -18,8 +18,8 @@ def require_classes(classes: int, rows: int) -> None:
     """Raise `LLPBenchError` for nearly as many classes as rows: then a column that names rows was taken for classes."""
     if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
         raise LLPBenchError(
-            f"there are {classes:,} classes for {rows:,} rows, fewer than {_ROWS_OF_A_CLASS} rows a class. Name the "
-            "column of classes, not one that names rows; or join rare classes."
+            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
+            "rows. Name the column of classes, not one that identifies rows, or merge rare classes."
         )
 
 

@@ -79,7 +79,7 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
         try:
             told_of[name] = writer.tree(value)
         except _UnstorableError as held:
-            what = f"a model of {method!r} cannot be saved: its {name} holds {held}. {_WHAT_TO_DO.get(name, '')}"
+            what = f"a model of {method!r} cannot be saved: its {name} contains {held}. {_WHAT_TO_DO.get(name, '')}"
             raise LLPBenchError(what.rstrip()) from held
     tree = json.dumps({"dict": told_of}, indent=1)
     buffer = io.BytesIO()
@@ -126,7 +126,7 @@ def demand_free(folder: Path) -> None:
     """Raises `LLPBenchError` for a folder that holds something else than a model, or that cannot be read or made."""
     try:
         if folder.exists() and not (folder.is_dir() and ((folder / MANIFEST).is_file() or _is_beginning(folder))):
-            raise LLPBenchError(f"{str(folder)!r} already exists and holds no model. Choose another folder.")
+            raise LLPBenchError(f"{str(folder)!r} exists and is not a model. Choose another folder.")
     except OSError as error:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
     if told := obstacle(folder):
@@ -162,19 +162,19 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     method = manifest["method"]
     if method not in METHODS.names():
         raise LLPBenchError(
-            f"the model in {str(folder)!r} needs the method {method!r} of a plugin, which is not loaded. Name its "
-            "file: --plugin FILE.py (in Python: import it first)."
+            f"the model in {str(folder)!r} needs method {method!r} of a plugin that is not loaded. Use "
+            "--plugin FILE.py (in Python, import the file first)."
         )
     parts: list[bytes] = []
     for name, digest in manifest["sha256"].items():
         parts.append(_bytes(folder / name))
         if hashlib.sha256(parts[-1]).hexdigest() != digest:
-            raise LLPBenchError(f"file {str(folder / name)!r} is not the one that was saved. Save the model again.")
+            raise LLPBenchError(f"file {str(folder / name)!r} has changed since it was saved. Save the model again.")
     declared = METHODS.get(method)
     if source_hash(declared) != manifest["source"]:
         raise LLPBenchError(
-            f"the model in {str(folder)!r} was fitted by llpbench {manifest['llpbench']} with other code of {method!r} "
-            f"than this one's ({__version__}). Fit it again."
+            f"the model in {str(folder)!r} was fitted with different code of {method!r} (by llpbench "
+            f"{manifest['llpbench']}, this is {__version__}). Fit it again."
         )
     tree, packed = parts
     try:
@@ -193,9 +193,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.is_file():
-        raise LLPBenchError(
-            f"{str(folder)!r} holds no model ({MANIFEST} is missing). Give a folder that save has written."
-        )
+        raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {MANIFEST}. Give a folder that `save` wrote.")
     try:
         manifest = json.loads(_bytes(file))
         told = {name: value for name, value in manifest.items() if name != "digest"}
@@ -203,14 +201,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
-        raise LLPBenchError(f"file {str(file)!r} is damaged, or is none of a model. Save the model again.")
+        raise LLPBenchError(f"file {str(file)!r} is damaged or not part of a model. Save the model again.")
     if manifest["format"] != FORMAT:
         raise LLPBenchError(
-            f"the model in {str(folder)!r} is of format {manifest['format']} (llpbench {manifest['llpbench']}), this "
-            f"llpbench ({__version__}) reads {FORMAT}. Fit it again."
+            f"the model in {str(folder)!r} must have format {FORMAT}, got {manifest['format']}: it was "
+            f"written by llpbench {manifest['llpbench']}, and this is {__version__}. Fit it again."
         )
     if not isinstance(manifest["sha256"], dict) or tuple(manifest["sha256"]) not in _SLOTS:
-        raise LLPBenchError(f"file {str(file)!r} names other files than those of a model. Save the model again.")
+        raise LLPBenchError(f"file {str(file)!r} lists files that do not belong to a model. Save the model again.")
     return dict(manifest)
 
 

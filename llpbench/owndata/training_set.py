@@ -14,7 +14,6 @@ import pandas as pd
 
 from llpbench.core.bags import BaggedRows
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import plural
 from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
@@ -116,8 +115,8 @@ def read_training_set(
     known = train.where_known()
     if len(known.sizes) < 2:
         raise LLPBenchError(
-            f"the counts of {plural(len(known.sizes), 'bag')} of {len(train.sizes):,} are known, two are needed at "
-            "least. Give smaller bags, or more of them."
+            f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}. Give smaller "
+            "bags, or more of them."
         )
     if known.prior.max() == 1.0:
         only = named[order[int(known.prior.argmax())]]

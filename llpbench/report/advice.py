@@ -35,7 +35,7 @@ SHARE = "bag-share"
 KINDS = {
     "ordered": "rows sorted by features",
     "random": "randomly assigned rows",
-    "kmeans": "clusters of like rows",
+    "kmeans": "clusters of similar rows",
     "principal-component": "rows sorted along the first principal component",
     "dirichlet": "chosen proportions, made by labels",
 }
@@ -190,7 +190,7 @@ def _caution(case: _Case) -> Field:
     best = case.means[board.ranked[0]]
     shares = _means(board, f"{HEADLINE}-known-bags")
     lines += [
-        f"{share.mean:.1f} by the share of a row's bag alone, where that is known"
+        f"the share of a row's bag alone has {share.mean:.1f} (if the bag is known)"
         for row, share in shares.items()
         if row in board.ranked and board.rows[row].contender.method == SHARE and share.mean >= best.mean - ALIKE
     ]

@@ -1,6 +1,6 @@
 """The Markdown files: a README of one screen, which method to take, and what tuning changes.
 
-Everything else stands on the page, in `boards.csv`, and in the files of `--formats`.
+Everything else is on the page, in `boards.csv`, and in the files of `--formats`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _overview(report: Report, links: Sequence[str]) -> str:
     links.append(f"- [All boards as CSV]({STANDINGS})")
     head = ["\n".join(links)]
     if boards:
-        head.append(words.caption("briefly", boards[0]))
+        head += [words.caption("briefly", boards[0]), words.caption("both_criteria")]
     elif not report.leaderboards.unlabelled:
         head.append(words.NO_RUNS)
     return _file(report, report.title, head, [*map(brief, boards), *([] if boards else report.unlabelled)])
@@ -82,14 +82,16 @@ def brief(board: Board) -> ReportTable:
 
 
 def _file(report: Report, title: str, head: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """A file of tables; a caption that several share stands once."""
+    """A file of tables; repeated titles and captions appear once."""
     parts = [f"# {escape(title)}"]
     if report.warnings:
         parts.append("\n".join(f"- **{escape(words.sentence(line))}**" for line in some_of(report.warnings)))
     parts += head
     seen: set[str] = set()
     for table in tables:
-        parts.append(to_markdown(_cut(replace(table, caption="") if table.caption in seen else table)))
+        caption = "" if table.caption in seen else table.caption
+        heading = "" if table.title == title else table.title
+        parts.append(to_markdown(_cut(replace(table, title=heading, caption=caption))))
         seen.add(table.caption)
     if report.leaderboards.origin.runs:
         parts.append(f"*{escape(words.origin_text(report.leaderboards.origin))}*")

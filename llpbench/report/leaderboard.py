@@ -1,34 +1,38 @@
-"""Where every row of a board stands over all its columns: a registry of columns, each a function of the board.
+"""Columns of leaderboards (mean, interval of the rank, ties, ...): a registry, each column a function of the board.
 
-All is computed on the runs that count (`tabulate`), by the board's metric. A plugin adds a column with
+Columns are computed on the runs that count (`tabulate`), by the board's metric. A plugin adds a column with
 `register_column`: its `compute` gives the numbers by place of the row, its `format` a text of them.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from pandas import DataFrame
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import fault
 from llpbench.report import statistics
 from llpbench.report import wording as words
 from llpbench.report.boards import FEWEST_DATASETS, FEWEST_SEEDS, REFERENCE, Board, Role, Summary, means_over_datasets
 from llpbench.report.report_table import SCORE, Field, Heading, Value
 
 MOST_COMPARED = 40
-"""Rows that are compared pair by pair: more could not be read, and all pairs of thousands would take hours."""
+"""Maximum number of rows that are compared pair by pair: nobody could read more, and thousands would take hours."""
 
 _DIGITS = 9
 
+T = TypeVar("T")
+
 Compute = Callable[[Board], DataFrame]
-"""Returns parts as columns, by place of the row; rows that are missing, and parts that are NaN, are unknown."""
+"""Function that returns parts as columns, by place of the row. Missing rows and NaN are unknown."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class LeaderboardColumn:
     key: str
     """name that selects the column"""
     title: str
-    """`{metric}` stands for that of the board, `{level}` for the confidence level"""
+    """heading; `{metric}` and `{level}` become the board's metric and the confidence level"""
     parts: tuple[str, ...]
     """names of its numbers; the first one sorts the column"""
     compute: Compute
@@ -50,17 +54,35 @@ class LeaderboardColumn:
     """whether the page shows it without being asked"""
     numeric: bool = True
 
+    def computed(self, board: Board) -> DataFrame:
+        """Parts as columns, by place of the row. Raises `LLPBenchError` for an error in a plugin's code."""
+        return self._own(lambda: self.compute(board).reindex(columns=self.parts))
+
+    def _own(self, call: Callable[[], T]) -> T:
+        """Return the result of a call of `compute` or `format`; an error of a plugin becomes one line."""
+        try:
+            return call()
+        except Exception as error:
+            if self._is_built_in:
+                raise
+            file = getattr(sys.modules.get(self.compute.__module__), "__file__", None) or self.compute.__module__
+            raise LLPBenchError(f"leaderboard column {self.key!r} ({file}) failed: {fault(error, file)}.") from error
+
     def explained(self, board: Board) -> str:
-        """Its caption."""
-        return self.caption or words.caption(f"column_{self.key}", board)
+        """Return the caption."""
+        return words.caption(f"column_{self.key}", board) if self._is_built_in else self.caption
+
+    @property
+    def _is_built_in(self) -> bool:
+        return self.compute.__module__ == __name__
 
     def heading(self, board: Board) -> Heading:
-        """What stands above it."""
+        """Return the heading."""
         text = self.title.format(metric=board.metric.title, level=words.LEVEL)
         return Heading(text, self.parts, self.numeric, self.key)
 
     def fields(self, board: Board) -> list[Field]:
-        """One for each row of a board."""
+        """Return a field for each row of a board."""
         found = standings(board)
         rows = zip(*(found[self.key, part] for part in self.parts), strict=True)
         return [self._field(dict(zip(self.parts, row, strict=True))) for row in rows]
@@ -68,13 +90,13 @@ class LeaderboardColumn:
     def _field(self, parts: Mapping[str, Any]) -> Field:
         if parts[self.parts[0]] != parts[self.parts[0]] or parts[self.parts[0]] in (None, ""):
             return Field((words.NOTHING,), {"n": 0} if self.parts == SCORE else {})
-        shown = self.format(parts)
+        shown = self._own(lambda: self.format(parts))
         lines = (shown,) if isinstance(shown, str) else tuple(shown)
         return Field(lines, {name: plain(value) for name, value in parts.items()})
 
 
 def plain(value: Any) -> Value:
-    """A number as machines read it: None for NaN, whole where it counts something, else with six digits."""
+    """Return a number for CSV and JSON: None for NaN, an integer for counts, otherwise six digits."""
     if isinstance(value, str) or value is None or value != value:
         return None if value != value else value
     return int(value) if isinstance(value, int | np.integer) else round(float(value), 6)
@@ -101,7 +123,7 @@ def standings(board: Board) -> DataFrame:
         parts = {
             (column.key, part): values[part].astype(object)
             for column in COLUMNS.values()
-            for values in (column.compute(board).reindex(columns=column.parts),)
+            for values in (column.computed(board),)
             for part in column.parts
         }
         found = _KNOWN[board] = DataFrame(parts, index=range(len(board.rows)))
@@ -229,12 +251,12 @@ def _against_floor(board: Board) -> DataFrame:
 
 
 def _seconds(board: Board) -> DataFrame:
-    """Of training; unknown where a run does not say."""
+    """Seconds of training; unknown for rows whose runs do not record it."""
     return DataFrame({"": board.by_dataset(costs(board).groupby(level=0).mean()).mean()})
 
 
 def costs(board: Board) -> DataFrame:
-    """Seconds of training of every run that counts, of the rows that have completed them all and say it of each."""
+    """Seconds of training of every run that counts, for rows that have completed all of them and recorded it."""
     seconds = board.runs.pivot(index=["column", "seed"], columns="row", values="seconds_training")
     return seconds.reindex(index=board.counting, columns=board.complete.columns).dropna(axis="columns")
 
@@ -317,7 +339,7 @@ def _gap_interval(
 
 
 def _wins(board: Board) -> DataFrame:
-    """The share of comparisons with the other ranked rows that a row wins: what its ranks in runs say."""
+    """Percentage of comparisons with other ranked rows that a row wins, from its ranks in runs."""
     values, number = board.sign * board.complete[board.ranked], len(board.ranked)
     if number < 2:
         return DataFrame(columns=[""])
@@ -326,7 +348,7 @@ def _wins(board: Board) -> DataFrame:
 
 
 def _coverage(board: Board) -> DataFrame:
-    """Runs of all columns: with a score, failed, of a complete row, and made by other code."""
+    """Number of runs in all columns: with a score, failed, expected of a complete row, and stale."""
     return DataFrame(
         {
             "done": sum(len(score.values) for score in row.scores),
@@ -356,7 +378,7 @@ def interval_of(parts: Mapping[str, Any], name: str, digits: int, sign: str = ""
 
 
 def gap_text(parts: Mapping[str, Any]) -> str:
-    """How much of a gap is closed."""
+    """Return the percentage of a gap that is closed."""
     return interval_of(parts, "percent", 0)
 
 
@@ -366,7 +388,7 @@ def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 
 GAP = ("percent", "low", "high", "columns")
-"""Parts of a field that says how much of a gap is closed."""
+"""Parts of the column `gap`: percent of the way from floor to ceiling."""
 
 for _column in (
     LeaderboardColumn("mean", "mean {metric}", SCORE, mean, _mean_text),

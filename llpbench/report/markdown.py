@@ -15,8 +15,9 @@ _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)")
 
 
 def to_markdown(table: ReportTable) -> str:
-    """A section: title, caption, the table, and its notes."""
-    parts = [f"## {escape(table.title)}", *([escape(table.caption)] if table.caption else []), grid(table)]
+    """A section: title and caption unless they are empty, the table, and its notes."""
+    parts = [f"## {escape(table.title)}"] if table.title else []
+    parts += [*([escape(table.caption)] if table.caption else []), grid(table)]
     for heading, lines in table.notes.items():
         parts.append(f"**{escape(heading)}**\n\n" + "\n".join(f"- {escape(line)}" for line in lines))
     return "\n\n".join(parts)

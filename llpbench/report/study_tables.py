@@ -78,8 +78,8 @@ def beside_paper(tables: Sequence[ReportTable]) -> tuple[list[ReportTable], str]
     beyond = sum(values["beyond 2 std"] is True for values in there)
     return kept, (
         f"{plural(len(figures), 'figure')} of the paper beside yours in {plural(len(kept), 'table')}; {len(there):,} "
-        f"of the paper's network, of which {beyond:,} differ by more than two standard deviations ({FLAG}). "
-        f"Of the others ({len(figures) - len(there):,}) {words.caption('between_protocols')}."
+        f"of the paper's network, {beyond:,} of them more than two standard deviations away ({FLAG}). "
+        f"The other {len(figures) - len(there):,} {words.caption('between_protocols')}."
     )
 
 
@@ -296,10 +296,10 @@ def _caption(study: Study, setting: Setting, found: StudyRuns) -> str:
     none = "The paper prints no numbers for this" if study.papers else "Not one of the paper's studies"
     beside = "With the paper's numbers beside" if _has_papers(study, setting) else none
     if _has_papers(study, setting) and not setting.trains_as_paper:
-        others = "training (300 epochs, patience 20) is another"
+        others = "training is longer (300 epochs, patience 20)"
         if not setting.has_papers_network:
             others = "encoder and training are others"
-        beside += f"; its {others}, so {words.caption('between_protocols')}"
+        beside += f"; its {others}, so differences {words.caption('between_protocols')}"
     return " ".join(
         filter(None, (study.question, f"Ours on {hardware}.", f"{beside}.", classes_of(found.every.values())))
     )

@@ -137,19 +137,19 @@ def bagging_words(bagging: str) -> str:
 
 
 def bags_words(bagging: str) -> str:
-    """Of what kind bags are: `ordered bags`, `bags by job and education`."""
+    """Kind of bags: `ordered bags`, `bags by job and education`."""
     found = bagging_words(bagging)
     number, by, keys = found.partition("by ")
     return f"{bagging} bags" if found == bagging else f"{number}bags {by}{keys}"
 
 
 def setting(board: Board) -> str:
-    """What else makes its numbers incomparable with another board's: protocol, encoders, seeds, hardware."""
+    """What else two boards must share to be comparable: protocol, encoders, seeds, hardware."""
     encoders = f"encoder {', '.join(board.encoders)}" if board.encoders else "no encoder"
     numbers = sorted({score.expected for row in board.rows for score in row.scores}) or [0]
     seeds = plural(numbers[-1], "seed")
     if numbers[0] != numbers[-1]:
-        seeds = f"{numbers[0]} to {seeds}"
+        seeds = f"{numbers[0]} to {seeds} (varies by column and method)"
     parts = [protocol_text(board.protocol), encoders, seeds, *board.hardware]
     if board.common:
         parts.append(
@@ -182,9 +182,9 @@ def code_text(code: Sequence[str], most: int | None = None) -> str:
 
 def origin_text(origin: Origin) -> str:
     """Number of runs, code, libraries and hardware."""
-    runs = plural(origin.runs, "run") + (f", of which {origin.failed:,} failed" if origin.failed else "")
+    runs = plural(origin.runs, "run") + (f" ({origin.failed:,} failed)" if origin.failed else "")
     code = code_text(origin.code, MOST_COMMITS)
-    return f"{runs}, by llpbench {code}; {', '.join(origin.libraries)}. Hardware: {'; '.join(origin.hardware)}."
+    return f"{runs} by llpbench {code} with {', '.join(origin.libraries)}. Hardware: {'; '.join(origin.hardware)}."
 
 
 def bags_text(bag_size: int) -> str:
@@ -195,23 +195,23 @@ def bags_text(bag_size: int) -> str:
 def sizes_text(columns: Sequence[Column]) -> str:
     """What numbers like `1–9–11,660` in headings mean, as a sentence; "" where all bags of each column are equal."""
     unequal = next((column.bags for column in columns if column.unequal), None)
-    return "" if unequal is None else f"Unequal bags: {unequal} are the least, median and most rows of a training bag."
+    return "" if unequal is None else f"Unequal bags: {unequal} are the fewest, median and most rows of a training bag."
 
 
 def classes_text(classes: Iterable[tuple[str, int | None]]) -> str:
     """What AUC means where a dataset (name, classes) has more than two, as a sentence; "" where none has."""
     several = {dataset: number for dataset, number in classes if number is not None and number > 2}
     named = ", ".join(f"{dataset} {number:,}" for dataset, number in several.items())
-    meant = "AUC is macro one-versus-rest, the unweighted mean over classes of each against the rest"
+    meant = "AUC is macro one-versus-rest, an unweighted mean over classes"
     return f"More than two classes: {named}; {meant}." if several else ""
 
 
 def columns_text(columns: Sequence[Column]) -> str:
-    """What is out of the ordinary in some columns: their classes, sizes of bags, or that they do not count."""
+    """Notes on unusual columns: several classes, unequal bags, or columns that do not count."""
     few = (
         ""
         if all(column.counts for column in columns)
-        else f"{FEW_BAGS}: fewer than {FEWEST_BAGS} validation bags to choose an epoch by; in no mean or rank."
+        else f"{FEW_BAGS}: fewer than {FEWEST_BAGS} validation bags, too few to choose an epoch; in no mean or rank."
     )
     return " ".join(
         filter(None, (classes_text((each.dataset, each.classes) for each in columns), sizes_text(columns), few))
@@ -219,29 +219,29 @@ def columns_text(columns: Sequence[Column]) -> str:
 
 
 def datasets_text(number: int) -> str:
-    """How much stands behind a rank, as a sentence."""
+    """Number of datasets behind a rank, as a sentence."""
     if number == 0:
         return "No column counts, so nothing is ranked."
     if number == 1:
         return "Only one dataset: ranks and tests are over its seeds and do not generalise."
     if number < FEWEST_DATASETS:
-        return f"{number} datasets: exploratory, too few to say how methods rank on others."
+        return f"{number} datasets: too few to say how methods rank on others."
     return f"{number} datasets."
 
 
 def bags_note(board: Board) -> str:
-    """What is out of the ordinary in a board's bags: whether test rows are of new ones, and what some columns are."""
+    """Notes on a board's bags: whether test rows come from new bags, and notes on its columns."""
     own = not any(column.bag_size for column in board.columns)
     new = "split=bags" in board.bagging.split(":")
     seen = {
-        True: "New bags: validation and test rows are of bags of which no row was seen in training.",
+        True: "New bags: no row of a validation or test bag was seen in training.",
         False: "Validation and test rows are of the same bags as training rows.",
     }
     return " ".join(filter(None, (seen[new] if own and board.columns else "", columns_text(board.columns))))
 
 
 def trials_text(spec: Mapping[str, Any]) -> str:
-    """`50 trials`, of a search with this specification; its sampler where it is not the usual one."""
+    """`50 trials`, with the sampler if it is not the default."""
     return plural(spec["trials"], "trial") + ("" if spec["sampler"] == "tpe" else f", {spec['sampler']}")
 
 

@@ -189,8 +189,8 @@ class NodeFiles:
         for name in own.keys() | self.software.keys():
             if own.get(name) != self.software.get(name):
                 raise LLPBenchError(
-                    f"machine {os.uname().nodename!r} of the cluster has {name} {own.get(name)}, the one that this was "
-                    f"started on {self.software.get(name)}. Install the same on every machine."
+                    f"machine {os.uname().nodename!r} must have {name} {self.software.get(name)} like the machine that "
+                    f"started this run, got {own.get(name)}. Install the same version on every machine."
                 )
 
 

@@ -231,7 +231,7 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     """
     if settings.tune is None:
         if settings.space:
-            raise LLPBenchError("a search space is given, but no search asked for. Add --tune N.")
+            raise LLPBenchError("a search space needs --tune N. Add it, or remove the search space.")
         return []
     from llpbench.tuning.space import architecture, fixed, require_start, search_space
 
@@ -241,9 +241,9 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     searched = {cell.method for cell in whole}
     for name in overrides:
         if name not in searched:
-            raise LLPBenchError(f"space names method {name!r}, which is not part of this run. Add it to --methods.")
+            raise LLPBenchError(f"the search space names {name!r}, which is not in this run. Add it to --methods.")
         if twice := sorted(overrides[name].keys() & given.get(name, ())):
-            raise LLPBenchError(f"{name}.{twice[0]} stands in --set and in the search space. Leave one out.")
+            raise LLPBenchError(f"{name}.{twice[0]} is in --set and in the search space. Remove one of them.")
     found = []
     for cell in cells:
         own = overrides.get(cell.method, {})
@@ -269,8 +269,8 @@ def tunings_of(settings: Settings, cells: Sequence[Cell]) -> list[Tuning]:
     if cells and not found and settings.shard is None:
         names = ", ".join(sorted(searched))
         raise LLPBenchError(
-            f"--tune {settings.tune}: {names} has no hyperparameter to search, or --set fixes all. Leave --tune out, "
-            "or add a method that has one (llpbench list params METHOD)."
+            f"--tune {settings.tune} needs a hyperparameter to search, and {names} has none that --set leaves free. "
+            "Leave --tune out, or add a method that has one (llpbench list params METHOD)."
         )
     return list({tuning.id: tuning for tuning in found}.values())
 
@@ -359,8 +359,8 @@ def study_cells(settings: Settings) -> list[Cell]:
     if emptied and not cells:
         options = ", --".join(sorted(settings.narrowed & _NARROWING))
         raise LLPBenchError(
-            f"nothing is left of study {emptied[0].name!r}: it names {_named(emptied[0])}. "
-            f"Give other --{options}, or none."
+            f"no cell of study {emptied[0].name!r} is selected: the study has {_named(emptied[0])}. "
+            f"Change --{options}, or leave it out."
         )
     return list(cells.values())
 
@@ -419,7 +419,7 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
             read_params(PretrainingParams, values, owner="pretraining")
     for name in params:
         if name not in methods:
-            raise LLPBenchError(f"--set names method {name!r}, which is not part of this run. Add it to --methods.")
+            raise LLPBenchError(f"--set names {name!r}, which is not in this run. Add it to --methods.")
     return params
 
 

@@ -59,7 +59,7 @@ def make(request: Request) -> RayExecutor:
     if importlib.util.find_spec("ray") is None:
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
     if settings.device.startswith("cuda:"):
-        raise LLPBenchError(f"--executor ray hands out GPUs itself, got --device {settings.device}. Give cuda.")
+        raise LLPBenchError(f"--executor ray assigns GPUs itself, got --device {settings.device}. Use --device cuda.")
     address = settings.ray_address
     return RayExecutor(
         settings.environment,
@@ -125,10 +125,10 @@ class RayExecutor:
             except TimeoutError:
                 told = f"no Ray cluster can be joined at {address!r}: no answer within {duration(_JOINING)}."
                 raise LLPBenchError(
-                    f"{told} Start one with ray start --head, and this on one of its machines."
+                    f"{told} Start one with ray start --head and run this command on one of its machines."
                 ) from None
             except Died as died:
-                raise LLPBenchError(f"Ray ended as it began: {died}. Is the cluster at {address!r} well?") from None
+                raise LLPBenchError(f"Ray died while it started ({died}). Check the cluster at {address!r}.") from None
             self.slots = max(int(self._nodes.total.cpus) // self._threads, 1)
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
@@ -148,9 +148,9 @@ class RayExecutor:
                 told = f"Ray died ({died})"
                 if starts == _MOST_STARTS:
                     raise LLPBenchError(
-                        f"{told}, {_MOST_STARTS} times. What is finished is safe; choose --executor inline."
+                        f"{told} {_MOST_STARTS} times. Finished runs are kept. Use --executor inline."
                     ) from None
-                listener.warned(f"{told}. It is started again, and so is what ran: {plural(len(running), 'job')}")
+                listener.warned(f"{told}. Restarting it and {plural(len(running), 'job')} that it was running.")
                 for each in running.values():
                     _tell(listener, each, Ended("interrupted", "Ray died"))
             finally:
@@ -167,9 +167,7 @@ class RayExecutor:
             except TimeoutError:
                 if seconds <= _STARTING:
                     raise
-                told = (
-                    f"Ray has not started within {duration(_STARTING)}. What is finished is safe; is the cluster well?"
-                )
+                told = f"Ray did not start within {duration(_STARTING)}. Finished runs are kept. Check the cluster."
                 raise LLPBenchError(told) from None
             if isinstance(found, Broken):
                 if self._lived:  # it can be had, and is being disturbed

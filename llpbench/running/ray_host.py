@@ -305,7 +305,7 @@ def _cluster(setup: Setup, folder: Path) -> Iterator[None]:
             except Exception as error:
                 raise LLPBenchError(
                     f"no Ray cluster can be joined at {setup.address!r} ({_in_short(error)}). Start one with "
-                    "ray start --head, and this on one of its machines."
+                    "ray start --head and run this command on one of its machines."
                 ) from error
         else:
             # Ray puts the folder in which it is started first on its workers' path: there they must find this very
@@ -339,7 +339,7 @@ def _waiting(lock: FileLock) -> contextlib.AbstractContextManager[Any]:
         return lock.acquire(timeout=_SECONDS_OF_WAITING)
     except Timeout as error:
         raise LLPBenchError(
-            f"Ray could not be started: {lock.lock_file!r} is locked by another process. End that process, or choose "
+            f"Ray could not be started: {lock.lock_file!r} is locked by another process. End that process, or use "
             "--executor inline."
         ) from error
 

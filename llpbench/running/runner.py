@@ -337,9 +337,9 @@ def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
     for record in again:
         if record is not None and record["numerics"] > NUMERICS:
             raise LLPBenchError(
-                f"the journal has results of {cell_spec(record)['method']} by a newer llpbench (numerics "
-                f"{record['numerics']}, here {NUMERICS}), and they count. Install that, keep them (--keep-stale), or "
-                "choose another --out."
+                f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (numerics "
+                f"{record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or choose "
+                "another --out."
             )
 
 

@@ -127,7 +127,7 @@ def _refused(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise LLPBenchError(
-            f"pretrained weights cannot be kept in {str(folder)!r}: {error.strerror or error}. Choose another --out."
+            f"pretrained weights cannot be saved in {str(folder)!r}: {error.strerror or error}. Choose another --out."
         ) from error
 
 

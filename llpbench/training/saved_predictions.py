@@ -65,5 +65,5 @@ def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequ
     except OSError as error:
         raise LLPBenchError(
             f"predictions cannot be written to {str(file)!r}: {error.strerror or error}. Make room, or leave "
-            "--save-predictions away."
+            "out --save-predictions."
         ) from error

@@ -188,7 +188,7 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except Timeout as error:
-        raise LLPBenchError(f"another llpbench has search {str(path)!r}. Wait until it ends.") from error
+        raise LLPBenchError(f"another llpbench is running search {str(path)!r}. Wait until it ends.") from error
     except OSError as error:
         raise _unkept(path, error) from error
     try:
@@ -209,7 +209,7 @@ def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "
 
 def _unkept(path: Path, error: OSError) -> LLPBenchError:
     reason = error.strerror or error
-    return LLPBenchError(f"search {str(path)!r} cannot be kept: {reason}. Choose another --out.")
+    return LLPBenchError(f"search {str(path)!r} cannot be saved: {reason}. Choose another --out.")
 
 
 def _storage(path: Path) -> BaseStorage:

@@ -58,8 +58,8 @@ def require_start(method: str, space: Space, params: Mapping[str, Any]) -> None:
     for name, each in space.items():
         if each.get("log") and params[name] <= 0:
             raise LLPBenchError(
-                f"{method}.{name} is {params[name]:g}, where no search from {each['low']:g} to {each['high']:g} on a "
-                f"logarithmic scale can start. Fix it, by --set {method}.{name}={params[name]:g}, or leave it out."
+                f"{method}.{name} must be above 0 to be searched on a logarithmic scale, got {params[name]:g}. Use "
+                f"--set {method}.{name}={params[name]:g} to keep this value, or leave it out."
             )
 
 
@@ -129,9 +129,9 @@ def _override(method: str, name: str, search: Range, value: Any) -> dict[str, An
         return {"choices": [getattr(read_params(params, {name: one}, owner=owner), name) for one in value]}
     plain = len(value) == 2 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
     if not plain or max(map(abs, value)) > sys.float_info.max or not value[0] < value[1]:
-        raise LLPBenchError(f"{expected} two numbers, the lower first, got {str(value)[:100]}")
+        raise LLPBenchError(f"{expected} two numbers in ascending order, got {str(value)[:100]}")
     for one in value:
         read_params(params, {name: one}, owner=owner)
     if isinstance(search, LogUniform) and value[0] <= 0:
-        raise LLPBenchError(f"{expected} above 0, as it is searched on a logarithmic scale, got {value}")
+        raise LLPBenchError(f"{expected} above 0 because its scale is logarithmic, got {value}")
     return {**_as_data(search), "low": float(value[0]), "high": float(value[1])}

@@ -38,7 +38,7 @@ def test_both_features_raise_the_share_of_yes(llpbench: LLPBench, plugin: Path, 
         (["--method", "quick-a"], "method 'quick-a' has no effects of features. Use --method bag-gp."),
         (["--method", "dllp"], "method 'dllp' has no effects of features. Use --method bag-gp."),
         (["--class", "maybe"], "--class must be one of no, yes, got 'maybe'."),
-        (["--out", "effects"], "'effects' is no plot's name. Let it end in .png or .svg or .pdf."),
+        (["--out", "effects"], "the name of a plot must end in .png or .svg or .pdf, got 'effects'."),
     ],
 )
 def test_what_cannot_be_is_one_line(

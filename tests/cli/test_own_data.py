@@ -213,7 +213,7 @@ def broken_rows(folder: Path) -> None:
         (None, ["--bag-column", "distrikt"], "has no column 'distrikt'. Did you mean district?"),
         (None, ["--counts", "no,no"], "no, no"),
         (None, ["--counts", "no,maybe"], "has no column 'maybe'"),
-        (None, ["--proportions", "yes"], "give one of --counts and --proportions"),
+        (None, ["--proportions", "yes"], "--counts or --proportions"),
         (None, ["--leave-out", "idd"], "has no column 'idd'"),
         (None, ["--types", "age=numbers"], "must be text or number, got 'age=numbers'"),
         (None, ["--types", "town=number"], "values of column 'town' are no numbers, such as"),
@@ -239,7 +239,7 @@ def test_bad_input_is_one_clear_line(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["rows.csv", "rows.csv", "--out", "new.csv"], "holds no model"),
+        (["rows.csv", "rows.csv", "--out", "new.csv"], "manifest.json"),
         (["of-an-array", "rows.csv", "--out", "new.csv"], "was fitted to an array"),
         (["model", "bags.csv", "--out", "new.csv"], "has no column 'town'"),
         (["model", "rows.csv", "--out", "new.xlsx"], "must end in .csv or .parquet"),
@@ -322,7 +322,7 @@ def test_a_table_is_written_as_a_whole_or_not_at_all(
     ("flags", "told"),
     [
         (["--bag-column", ""], "--bag-column '' must name a column"),
-        (["--folds", "20"], "the counts of 12 bags are known: too few for 20 folds"),
+        (["--folds", "20"], "at least 20 bags with known counts, got 12"),
         (["--methods", "bag-gp,dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["--out", "rows.csv"], "'rows.csv' is a file"),
         (["--leave-out", "idd"], "has no column 'idd'"),
@@ -383,7 +383,7 @@ def test_bags_that_python_called_by_numbers_are_found_in_files(
         assert np.allclose(pd.read_csv(folder / "new.csv")[["probability_0", "probability_1"]], wanted, atol=1e-9)
     result = llpbench("predict", "of-python", "rows.csv", "--bag-column", "district+id+job", "--out", "new.csv")
     assert result.code == 2
-    assert f"in fit by {len(keys)}, such as" in result.err
+    assert f"as in fit ({len(keys)}, as in" in result.err
 
 
 def test_the_scale_of_numbers_is_saved_with_the_model(folder: Path, llpbench: LLPBench) -> None:

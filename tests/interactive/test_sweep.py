@@ -212,7 +212,9 @@ class TestResults:
         assert all(name.isidentifier() for name in board)
         assert board.attrs["title"].startswith("Fine")
         assert not board.duplicated(["method", "encoder", "pretraining", "configuration"]).any()
-        with pytest.raises(LLPBenchError, match=r"no board with criterion='auc', bagging='heaps'.* auc ordered \(100 "):
+        with pytest.raises(
+            LLPBenchError, match=r"no board with criterion='auc', bagging='heaps'.* auc 'ordered' \(100 "
+        ):
             published.leaderboard(bagging="heaps")
 
     def test_scores_are_the_boards_in_long_form(self, published: llpbench.Results) -> None:

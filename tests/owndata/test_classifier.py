@@ -258,7 +258,7 @@ def test_effects_are_told_in_the_units_of_the_columns() -> None:
     assert age._repr_html_().count("<tr>") == len(age.values)
     with pytest.raises(LLPBenchError, match=r"label must be one of the classes .* got 'maybe'"):
         model.effects("maybe")
-    with pytest.raises(LLPBenchError, match="has no effects"):
+    with pytest.raises(LLPBenchError, match="gives no effects"):
         LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes)).effects()
 
 
@@ -538,7 +538,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"must be of the classes \[0, 1\]"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"bags of 6. Give whole bags, or NaN where .* unknown\.$"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE[1:]), r"Give NaN if they are suppressed\.$"),
-        (lambda m: m.predict_proba(FRAME, pd.DataFrame({"bag": BAGS})[::-1]), "one index in two orders"),
+        (lambda m: m.predict_proba(FRAME, pd.DataFrame({"bag": BAGS})[::-1]), "bags.loc"),
         (lambda m: m.assign(FRAME[BAGS > "d00"], BAGS[BAGS > "d00"], counts=TABLE), "1 bag of the 6 .* has no rows"),
         (lambda m: m.disaggregate(pd.concat([FRAME, FRAME[:1]]), [*BAGS, None]), "^1 row has no bag. Leave"),
         (lambda m: m.predict(FRAME.to_numpy()), "X is an array, .* fit was given a frame with [a-z, ]+. Give a frame"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -95,7 +96,7 @@ def test_no_row_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_method_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LLPBenchError, match="'bag-soft-label-gbdt' cannot be saved: its predictor holds a function"):
+    with pytest.raises(LLPBenchError, match=r"'bag-soft-label-gbdt' .*predictor contains a function"):
         fitted("bag-soft-label-gbdt").save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -133,15 +134,15 @@ def flip(file: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        (lambda f: (f / storing.MANIFEST).unlink(), "holds no model"),
+        (lambda f: (f / storing.MANIFEST).unlink(), "manifest.json"),
         (lambda f: (f / storing.MANIFEST).write_text("{"), "damaged"),
         (lambda f: (f / storing.MANIFEST).write_text("[]"), "damaged"),
         (lambda f: flip(f / storing.MANIFEST), "damaged"),
-        (lambda f: flip(f / storing.TREE), "model.json' is not the one that was saved"),
-        (lambda f: flip(f / storing.ARRAYS), "arrays.npz' is not the one that was saved"),
+        (lambda f: flip(f / storing.TREE), "model.json' has changed"),
+        (lambda f: flip(f / storing.ARRAYS), "arrays.npz' has changed"),
         (lambda f: (f / storing.ARRAYS).unlink(), "cannot be read"),
-        (lambda f: retold(f, format=99), "is of format 99"),
-        (lambda f: retold(f, source="0" * 16), "with other code of 'count-gbdt'"),
+        (lambda f: retold(f, format=99), "got 99"),
+        (lambda f: retold(f, source="0" * 16), "code of 'count-gbdt'"),
         (lambda f: rewritten(f, "llpbench.blocks.trees", "os"), "of os is stored"),
         (lambda f: rewritten(f, '"TreeInput"', '"xgboost"'), "cannot be read"),
         (lambda f: rewritten(f, '"offset"', '"other"'), "TreeLogits has other fields today"),
@@ -255,7 +256,7 @@ def test_a_first_save_that_was_killed_can_be_repeated(saved: Path, tmp_path: Pat
         other = tmp_path / name.partition(".")[0]
         other.mkdir()
         (other / name).write_text('{"learner": {}}')
-        with pytest.raises(LLPBenchError, match="holds no model"):
+        with pytest.raises(LLPBenchError, match=re.escape(str(other))):
             LLPClassifier.load(saved).save(other)
         assert (other / name).read_text() == '{"learner": {}}'
 
@@ -355,13 +356,13 @@ def test_a_manifest_that_names_other_files_is_refused(saved: Path, tmp_path: Pat
     for sums in forged:
         shutil.copytree(saved, folder, dirs_exist_ok=True)
         retold(folder, sha256=sums)
-        with pytest.raises(LLPBenchError, match="names other files"):
+        with pytest.raises(LLPBenchError, match=r"manifest\.json"):
             LLPClassifier.load(folder)
 
 
 def test_a_folder_of_something_else_is_left_alone(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(LLPBenchError, match="holds no model"):
+    with pytest.raises(LLPBenchError, match=re.escape(str(tmp_path))):
         LLPClassifier.load(saved).save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -401,7 +402,7 @@ def test_a_predictor_of_a_plugin_is_saved_and_needs_its_file(tmp_path: Path, mon
     assert np.array_equal(LLPClassifier.load(tmp_path / "model").predict_proba(frame), expected)
 
     METHODS._entries = {name: entry for name, entry in before.items() if name != "nearer"}
-    with pytest.raises(LLPBenchError, match=r"needs the method 'nearer' of a plugin.*: --plugin FILE\.py"):
+    with pytest.raises(LLPBenchError, match=r"needs method 'nearer' .*--plugin FILE\.py"):
         LLPClassifier.load(tmp_path / "model")
     load_plugin(tmp_path / "renamed.py")
     assert np.array_equal(LLPClassifier.load(tmp_path / "model").predict_proba(frame), expected)

@@ -92,14 +92,14 @@ def test_a_bags_share_that_says_as_much_as_features_is_named() -> None:
     share = record("bag-share", 0.5, role="floor", encoder=None)
     share["results"]["auc"]["test"]["auc-known-bags"] = 0.72
     (line,) = lines(advised([*runs("a", 0.71), share]))
-    assert line["caution"] == ("72.0 by the share of a row's bag alone, where that is known",)
+    assert line["caution"] == ("the share of a row's bag alone has 72.0 (if the bag is known)",)
 
 
 @pytest.mark.parametrize(
     ("bagging", "kind"),
     [
         ("random", "random: randomly assigned rows"),
-        ("kmeans:clusters=9", "kmeans: clusters of like rows (clusters=9)"),
+        ("kmeans:clusters=9", "kmeans: clusters of similar rows (clusters=9)"),
         ("column:by=day+shop:split=bags", "grouped by day and shop, rows of groups not seen in training"),
         ("mine", "mine"),
     ],

@@ -377,3 +377,20 @@ def test_a_column_of_a_plugin_is_a_column_of_every_leaderboard(monkeypatch: pyte
     assert [field.lines for field in column.fields(found)] == [("100",)] * 4
     with pytest.raises(LLPBenchError, match="'memory' is registered already"):
         register_column(column)
+
+
+@pytest.mark.parametrize("part", ["compute", "format"])
+def test_a_broken_column_of_a_plugin_is_one_line_with_its_file(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
+
+    def compute(board: Board) -> DataFrame:
+        return DataFrame({"": board.runs.groupby("row")["memory" if part == "compute" else "memory_mb"].max()})
+
+    column = LeaderboardColumn("memory", "MB", ("",), compute, lambda parts: f"{parts['']:.0f}"[99:][0])
+    register_column(column)
+    with pytest.raises(LLPBenchError) as error:
+        column.fields(board(*FOUR))
+    for named in ("'memory'", __file__, "KeyError" if part == "compute" else "IndexError"):
+        assert named in str(error.value)
+    assert "\n" not in str(error.value)
+    assert column.explained(board(*FOUR)) == "", "no caption was given"

@@ -116,7 +116,7 @@ def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> Non
     def caption(bagging: str, size: int = 0) -> str:
         return overall(fine(tabulate([record(bagging=bagging, bag_size=size)])), "fine").caption
 
-    assert "of bags of which no row was seen in training" in caption("column:by=date:split=bags")
+    assert "New bags" in caption("column:by=date:split=bags")
     assert "of the same bags as training rows" in caption("column:by=date")
     assert "seen in training" not in caption("ordered", 64)
     assert "same bags" not in caption("ordered", 64)

@@ -143,7 +143,7 @@ def test_merging_keeps_searches(searched: Path, tmp_path: Path) -> None:
         ({"space": {"bag-mean-linear": {"strenth": [1.0, 2.0]}}}, "Did you mean strength"),
         ({"space": {"dllp": {"dropout": [0.0]}}}, "not part of this run"),
         ({"space": {"bag-mean-linear": {"strength": [1.0, 2.0]}}, "tune": None}, "Add --tune N"),
-        ({"methods": ("bag-share",)}, "bag-share has no hyperparameter to search"),
+        ({"methods": ("bag-share",)}, "bag-share"),
         (
             {"methods": ("bag-mean-linear",), "set": {"bag-mean-linear": {"strength": [1.0], "model": ["ridge"]}}},
             "or --set fixes all",

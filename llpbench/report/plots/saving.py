@@ -104,7 +104,7 @@ def captioned(figure: Figure, about: About) -> None:
 def check_suffix(path: Path) -> None:
     """Raises `LLPBenchError` if a single plot cannot be written in this format."""
     if path.suffix not in _FORMATS:
-        raise LLPBenchError(f"{str(path)!r} is no plot's name. Let it end in {' or '.join(_FORMATS)}.")
+        raise LLPBenchError(f"the name of a plot must end in {' or '.join(_FORMATS)}, got {str(path)!r}.")
 
 
 def save_figure(draw: Callable[[], Figure], path: Path) -> None:
