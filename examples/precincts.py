@@ -1,7 +1,7 @@
 """Ecological inference: how groups voted, from a census table of precincts and the precincts' vote shares.
 
-The census counts people by precinct, sex, age group and education. The script repeats each line once for each person. The
-answer is the share of each group that voted yes.
+The census counts people by precinct, sex, age group and education. The script repeats each line once for each person.
+The answer is the share of each group that voted yes.
 """
 
 from __future__ import annotations
