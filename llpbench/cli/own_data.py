@@ -256,10 +256,10 @@ def _learning(command: Any) -> Any:
 @contextlib.contextmanager
 def _warnings_as_lines() -> Iterator[None]:
     """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
-    from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
     from llpbench.owndata.extremes import ExtremeValues
+    from llpbench.owndata.fitted import UnknownBags
     from llpbench.owndata.number_text import NumbersAsText
     from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
