@@ -31,13 +31,17 @@ from llpbench.owndata.bag_effects import (
     of_all_bags,
 )
 from llpbench.owndata.columns import FeatureColumns, as_frame
-from llpbench.owndata.doubts import Doubts
+from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
+from llpbench.owndata.group_estimates import group_estimates, read_groups
+from llpbench.owndata.group_intervals import ClassCounts
+from llpbench.owndata.logit_draws import LogitDraws, ProcessDraws, RowIntervals, process_of, refit_draws, row_intervals
 from llpbench.owndata.rare import BagCalibration
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
 from llpbench.training.cell_runs import limit_threads, probabilities
 
+_FEWEST_REFITS = 5
 _SMALL = 100_000
 """rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
 
@@ -156,6 +160,114 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What `disaggregate` and `assign` return, from one prediction of the rows."""
         found = self._whole_bags(X, bags, proportions, counts)
         return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
+
+    def estimate(
+        self, X: Any, bags: Any, by: Any, *, proportions: Any = None, counts: Any = None, refits: int = 20
+    ) -> pd.DataFrame:
+        """Return expected counts and shares of classes in groups of rows, with intervals: ecological inference.
+
+        X holds whole bags, as in `disaggregate`. Groups of a bag add up to its counts.
+
+        Parameters
+        ----------
+        X
+            Features, and columns of `by` that are none.
+        bags
+            [rows] label of each row's bag, as in `fit`.
+        by
+            Groups: a column of X, a list of columns (each combination is a group), or a label for each row.
+        proportions, counts
+            Those of the bags, as in `fit`. Default: those of `fit`.
+        refits
+            Number of refits for the intervals of a method without a posterior.
+
+        Returns
+        -------
+        DataFrame
+            A line for each group and class in all bags, whose bag is "all", then one for each bag, group and class:
+
+            - the columns that name the bag (or `bag`), the columns of `by` (or `group`), and `class`;
+            - `rows`: number of rows of the group;
+            - `count`, `share`: expected number of rows of the class, and this number divided by `rows`;
+            - `count_lower`, `count_upper`, `share_lower`, `share_upper`: ends of the interval of 95 %;
+            - `count_min`, `count_max`, `share_min`, `share_max`: bounds of Duncan and Davis. The counts of bags allow
+              no value outside them, whatever the model says.
+
+        Notes
+        -----
+        Intervals cover the uncertainty of the model, what it does not know of groups, and the chance of rows. For
+        `bag-gp` and "auto", the first part comes from the posterior of the process on bags; for "auto" it stands for
+        all three members. Any other method is fitted again to bags drawn with replacement, `refits` times.
+
+        MEASURED
+
+        Bounds do not hold for counts with noise, or of other people than the rows; they are then 0 and `rows`.
+
+        Warns
+        -----
+        UncertainGroups
+            Bags tell next to nothing of some groups: their intervals are nearly as wide as the bounds.
+        """
+        self._demand_fitted()
+        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
+            raise LLPBenchError(f"refits must be a whole number from {_FEWEST_REFITS}, got {refits!r}.")
+        groups = read_groups(by, X)
+        features = X
+        if isinstance(X, pd.DataFrame):
+            needless = {*groups.labels.columns} - {*self._columns.names, *self.key_features_}
+            features = X.drop(columns=[name for name in X.columns if name in needless])
+        labels, whole = self._read_whole(features, bags, proportions, counts)
+        learned, chosen = self._known_bags(), np.flatnonzero(whole.known[whole.bag_of_row])
+        proba = added_up(self._predicted(whole.rows), whole.where_known(), chosen, learned.spread)
+        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        names = labels.columns or [getattr(bags, "name", None) or "bag"]
+        return group_estimates(
+            groups,
+            labels,
+            [str(name) for name in names],
+            self.classes_.tolist(),
+            whole.rows,
+            proba,
+            [ClassCounts(number, self._deviation, self._of_rows) for number in numbers.T],
+            self._logit_draws(labels, whole, refits),
+            tau=learned.deviation,
+            seed=self.random_state,
+        )
+
+    def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
+        """How far logits may be from the model's."""
+        process = process_of(self._predictor)
+        if process is not None:
+            return ProcessDraws(process)
+        train = getattr(self, "_known", None)  # a loaded model has no rows
+        if train is None:
+            if not {*self.bags_.tolist()} <= {*labels.names}:
+                raise LLPBenchError(
+                    f"intervals of method {self.method!r} need refits, and a saved model has no rows. Give all bags of "
+                    "fit, or use method='bag-gp'."
+                )
+            train = whole.where_known()
+
+        def learn(sample: BaggedRows) -> Predictor:
+            fitted, classes = self._fitted(sample, self._columns.cardinalities, ensemble=1), sample.counts.shape[1]
+            return lambda rows: self._probabilities(fitted, rows, classes)
+
+        with self._threads(len(train.bag_of_row)):
+            return refit_draws(train, learn, refits, self.random_state)
+
+    def predict_interval(self, X: Any) -> RowIntervals:
+        """Return how sure the model is of the probabilities of rows: standard errors of logits, intervals of 95 %.
+
+        They come from the posterior of the process, at fitted scales. They are of probabilities, not of labels, and
+        trust that effects between bags hold between rows. Raises `LLPBenchError` for a method without a posterior.
+        """
+        self._demand_fitted()
+        process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
+        if process is None:
+            raise LLPBenchError(f"method {self.method!r} has no posterior of rows. Use method='bag-gp'.")
+        rows = self._rows(X)
+        spread = 1.0 if self._calibration is None else self._calibration.spread
+        return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
 
     def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
         """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
@@ -328,6 +440,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, features: Any, bags: Any, proportions: Any, counts: Any
     ) -> tuple[FloatArray, BaggedRows, IntArray]:
         """Predictions of all rows, the bags whose counts are known, and the rows [rows of these] they hold."""
+        whole = self._read_whole(features, bags, proportions, counts)[1]
+        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
+        return self._predicted(whole.rows), whole.where_known(), chosen
+
+    def _read_whole(self, features: Any, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, BaggedRows]:
+        """The bags of rows by name, and with their counts."""
         rows = self._rows(features)
         if proportions is None and counts is None:
             labels = read_bag_labels(bags, features)
@@ -335,9 +453,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             labels, found = self._given(features, bags, proportions, counts)
         _demand_bags(labels)
-        whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
-        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
-        return self._predicted(rows), whole.where_known(), chosen
+        return labels, BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
