@@ -34,9 +34,9 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.suites import select_datasets
 from llpbench.owndata.choosing import COMPARED, DECIDES, choose, compared
-from llpbench.owndata.classifier import AUTO, LLPClassifier
+from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import CONFOUNDED
-from llpbench.owndata.fitting import YARDSTICK
+from llpbench.owndata.fitting import AUTO, YARDSTICK
 
 FOLDS = 4
 CHEAPER: dict[str, dict[str, Any]] = {

@@ -30,17 +30,17 @@ OWN_DATA = {
         *("bags", "bag_column", "counts", "proportions", "class_column", "suppressed", "size_column", "classes"),
         *("sampled", "as_shares", "noise", "noise_kind", "drop_unmatched", "suppress_impossible", "whole_bags"),
     ),
-    "Rows": ("repeat_column", "leave_out", "keep_key"),
+    "Rows": ("repeat_column", "leave_out", "keep_key", "by"),
     "Method": (
         *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
-        *("seed", "plugin"),
+        *("seed", "plugin", "refits"),
     ),
-    "Output": ("out",),
+    "Output": ("interval", "out"),
     "Format of the files (detected; to set it for one file only, write rows:VALUE or bags:VALUE)": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),
 }
-"""those of fit, choose and predict"""
+"""those of fit, choose, predict and estimate"""
 
 REPORT = {
     "What to show": ("journals", "study", "datasets", "metric", "common", "plugin"),

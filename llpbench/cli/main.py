@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
+from llpbench.cli.applying import estimate, predict
 from llpbench.cli.explaining import effects
 from llpbench.cli.fetching import data
 from llpbench.cli.helping import REPORT, RUN, CommandGroup
@@ -26,7 +27,7 @@ from llpbench.cli.options import (
     run_options,
 )
 from llpbench.cli.output import OutputError, echo, standard_streams
-from llpbench.cli.own_data import choose, fit, predict
+from llpbench.cli.own_data import choose, fit
 from llpbench.cli.restamping import restamp
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
@@ -102,6 +103,7 @@ def cli() -> None:
 cli.add_command(choose)
 cli.add_command(data)
 cli.add_command(effects)
+cli.add_command(estimate)
 cli.add_command(fit)
 cli.add_command(predict)
 cli.add_command(restamp)

@@ -1,19 +1,17 @@
-"""`llpbench fit`, `predict` and `choose`: your own tables, without labels."""
+"""`llpbench fit` and `choose`: your own tables, without labels."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from llpbench.cli import FAILED
+from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
@@ -23,104 +21,15 @@ from llpbench.core.text import plural
 from llpbench.owndata.marks import csv_parts
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.csv_dialect import FileFormat
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
 
 
-_FLAGS = {
-    "sampled=True": "--sampled",
-    "as_shares=True": "--as-shares",
-    "shares as proportions=": "shares by --proportions",
-    "noise=": "--noise",
-    "impossible='suppress'": "--suppress-impossible",
-    "unmatched='drop'": "--drop-unmatched",
-    "sizes=": "--size-column",
-    "counts= or proportions= of all bags": "--bags, a table of them all",
-    "counts= of these": "--bags, a table of these",
-    "there is predict_proba(X, bags)": "leave --whole-bags out",
-}
-"""what messages of `LLPClassifier` tell to give, by what it is called on the command line"""
-
-
-@contextlib.contextmanager
-def _told_in_flags() -> Iterator[None]:
-    try:
-        yield
-    except LLPBenchError as error:
-        told = str(error)
-        for argument, flag in _FLAGS.items():
-            told = told.replace(argument, flag)
-        raise type(error)(told) from error
-
-
-_BAG_OPTIONS = (
-    click.option(
-        "--counts",
-        multiple=True,
-        metavar="NAMES",
-        help="Columns of BAGS with the counts of each class, or of the positive class.",
-    ),
-    click.option(
-        "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions instead of counts."
-    ),
-    click.option(
-        "--class-column",
-        metavar="NAME",
-        help="Column of BAGS with the class (one line a bag and class).",
-    ),
-    click.option(
-        "--suppressed",
-        multiple=True,
-        metavar="MARKS",
-        help="Marks of suppressed numbers in BAGS: '*,<5'.",
-    ),
-)
-"""what says of a table of bags which columns hold what"""
-
-
-def _bag_options(required: bool) -> Callable[[Any], Any]:
-    """The columns that name a bag, and `_BAG_OPTIONS`, which the command gets as `columns`."""
-
-    def decorate(command: Any) -> Any:
-        @functools.wraps(command)
-        def called(
-            counts: tuple[str, ...],
-            proportions: tuple[str, ...],
-            class_column: str | None,
-            suppressed: tuple[str, ...],
-            **others: Any,
-        ) -> Any:
-            columns = {
-                "counts": counts,
-                "proportions": proportions,
-                "class_column": class_column,
-                "suppressed": [mark for text in suppressed for mark in csv_parts(text)],
-            }
-            return command(columns=columns, **others)
-
-        decorated: Any = called
-        for option in reversed(_BAG_OPTIONS):
-            decorated = option(decorated)
-        return click.option(
-            "--bag-column",
-            required=required,
-            multiple=True,
-            metavar="NAME[+NAME]",
-            help="Columns of both files that name the bag.",
-        )(decorated)
-
-    return decorate
-
-
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
     click.option("--bags", required=True, type=_PATH, metavar="FILE", help="Table with a row for each bag."),
-    _bag_options(required=True),
+    bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
     click.option("--size-column", metavar="NAME", help="Column of BAGS with the rows of a whole bag."),
     click.option(
@@ -210,17 +119,17 @@ def _learning(command: Any) -> Any:
         if rows == bags == Path("-"):
             raise LLPBenchError("ROWS and --bags must not both be standard input, got - twice.")
         kinds = _pairs(types, "--types")
-        with _warnings_as_lines(), reading("rows"):
-            frame = read_rows(rows, kinds, _possible_names(bag_column, "+"), form=formats.rows)
+        with warnings_as_lines(), reading("rows"):
+            frame = read_rows(rows, kinds, possible_names(bag_column, "+"), form=formats.rows)
         decimals = frame.attrs["decimals"]
         known = list(frame.columns)
-        names = _key_names(bag_column, known)
+        names = key_names(bag_column, known)
         out = [str(column_of(frame, name, rows).name) for name in split_names(leave_out, known)]
         for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
             frame[name] = frame[name].astype("category")  # somebody has said what it is
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
-        with _warnings_as_lines(), reading("bags"):
+        with warnings_as_lines(), reading("bags"):
             table = BagFile(bags, names, **columns, size_column=size_column, form=formats.bags).read()
         bag_of_row = bag_keys(frame, names, rows)
         key_columns = [str(column_of(frame, name, rows).name) for name in names]
@@ -244,52 +153,13 @@ def _learning(command: Any) -> Any:
             "decimals": decimals,
             "keys": [name for name in key_columns if keep_key and name not in out],
         }
-        with _told_in_flags():
+        with told_in_flags():
             return command(rows=rows, given=given, read=read, **others)
 
     decorated: Any = called
     for option in reversed(_LEARNING_OPTIONS):
         decorated = option(decorated)
     return decorated
-
-
-@contextlib.contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
-    from llpbench.owndata.classifier import UnknownBags
-    from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
-    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
-    from llpbench.owndata.extremes import ExtremeValues
-    from llpbench.owndata.number_text import NumbersAsText
-    from llpbench.owndata.rare import FewPositives
-    from llpbench.owndata.row_files import FileNote
-    from llpbench.owndata.sizes import LargeFit
-
-    lines = (
-        LargeFit,
-        LikelyIdentifier,
-        UnknownBags,
-        UnknownCategories,
-        NumbersAsText,
-        FileNote,
-        CollapsedNetwork,
-        ExtremeValues,
-        FewPositives,
-    )
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-
-        def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
-            if issubclass(category, lines):
-                echo(f"llpbench: warning: {message}", err=True)
-            else:
-                usual(message, category, *where, **others)
-
-        warnings.simplefilter("ignore", DoubtfulFit)
-        for told in lines:
-            warnings.simplefilter("always", told)
-        warnings.showwarning = show
-        yield
 
 
 def _warn_of(doubts: Doubts | None) -> None:
@@ -359,7 +229,7 @@ def fit(
     )
     demand_free(out)  # before minutes of fitting
     clock = time.perf_counter()
-    with _warnings_as_lines():
+    with warnings_as_lines():
         model.fit(**given)
     seconds = time.perf_counter() - clock
     model.reading_ = read
@@ -421,7 +291,7 @@ def choose(
     if told := obstacle(out):  # before minutes of fitting
         raise LLPBenchError(f"{str(out)!r} cannot be written: {told}. Choose another --out.")
     demand_own(out)
-    with _warnings_as_lines():
+    with warnings_as_lines():
         compared = _names(methods) or choosing.COMPARED
         found = choosing.choose(**given, methods=compared, folds=folds, repeats=repeats, random_state=seed)
     render_tables([board_table(found)], Console())
@@ -431,147 +301,8 @@ def choose(
     return FAILED if found.board["failure"].any() else 0
 
 
-@click.command(
-    cls=OwnDataCommand,
-    groups=OWN_DATA,
-    examples=(
-        "llpbench predict model new.csv --out predictions.csv",
-        "llpbench predict model people.csv --bag-column district --whole-bags --out predictions.csv",
-    ),
-)
-@click.argument("model", type=_PATH)
-@click.argument("rows", type=_PATH)
-@_bag_options(required=False)
-@click.option("--bags", type=_PATH, metavar="FILE", help="With --whole-bags: table of bags that fit has not seen.")
-@click.option(
-    "--whole-bags",
-    is_flag=True,
-    help="ROWS are whole bags; predictions add up to their counts.",
-)
-@click.option(
-    "--repeat-column",
-    metavar="NAME",
-    help="Column of ROWS: how many people a row stands for.",
-)
-@click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the predictions: .csv or .parquet.")
-@format_options
-@plugin_option
-def predict(
-    model: Path,
-    rows: Path,
-    bag_column: tuple[str, ...],
-    columns: dict[str, Any],
-    formats: Formats,
-    bags: Path | None,
-    whole_bags: bool,
-    repeat_column: str | None,
-    out: Path,
-    plugin: tuple[str, ...],
-) -> int:
-    """Predict rows with a model of llpbench fit.
-
-    With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are not
-    features, `prediction`, and the probability of each class. In a .csv, text that a spreadsheet would read as a
-    formula begins with an apostrophe.
-    """
-    import pandas as pd
-
-    from llpbench.owndata.bag_files import BagFile
-    from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, repeated, write_rows
-    from llpbench.owndata.table_sources import is_among
-
-    load_plugins(plugin)
-    demand_room(out)  # before anything is predicted
-    if any(is_among(out, each) for each in (rows, bags) if each is not None):
-        raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
-    if whole_bags and not bag_column:
-        raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
-    if repeat_column is not None and not whole_bags:
-        raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
-    if bags is None and any(columns.values()):
-        raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add it.")
-    if bags is not None and not whole_bags:
-        raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
-    loaded = LLPClassifier.load(model)
-    if not hasattr(loaded, "feature_names_in_"):
-        raise LLPBenchError(
-            f"the model in {str(model)!r} was fitted to an array without column names. Fit it to a frame."
-        )
-    wanted = [str(name) for name in loaded.feature_names_in_]
-    frame = _read_features(loaded, rows, _possible_names(bag_column, "+"), wanted, formats.rows)
-    names = _key_names(bag_column, list(frame.columns)) if bag_column else []
-    if repeat_column is not None:
-        frame = repeated(frame, repeat_column, rows)
-    if not len(frame):
-        raise LLPBenchError(f"file {str(rows)!r} has no rows.")
-    kept_keys = loaded.reading_.get("keys", [])
-    features = pd.DataFrame(
-        {
-            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows)
-            for name in wanted
-        }
-    )
-    kept = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
-    added = ["prediction", *(f"probability_{label}" for label in loaded.classes_)]
-    if taken := [name for name in added if name in kept.columns]:
-        raise LLPBenchError(
-            f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
-        )
-    keys = bag_keys(frame, names, rows) if names else None
-    if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
-        loaded.bags_ = bags_as_texts(loaded.bags_, names)
-    if whole_bags:
-        with _warnings_as_lines(), reading("bags"):
-            known = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
-        with _told_in_flags():
-            proba, labels = loaded.disaggregate_and_assign(features, keys, **known)
-    else:
-        with _warnings_as_lines():
-            proba = loaded.predict_proba(features, keys)
-        labels = loaded.classes_[proba.argmax(axis=1)]
-    found = kept.assign(**dict(zip(added, [labels, *proba.T], strict=True)))
-    write_rows(found, out)
-    echo(f"{plural(len(found), 'prediction')} in {out}")
-    return 0
-
-
-def _read_features(model: LLPClassifier, rows: Path, keys: list[str], wanted: list[str], form: FileFormat) -> DataFrame:
-    """ROWS as `fit` has read them: texts and numbers are those of the model."""
-    from llpbench.owndata.row_files import read_rows
-
-    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
-    form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
-    kept_keys = model.reading_.get("keys", [])
-    types = {name: kind for name, kind in types.items() if name not in kept_keys}
-    wanted = [name for name in wanted if name not in kept_keys]  # names of bags are read as they stand
-    with _warnings_as_lines(), reading("rows"):
-        return read_rows(rows, types, keys, wanted, form, decimals=model.reading_.get("decimals", {}))
-
-
 def _names(text: str | None) -> list[str]:
     return csv_parts(text or "")
-
-
-def _possible_names(given: Iterable[str], between: str) -> list[str]:
-    """Every name that an option could hold: each text, and each run of its parts."""
-    found = []
-    for text in given:
-        parts = text.split(between)
-        runs = [between.join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
-        found += [*runs, *csv_parts(text, between)]
-    return found
-
-
-def _key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
-    from llpbench.owndata.column_names import split_names
-
-    names = split_names(given, known, "+")
-    if not names:
-        raise LLPBenchError(
-            f"--bag-column {''.join(given)!r} must name a column. Give the one with the bag of each row."
-        )
-    return names
 
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:

@@ -30,11 +30,11 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
-from llpbench.owndata.classifier import AUTO, LLPClassifier
+from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
 from llpbench.owndata.doubts import DoubtfulFit, Doubts
 from llpbench.owndata.extremes import ExtremeValues
-from llpbench.owndata.fitting import YARDSTICK, method_on_bags
+from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
 from llpbench.owndata.number_text import NumbersAsText
 from llpbench.owndata.progress import ComparisonProgress, RemainingFits
 from llpbench.owndata.rare import FewPositives

@@ -34,6 +34,8 @@ from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
 DEFAULT_ENCODER = "mlp"
+AUTO = "bag-gp-gbdt"
+"""what `method="auto"` is: first of the published leaderboards, in seconds"""
 YARDSTICK = "bag-share"
 """stands in every comparison and is never advised: it knows no feature, and gives all rows the mean share"""
 _FEWEST_HELD_OUT = 5

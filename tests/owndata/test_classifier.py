@@ -21,8 +21,9 @@ from sklearn.pipeline import make_pipeline
 from llpbench import bag_scorer
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
-from llpbench.owndata.classifier import LLPClassifier, UnknownBags
+from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
+from llpbench.owndata.fitted import UnknownBags
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 

@@ -1,0 +1,261 @@
+"""`llpbench predict` and `estimate`: what a fitted model says of rows and of groups of rows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
+from llpbench.cli.helping import OWN_DATA
+from llpbench.cli.options import AnyPath, load_plugins, plugin_option
+from llpbench.cli.output import echo
+from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from llpbench.core.bags import FloatArray
+    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.csv_dialect import FileFormat
+
+_PATH = AnyPath(path_type=Path)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A model and the rows that it is applied to."""
+
+    model: LLPClassifier
+    frame: DataFrame
+    """all columns of the file"""
+    features: DataFrame
+    others: DataFrame
+    """columns of the file that are no features"""
+    bags: DataFrame | None
+    """[rows] what names the bag of each row"""
+    counts: dict[str, Any]
+    """counts or proportions of these bags, as `LLPClassifier` takes them; empty: those of `fit`"""
+
+
+def _applying(command: Any) -> Any:
+    """Options of what a model is applied to; the command gets it as `read`, a function that reads the files."""
+
+    @functools.wraps(command)
+    def called(
+        model: Path,
+        rows: Path,
+        bag_column: tuple[str, ...],
+        columns: dict[str, Any],
+        formats: Formats,
+        bags: Path | None,
+        repeat_column: str | None,
+        out: Path,
+        plugin: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        from llpbench.owndata.row_files import demand_room
+        from llpbench.owndata.table_sources import is_among
+
+        load_plugins(plugin)
+        demand_room(out)  # before anything is predicted
+        if any(is_among(out, each) for each in (rows, bags) if each is not None):
+            raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
+        if bags is None and any(columns.values()):
+            raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add it.")
+        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column)
+        return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, repeat=repeat_column, **others)
+
+    decorated: Any = called
+    for option in reversed(_APPLYING_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+_APPLYING_OPTIONS = (
+    click.argument("model", type=_PATH),
+    click.argument("rows", type=_PATH),
+    bag_options(required=False),
+    click.option("--bags", type=_PATH, metavar="FILE", help="For whole bags: table of bags that fit has not seen."),
+    click.option("--repeat-column", metavar="NAME", help="Column of ROWS: how many people a row stands for."),
+    click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
+    format_options,
+    plugin_option,
+)
+
+
+def _read(
+    model: Path,
+    rows: Path,
+    bag_column: tuple[str, ...],
+    columns: dict[str, Any],
+    formats: Formats,
+    bags: Path | None,
+    repeat_column: str | None,
+) -> _Given:
+    import pandas as pd
+
+    from llpbench.owndata.bag_files import BagFile
+    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, repeated
+
+    loaded = LLPClassifier.load(model)
+    if not hasattr(loaded, "feature_names_in_"):
+        raise LLPBenchError(
+            f"the model in {str(model)!r} was fitted to an array without column names. Fit it to a frame."
+        )
+    wanted = [str(name) for name in loaded.feature_names_in_]
+    frame = _read_features(loaded, rows, possible_names(bag_column, "+"), wanted, formats.rows)
+    names = key_names(bag_column, list(frame.columns)) if bag_column else []
+    if repeat_column is not None:
+        frame = repeated(frame, repeat_column, rows)
+    if not len(frame):
+        raise LLPBenchError(f"file {str(rows)!r} has no rows.")
+    kept_keys = loaded.reading_.get("keys", [])
+    features = pd.DataFrame(
+        {
+            name: bag_keys(frame, [name], rows)[name] if name in kept_keys else column_of(frame, name, rows)
+            for name in wanted
+        }
+    )
+    others = frame.drop(columns=[str(column_of(frame, name, rows).name) for name in wanted])
+    keys = bag_keys(frame, names, rows) if names else None
+    if keys is not None and bags is None:  # a model fitted in Python may call bags by numbers; files call them by texts
+        loaded.bags_ = bags_as_texts(loaded.bags_, names)
+    with warnings_as_lines(), reading("bags"):
+        counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+    return _Given(loaded, frame, features, others, keys, counts)
+
+
+@click.command(
+    cls=OwnDataCommand,
+    groups=OWN_DATA,
+    examples=(
+        "llpbench predict model new.csv --out predictions.csv",
+        "llpbench predict model people.csv --bag-column district --whole-bags --out predictions.csv",
+    ),
+)
+@_applying
+@click.option("--whole-bags", is_flag=True, help="ROWS are whole bags; predictions add up to their counts.")
+@click.option("--interval", is_flag=True, help="Add an interval of 95 % of each probability (bag-gp only).")
+def predict(
+    read: Callable[[], _Given],
+    rows: Path,
+    bags: Path | None,
+    bag_column: tuple[str, ...],
+    repeat: str | None,
+    out: Path,
+    whole_bags: bool,
+    interval: bool,
+) -> int:
+    """Predict rows with a model of llpbench fit.
+
+    With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are not
+    features, `prediction`, and the probability of each class. --interval adds the lower and upper end of an interval
+    of 95 % of each probability, and the standard error of its logit. In a .csv, text that a spreadsheet would read as
+    a formula begins with an apostrophe.
+    """
+    from llpbench.owndata.row_files import write_rows
+
+    if whole_bags and not bag_column:
+        raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
+    if repeat is not None and not whole_bags:
+        raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
+    if bags is not None and not whole_bags:
+        raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
+    if interval and bag_column:
+        raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
+    given = read()
+    model = given.model
+    if whole_bags:
+        with told_in_flags():
+            proba, labels = model.disaggregate_and_assign(given.features, given.bags, **given.counts)
+    else:
+        with warnings_as_lines():
+            proba = model.predict_proba(given.features, given.bags)
+        labels = model.classes_[proba.argmax(axis=1)]
+    added = {"prediction": labels, **_by_class("probability", model, proba)}
+    if interval:
+        found = model.predict_interval(given.features)
+        added |= _by_class("lower", model, found.lower) | _by_class("upper", model, found.upper)
+        added |= _by_class("logit_error", model, found.standard_error)
+    if taken := [name for name in added if name in given.others.columns]:
+        raise LLPBenchError(
+            f"file {str(rows)!r} already has a column {taken[0]!r}, which predictions would replace. Rename it."
+        )
+    write_rows(given.others.assign(**added), out)
+    echo(f"{plural(len(labels), 'prediction')} in {out}")
+    return 0
+
+
+def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, FloatArray]:
+    return {f"{what}_{label}": column for label, column in zip(model.classes_, values.T, strict=True)}
+
+
+@click.command(
+    cls=OwnDataCommand,
+    groups=OWN_DATA,
+    examples=(
+        "llpbench estimate model people.csv --bag-column district --by sex,age-group --out groups.csv",
+        "llpbench estimate model census.csv --bag-column precinct --repeat-column people --by sex --out groups.csv",
+    ),
+)
+@_applying
+@click.option("--by", required=True, multiple=True, metavar="NAMES", help="Columns of ROWS that make the groups.")
+@click.option(
+    "--refits", default=20, show_default=True, metavar="N", help="Refits for intervals, except with auto and bag-gp."
+)
+def estimate(
+    read: Callable[[], _Given],
+    rows: Path,
+    bags: Path | None,
+    bag_column: tuple[str, ...],
+    repeat: str | None,
+    out: Path,
+    by: tuple[str, ...],
+    refits: int,
+) -> int:
+    """Estimate counts and shares of groups, in all bags and in each, with intervals.
+
+    ROWS are whole bags: those of llpbench fit, or those of --bags. The file has a line for each group and class in all
+    bags (the bag is "all"), then one for each bag, group and class. `count` and `share` are the estimate, _lower and
+    _upper the ends of its interval of 95 %. Values outside _min and _max are impossible, given the counts of bags.
+    """
+    import pandas as pd
+
+    from llpbench.owndata.column_names import split_names
+    from llpbench.owndata.row_files import column_of, write_rows
+
+    del bags, repeat
+    if not bag_column:
+        raise LLPBenchError("estimate needs --bag-column, the column with the bag of each row.")
+    given = read()
+    names = split_names(by, list(given.frame.columns))
+    groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
+    with warnings_as_lines(), told_in_flags():
+        found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
+    write_rows(found, out)
+    number = len(groups.drop_duplicates())
+    assert given.bags is not None
+    inside = plural(len(given.bags.drop_duplicates()), "bag")
+    echo(f"{plural(number, 'group')} in {inside}: {plural(len(found), 'line')} in {out}")
+    return 0
+
+
+def _read_features(model: LLPClassifier, rows: Path, keys: list[str], wanted: list[str], form: FileFormat) -> DataFrame:
+    """ROWS as `fit` has read them: texts and numbers are those of the model."""
+    from llpbench.owndata.row_files import read_rows
+
+    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
+    form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
+    kept_keys = model.reading_.get("keys", [])
+    types = {name: kind for name, kind in types.items() if name not in kept_keys}
+    wanted = [name for name in wanted if name not in kept_keys]  # names of bags are read as they stand
+    with warnings_as_lines(), reading("rows"):
+        return read_rows(rows, types, keys, wanted, form, decimals=model.reading_.get("decimals", {}))

@@ -1,0 +1,162 @@
+"""What commands on your own data share: options of bags, names of columns, messages in terms of the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import click
+
+from llpbench.cli.output import echo
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.marks import csv_parts
+
+_FLAGS = {
+    "method='bag-gp'": "--method bag-gp in llpbench fit",
+    "sampled=True": "--sampled",
+    "as_shares=True": "--as-shares",
+    "shares as proportions=": "shares by --proportions",
+    "noise=": "--noise",
+    "impossible='suppress'": "--suppress-impossible",
+    "unmatched='drop'": "--drop-unmatched",
+    "sizes=": "--size-column",
+    "counts= or proportions= of all bags": "--bags, a table of them all",
+    "counts= of these": "--bags, a table of these",
+    "there is predict_proba(X, bags)": "leave --whole-bags out",
+}
+"""what messages of `LLPClassifier` tell to give, by what it is called on the command line"""
+
+
+@contextlib.contextmanager
+def told_in_flags() -> Iterator[None]:
+    try:
+        yield
+    except LLPBenchError as error:
+        told = str(error)
+        for argument, flag in _FLAGS.items():
+            told = told.replace(argument, flag)
+        raise type(error)(told) from error
+
+
+_BAG_OPTIONS = (
+    click.option(
+        "--counts",
+        multiple=True,
+        metavar="NAMES",
+        help="Columns of BAGS with the counts of each class, or of the positive class.",
+    ),
+    click.option(
+        "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions instead of counts."
+    ),
+    click.option(
+        "--class-column",
+        metavar="NAME",
+        help="Column of BAGS with the class (one line a bag and class).",
+    ),
+    click.option(
+        "--suppressed",
+        multiple=True,
+        metavar="MARKS",
+        help="Marks of suppressed numbers in BAGS: '*,<5'.",
+    ),
+)
+"""what says of a table of bags which columns hold what"""
+
+
+def bag_options(required: bool) -> Callable[[Any], Any]:
+    """The columns that name a bag, and `_BAG_OPTIONS`, which the command gets as `columns`."""
+
+    def decorate(command: Any) -> Any:
+        @functools.wraps(command)
+        def called(
+            counts: tuple[str, ...],
+            proportions: tuple[str, ...],
+            class_column: str | None,
+            suppressed: tuple[str, ...],
+            **others: Any,
+        ) -> Any:
+            columns = {
+                "counts": counts,
+                "proportions": proportions,
+                "class_column": class_column,
+                "suppressed": [mark for text in suppressed for mark in csv_parts(text)],
+            }
+            return command(columns=columns, **others)
+
+        decorated: Any = called
+        for option in reversed(_BAG_OPTIONS):
+            decorated = option(decorated)
+        return click.option(
+            "--bag-column",
+            required=required,
+            multiple=True,
+            metavar="NAME[+NAME]",
+            help="Columns of both files that name the bag.",
+        )(decorated)
+
+    return decorate
+
+
+@contextlib.contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
+    from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
+    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
+    from llpbench.owndata.extremes import ExtremeValues
+    from llpbench.owndata.fitted import UnknownBags
+    from llpbench.owndata.group_estimates import UncertainGroups
+    from llpbench.owndata.number_text import NumbersAsText
+    from llpbench.owndata.rare import FewPositives
+    from llpbench.owndata.row_files import FileNote
+    from llpbench.owndata.sizes import LargeFit
+
+    lines = (
+        LargeFit,
+        LikelyIdentifier,
+        UnknownBags,
+        UnknownCategories,
+        NumbersAsText,
+        FileNote,
+        CollapsedNetwork,
+        ExtremeValues,
+        FewPositives,
+        UncertainGroups,
+    )
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
+            if issubclass(category, lines):
+                echo(f"llpbench: warning: {message}", err=True)
+            else:
+                usual(message, category, *where, **others)
+
+        warnings.simplefilter("ignore", DoubtfulFit)
+        for told in lines:
+            warnings.simplefilter("always", told)
+        warnings.showwarning = show
+        yield
+
+
+def possible_names(given: Iterable[str], between: str) -> list[str]:
+    """Every name that an option could hold: each text, and each run of its parts."""
+    found = []
+    for text in given:
+        parts = text.split(between)
+        runs = [between.join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
+        found += [*runs, *csv_parts(text, between)]
+    return found
+
+
+def key_names(given: tuple[str, ...], known: list[str]) -> list[str]:
+    from llpbench.owndata.column_names import split_names
+
+    names = split_names(given, known, "+")
+    if not names:
+        raise LLPBenchError(
+            f"--bag-column {''.join(given)!r} must name a column. Give the one with the bag of each row."
+        )
+    return names

@@ -1,0 +1,491 @@
+"""A fitted classifier: predictions of rows and of whole bags, estimates of groups, and scores without labels."""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
+from llpbench.core.effects import Explained, FeatureEffects
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Predictor
+from llpbench.core.text import plural, verb
+from llpbench.data.bag_tables import BagLabels, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.owndata.bag_effects import (
+    FEWEST_BAGS,
+    KnownBags,
+    added_up,
+    assigned_labels,
+    held_out_predictions,
+    learn_known_bags,
+    of_all_bags,
+)
+from llpbench.owndata.columns import FeatureColumns, as_frame
+from llpbench.owndata.doubts import Doubts, Union
+from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
+from llpbench.owndata.group_estimates import group_estimates, read_groups
+from llpbench.owndata.group_intervals import ClassCounts
+from llpbench.owndata.logit_draws import LogitDraws, ProcessDraws, RowIntervals, process_of, refit_draws, row_intervals
+from llpbench.owndata.rare import BagCalibration
+from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.selecting import bag_scorer, bags_of
+from llpbench.training.cell_runs import limit_threads, probabilities
+
+_FEWEST_REFITS = 5
+_SMALL = 100_000
+"""rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
+
+
+class UnknownBags(UserWarning):
+    """None of the bags of the rows to predict was in `fit`."""
+
+
+class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
+    """Asked before `fit`: scikit-learn's error, in one line as ours."""
+
+
+class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What `LLPClassifier` does once `fit` has set its attributes."""
+
+    method: str
+    random_state: int
+    device: str
+    n_jobs: int | None
+    classes_: Any
+    bags_: Any
+    bag_counts_: FloatArray
+    bag_sizes_: IntArray
+    key_features_: list[str]
+    reading_: dict[str, Any]
+    doubts_: Doubts | None
+    _columns: FeatureColumns
+    _predictor: Predictor
+    _known: BaggedRows
+    _table: dict[str, Any] | None
+    _order: list[int]
+    _positive: int
+    _deviation: float
+    _of_rows: bool
+    _calibration: BagCalibration | None
+    _held_out: FloatArray | None
+    _of_known_bags: KnownBags | None
+
+    @property
+    def _method(self) -> str:
+        return AUTO if self.method == "auto" else self.method
+
+    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
+        """Fit the method to bags."""
+        raise NotImplementedError
+
+    @property
+    def text_features_(self) -> list[str]:
+        """Features that were texts in `fit`. Files must be read without converting these columns."""
+        self._demand_fitted()
+        return self._columns.texts
+
+    @property
+    def numeric_features_(self) -> list[str]:
+        """The features that were numbers in `fit`."""
+        self._demand_fitted()
+        return list(self._columns.numeric)
+
+    def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
+        """[rows, classes] probabilities of rows by their features and, where `bags` are given, by their bag.
+
+        What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
+        bag's random effect, as its counts tell it, hardly any in a small bag. How large effects are, and how far rows
+        of a bag differ, is learned from bags that the method is fitted without: it is fitted two or three times more
+        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if none of the
+        bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
+        `disaggregate`.
+        """
+        proba = self._predicted(self._rows(X, fewest=0))
+        if bags is None or not len(proba):
+            return proba
+        labels = read_bag_labels(bags, X)
+        place = labels.among(self.bags_.tolist())
+        inside = place >= 0
+        if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(self.bags_)):
+            raise LLPBenchError(
+                f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
+                "Give labels of the same type."
+            )
+        if labels.names and not inside.any():
+            warnings.warn(
+                f"none of {plural(len(labels.names), 'bag')} ({' and '.join(map(repr, labels.names[:2]))}) was in fit, "
+                f"whose bags are such as {' and '.join(map(repr, self.bags_[:2]))}: all rows are predicted by "
+                "their features alone.",
+                UnknownBags,
+                stacklevel=2,
+            )
+        return self._known_bags()(proba, place)
+
+    def predict(self, X: Any, bags: Any = None) -> Any:
+        """[rows] the likeliest class of each, with `bags` as in `predict_proba`."""
+        proba = self.predict_proba(X, bags)
+        return self.classes_[proba.argmax(axis=1)]
+
+    def disaggregate(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> FloatArray:
+        """[rows, classes] probabilities that add up to the counts of each bag: X holds whole bags.
+
+        Without `proportions` and `counts` (as in `fit`; columns without names in the order of those of `fit`), the bags
+        are those of `fit`, with as many rows. The rows of a
+        bag whose counts are suppressed have their predictions. Noisy counts, of a model whose `fit` was told of noise,
+        are first made possible: what is negative is 0, and all is scaled to the bag's rows.
+        """
+        return added_up(*self._whole_bags(X, bags, proportions, counts), self._known_bags().spread)
+
+    def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
+        """[rows] classes, in each bag exactly as many of each as its counts say, the likeliest together.
+
+        As `disaggregate`; fractional counts are rounded, largest remainders first. The rows of a bag whose counts are
+        suppressed have their likeliest class.
+        """
+        return self.classes_[assigned_labels(*self._whole_bags(X, bags, proportions, counts))]
+
+    def disaggregate_and_assign(
+        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
+    ) -> tuple[FloatArray, Any]:
+        """What `disaggregate` and `assign` return, from one prediction of the rows."""
+        found = self._whole_bags(X, bags, proportions, counts)
+        return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
+
+    def estimate(
+        self, X: Any, bags: Any, by: Any, *, proportions: Any = None, counts: Any = None, refits: int = 20
+    ) -> pd.DataFrame:
+        """Return expected counts and shares of classes in groups of rows, with intervals: ecological inference.
+
+        X holds whole bags, as in `disaggregate`. Groups of a bag add up to its counts.
+
+        Parameters
+        ----------
+        X
+            Features, and columns of `by` that are none.
+        bags
+            [rows] label of each row's bag, as in `fit`.
+        by
+            Groups: a column of X, a list of columns (each combination is a group), or a label for each row.
+        proportions, counts
+            Those of the bags, as in `fit`. Default: those of `fit`.
+        refits
+            Number of refits for the intervals of a method without a posterior.
+
+        Returns
+        -------
+        DataFrame
+            A line for each group and class in all bags, whose bag is "all", then one for each bag, group and class:
+
+            - the columns that name the bag (or `bag`), the columns of `by` (or `group`), and `class`;
+            - `rows`: number of rows of the group;
+            - `count`, `share`: expected number of rows of the class, and this number divided by `rows`;
+            - `count_lower`, `count_upper`, `share_lower`, `share_upper`: ends of the interval of 95 %;
+            - `count_min`, `count_max`, `share_min`, `share_max`: bounds of Duncan and Davis. The counts of bags allow
+              no value outside them, whatever the model says.
+
+        Notes
+        -----
+        Intervals cover the uncertainty of the model, what it does not know of groups, and the chance of rows. For
+        `bag-gp` and "auto", the first part comes from the posterior of the process on bags; for "auto" it stands for
+        all three members. Any other method is fitted again to bags drawn with replacement, `refits` times.
+
+        MEASURED
+
+        Bounds do not hold for counts with noise, or of other people than the rows; they are then 0 and `rows`.
+
+        Warns
+        -----
+        UncertainGroups
+            Bags tell next to nothing of some groups: their intervals are nearly as wide as the bounds.
+        """
+        self._demand_fitted()
+        if not isinstance(refits, int | np.integer) or refits < _FEWEST_REFITS:
+            raise LLPBenchError(f"refits must be a whole number from {_FEWEST_REFITS}, got {refits!r}.")
+        groups = read_groups(by, X)
+        features = X
+        if isinstance(X, pd.DataFrame):
+            needless = {*groups.labels.columns} - {*self._columns.names, *self.key_features_}
+            features = X.drop(columns=[name for name in X.columns if name in needless])
+        labels, whole = self._read_whole(features, bags, proportions, counts)
+        learned, chosen = self._known_bags(), np.flatnonzero(whole.known[whole.bag_of_row])
+        proba = added_up(self._predicted(whole.rows), whole.where_known(), chosen, learned.spread)
+        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        names = labels.columns or [getattr(bags, "name", None) or "bag"]
+        return group_estimates(
+            groups,
+            labels,
+            [str(name) for name in names],
+            self.classes_.tolist(),
+            whole.rows,
+            proba,
+            [ClassCounts(number, self._deviation, self._of_rows) for number in numbers.T],
+            self._logit_draws(labels, whole, refits),
+            tau=learned.deviation,
+            seed=self.random_state,
+        )
+
+    def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
+        """How far logits may be from the model's."""
+        process = process_of(self._predictor)
+        if process is not None:
+            return ProcessDraws(process)
+        train = getattr(self, "_known", None)  # a loaded model has no rows
+        if train is None:
+            if not {*self.bags_.tolist()} <= {*labels.names}:
+                raise LLPBenchError(
+                    f"intervals of method {self.method!r} need refits, and a saved model has no rows. Give all bags of "
+                    "fit, or use method='bag-gp'."
+                )
+            train = whole.where_known()
+
+        def learn(sample: BaggedRows) -> Predictor:
+            fitted, classes = self._fitted(sample, self._columns.cardinalities, ensemble=1), sample.counts.shape[1]
+            return lambda rows: self._probabilities(fitted, rows, classes)
+
+        with self._threads(len(train.bag_of_row)):
+            return refit_draws(train, learn, refits, self.random_state)
+
+    def predict_interval(self, X: Any) -> RowIntervals:
+        """Return how sure the model is of the probabilities of rows: standard errors of logits, intervals of 95 %.
+
+        They come from the posterior of the process, at fitted scales. They are of probabilities, not of labels, and
+        trust that effects between bags hold between rows. Raises `LLPBenchError` for a method without a posterior.
+        """
+        self._demand_fitted()
+        process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
+        if process is None:
+            raise LLPBenchError(f"method {self.method!r} has no posterior of rows. Use method='bag-gp'.")
+        rows = self._rows(X)
+        spread = 1.0 if self._calibration is None else self._calibration.spread
+        return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
+
+    def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
+        """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
+        proba = self.predict_proba(X)
+        labels = read_bag_labels(bags, X)
+        inside = labels.of_row >= 0
+        sums = np.stack(
+            [np.bincount(labels.of_row[inside], column[inside], len(labels.names)) for column in proba.T], 1
+        )
+        index = pd.Index(as_objects(labels.names), tupleize_cols=False, name="bag").infer_objects()
+        return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class `y` is predicted; for labels of bags `y`, what `bag_scorer` returns.
+
+        So scikit-learn's model selection works without `scoring=`. Raises `LLPBenchError` if `y` holds anything else.
+        """
+        self._demand_fitted()
+        found, known, bags = pd.unique(np.asarray(y).ravel()).tolist(), set(self.classes_.tolist()), self._named_bags()
+        if bags.issuperset(found) and (not known.issuperset(found) or len(found) == 1):
+            if known.issuperset(found):
+                raise LLPBenchError(f"y must be classes or bags, but {found[0]!r} is both. Use scoring=bag_scorer.")
+            return bag_scorer(self, X, y)
+        if other := [label for label in found if label not in known]:
+            raise LLPBenchError(
+                f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other[0]!r}. "
+                "To score other bags, use score_bags with counts=."
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def score_bags(
+        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None, unmatched: str = "raise"
+    ) -> dict[str, float]:
+        """Return how well mean predictions meet what is known of bags, best of bags that `fit` has not learned from.
+
+        Every coarse-grained criterion by name: L1 distance and KL divergence (smaller is better), mPIoU and log
+        likelihood (larger is better). No label is needed. Without `proportions` and `counts`, those given to `fit` are
+        used, which may be of more bags. Noisy counts as in `disaggregate`; `unmatched` as in `fit`: with "drop"
+        `counts` may be of more bags than X.
+        """
+        rows = self._rows(X)
+        if proportions is not None or counts is not None:
+            labels, found = self._given(X, bags, proportions, counts, unmatched)
+        elif self._table is not None:
+            labels, found = self._given(X, bags, unmatched="drop", **self._table)
+            if unmatched == "raise":
+                _demand_bags(labels)
+        else:
+            labels = read_bag_labels(bags, X)
+            found = self._counts_of_fit(labels)
+        inside = labels.of_row >= 0
+        if not inside.all() and unmatched == "drop":
+            rows, labels = Rows(*(each[inside] for each in rows)), replace(labels, of_row=labels.of_row[inside])
+        _demand_bags(labels)
+        whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
+        if not whole.known.any():
+            raise LLPBenchError(
+                f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
+            )
+        return coarse_criteria(self._predicted(rows), whole)
+
+    def _named_bags(self) -> set[Hashable]:
+        """The bags of `fit`, and others whose counts it was given."""
+        if self._table is None:
+            return set(self.bags_.tolist())
+        return {*self.bags_.tolist(), *bags_of(self._table)}
+
+    def effects(self, label: Hashable = None) -> FeatureEffects:
+        """Return the effect of each feature on a class (default: the last) with its uncertainty, in order of features.
+
+        `effects().strongest(5)` selects the strongest. Raises `LLPBenchError` for a method that gives no effects.
+        """
+        self._demand_fitted()
+        known = self.classes_.tolist()
+        if label is not None and label not in known:
+            raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
+        if not isinstance(self._predictor, Explained):
+            raise LLPBenchError(f"method {self.method!r} gives no effects (ensembles never do). Use method='bag-gp'.")
+        place = len(known) - 1 if label is None else known.index(label)
+        found = self._columns.named(self._predictor.effects(place))
+        return FeatureEffects(replace(each, label=known[place]) for each in found)
+
+    def _demand_fitted(self) -> None:
+        if not hasattr(self, "_predictor"):
+            raise UnfittedError("this LLPClassifier is not fitted yet. Call fit with rows, bags and counts= first.")
+
+    def _rows(self, features: Any, fewest: int = 1) -> Rows:
+        self._demand_fitted()
+        frame = as_frame(features, fewest=fewest)
+        names = self._columns.names
+        frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
+        if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
+            raise LLPBenchError(
+                f"X is an array, whose columns have no names; fit was given a frame with {', '.join(names[:5])}"
+                f"{' and others' if len(names) > 5 else ''}. Give a frame with these columns."
+            )
+        rows: Rows = self._columns(frame)
+        return rows
+
+    def _predicted(self, rows: Rows) -> FloatArray:
+        if not len(rows.numeric):
+            return np.zeros((0, self.bag_counts_.shape[1]))
+        with self._threads(len(rows.numeric)):
+            proba = self._probabilities(self._predictor, rows, self.bag_counts_.shape[1])
+        return proba if self._calibration is None else self._calibration(proba)
+
+    def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
+        """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
+        with own_code(self._method):
+            made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
+        try:
+            return probabilities(made, len(rows.numeric), classes)
+        except ValueError as error:
+            raise LLPBenchError(f"method {self.method!r} gives no probabilities: {error}.") from error
+
+    def _threads(self, rows: int) -> AbstractContextManager[None]:
+        number = self.n_jobs
+        if number is not None and not (isinstance(number, int | np.integer) and (number == -1 or number >= 1)):
+            raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, got {number!r}")
+        if number is None:
+            number = 1 if rows <= _SMALL else -1
+        return limit_threads(int(number)) if number > 0 else nullcontext()
+
+    def _known_bags(self) -> KnownBags:
+        """What the bags of `fit` say of their rows."""
+        if self._of_known_bags is None:
+            known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
+            held_out = self._held_out
+            if held_out is None:
+                with self._threads(len(self._known.bag_of_row)):
+                    held_out = self._held_out_predictions(self._known, self._columns.cardinalities)
+            if held_out is not None and self._calibration is not None:
+                held_out = self._calibration(held_out)
+            learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
+            self._of_known_bags = of_all_bags(learned, known)
+        return self._of_known_bags
+
+    def _held_out_predictions(self, known: BaggedRows, cardinalities: tuple[int, ...]) -> FloatArray | None:
+        """[rows, classes] of bags of known counts, each by models that were fitted without it; None of few bags."""
+
+        def learn(part: BaggedRows, rows: Rows) -> FloatArray:
+            return self._probabilities(self._fitted(part, cardinalities, ensemble=1), rows, part.counts.shape[1])
+
+        return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
+
+    def _given(
+        self, features: Any, bags: Any, proportions: Any, counts: Any, unmatched: str = "raise"
+    ) -> tuple[BagLabels, FloatArray]:
+        """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
+        labels = read_bag_labels(bags, features)
+        table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
+        known = self.classes_.tolist()
+        if table.columns and len(table.columns) > 1:
+            known = None
+        elif table.values.shape[1] > 1:  # an array or lists, as fit was given: what names the columns is their order
+            known = [known[place] for place in self._order]
+        elif len(known) == 2:  # the one that is counted comes last: it is named, or else the one of `fit`
+            only = table.columns[0] if table.columns else None
+            positive = known.index(only) if only in known else self._positive
+            known = [known[1 - positive], known[positive]]
+        named = table.classes(known)
+        if set(named) != set(self.classes_.tolist()):
+            raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
+        place = [named.index(label) for label in self.classes_.tolist()]
+        labels = matched(labels, table, unmatched)
+        return labels, table.counts(labels, self._deviation)[:, place]
+
+    def _whole_bags(
+        self, features: Any, bags: Any, proportions: Any, counts: Any
+    ) -> tuple[FloatArray, BaggedRows, IntArray]:
+        """Predictions of all rows, the bags whose counts are known, and the rows [rows of these] they hold."""
+        whole = self._read_whole(features, bags, proportions, counts)[1]
+        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
+        return self._predicted(whole.rows), whole.where_known(), chosen
+
+    def _read_whole(self, features: Any, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, BaggedRows]:
+        """The bags of rows by name, and with their counts."""
+        rows = self._rows(features)
+        if proportions is None and counts is None:
+            labels = read_bag_labels(bags, features)
+            found = self._counts_of_fit(labels)
+        else:
+            labels, found = self._given(features, bags, proportions, counts)
+        _demand_bags(labels)
+        return labels, BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
+
+    def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
+        place = {name: index for index, name in enumerate(self.bags_.tolist())}
+        lacking = [name for name in labels.names if name not in place]
+        if lacking:
+            raise LLPBenchError(
+                f"{plural(len(lacking), 'bag')} ({', '.join(map(repr, lacking[:5]))}) "
+                f"{verb(len(lacking), 'was', 'were')} not in fit. Give counts= or proportions= of all bags."
+            )
+        at = [place[name] for name in labels.names]
+        other = np.flatnonzero(self.bag_sizes_[at] != labels.sizes)
+        if len(other):
+            first = other[0]
+            raise LLPBenchError(
+                f"bag {labels.names[first]!r} has {plural(int(labels.sizes[first]), 'row')}, but had "
+                f"{int(self.bag_sizes_[at[first]]):,} in fit ({plural(len(other), 'bag')} like this). Give whole "
+                "bags, or counts= of these. For new rows of known bags use predict_proba(X, bags)."
+            )
+        return np.asarray(self.bag_counts_[at])
+
+
+def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
+    """Of labels of bags, whether each of their keys is a text."""
+    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
+
+
+def _demand_bags(labels: BagLabels) -> None:
+    if alone := int((labels.of_row < 0).sum()):
+        raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
+
+
+def as_objects(names: Sequence[Hashable]) -> Any:
+    """[names] objects, also where they are tuples"""
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    return array

@@ -1,0 +1,206 @@
+"""Draws of how many rows of each group of a bag are of a class, given the counts of bags.
+
+A draw gives each row a latent value: its logit by the model, plus
+
+- a draw of the deviation of that logit (`logit_draws.py`), which says how far the model knows the effects of features;
+- an effect of the row's group, the same in all bags: what the model does not know of the group;
+- an effect of the group in this bag, with the standard deviation tau that effects of bags have (`bag_effects.py`);
+- logistic noise: the chance of the row itself.
+
+In a bag with n rows of the class, these are the n rows with the largest latent values. So every draw meets all counts.
+This is Pareto sampling (Rosen 1997), close to independent rows given their sum.
+
+The effects of groups come from a regression of bags' proportions on their shares of groups (Goodman 1953), of which
+only the uncertainty is used. Their prior is `_EFFECT`. A bag's evidence is limited by the chance of its rows and by
+tau. Since what makes bags differ may go with their shares of groups (the ecological fallacy, a correlation of about
+`_CONFOUNDED`), more bags do not remove that limit. A group whose share hardly differs between bags keeps its prior.
+Draws of these effects have heavy tails (`_DEGREES`): a few groups are unlike all others.
+
+These three numbers were chosen on twenty tables with hidden labels and judged on eight others
+(`benchmarks/groups.py`, docs/group-estimates.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logit
+
+from llpbench.core.bags import BoolArray, FloatArray, IntArray, Rows
+from llpbench.owndata.logit_draws import LogitDraws
+
+DRAWS = 200
+"""draws of the counts of groups"""
+_AT_ONCE = 20
+"""draws that are held in memory for all rows"""
+_EFFECT = 1.0
+"""prior standard deviation of what the model does not know of a group, on logits"""
+_CONFOUNDED = 0.5
+"""correlation of the effects of bags with their shares of a group that is taken to be possible"""
+_DEGREES = 4
+"""degrees of freedom of the effects of groups"""
+UNKNOWN_TAU = 0.5
+"""standard deviation of effects of bags where bags are too few to learn it"""
+_LEAST_TAU = 0.05
+_LEAST = 1e-6
+"""smallest probability of a row"""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRows:
+    """Rows of groups in bags, and the cells, a group in a bag, that have rows."""
+
+    bag_of_row: IntArray
+    """[rows]"""
+    group_of_row: IntArray
+    """[rows]"""
+    bags: int
+    groups: int
+
+    @cached_property
+    def _cells(self) -> tuple[IntArray, IntArray]:
+        numbers, cell_of_row = np.unique(self.bag_of_row * self.groups + self.group_of_row, return_inverse=True)
+        return np.asarray(numbers, dtype=np.int64), np.asarray(cell_of_row, dtype=np.int64)
+
+    @property
+    def cell_of_row(self) -> IntArray:
+        """[rows]"""
+        return self._cells[1]
+
+    @property
+    def bag_of_cell(self) -> IntArray:
+        """[cells], in ascending order"""
+        return self._cells[0] // self.groups
+
+    @property
+    def group_of_cell(self) -> IntArray:
+        """[cells]"""
+        return self._cells[0] % self.groups
+
+    @cached_property
+    def cell_sizes(self) -> IntArray:
+        """[cells] number of rows"""
+        return self.by_cell(np.ones(len(self.bag_of_row))).astype(np.int64)
+
+    @cached_property
+    def bag_sizes(self) -> IntArray:
+        """[bags] number of rows"""
+        return np.bincount(self.bag_of_row, minlength=self.bags).astype(np.int64)
+
+    def by_cell(self, values: FloatArray) -> FloatArray:
+        """Return the sums of `values` [rows] in each cell."""
+        return np.asarray(np.bincount(self.cell_of_row, values, len(self._cells[0])), dtype=np.float64)
+
+    def by_group(self, values: FloatArray | IntArray) -> FloatArray:
+        """Return the sums of `values` [cells, ...] in each group [groups, ...]."""
+        sums = np.zeros((self.groups, *values.shape[1:]))
+        np.add.at(sums, self.group_of_cell, values)
+        return sums
+
+    @cached_property
+    def order(self) -> IntArray:
+        """[rows] positions of rows, bag by bag"""
+        return np.argsort(self.bag_of_row, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """How many rows of each bag are of one class."""
+
+    numbers: FloatArray
+    """[bags] NaN: not known"""
+    noise: float = 0.0
+    """standard deviation of the noise that was added to them"""
+    of_rows: bool = True
+    """whether they count these very rows; else the rows are a sample, or others with these shares"""
+
+    @property
+    def exact(self) -> bool:
+        """Whether they are the counts of these rows."""
+        return self.of_rows and not self.noise
+
+    def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return whole numbers [bags] between 0 and `sizes`, NaN where nothing is known."""
+        known = np.isfinite(self.numbers)
+        share = np.clip(np.where(known, self.numbers, 0.0) / sizes, 0.0, 1.0)
+        if not self.of_rows:
+            found = rng.binomial(sizes, share).astype(np.float64)
+        else:
+            found = share * sizes + self.noise * rng.standard_normal(len(sizes))
+            found = np.floor(found + 1e-9 + (1 - 2e-9) * rng.random(len(sizes)))  # a fraction is a chance
+        return np.where(known, found.clip(0, sizes), np.nan)
+
+
+def drawn_counts(
+    grouped: GroupedRows,
+    rows: Rows,
+    proba: FloatArray,
+    counts: ClassCounts,
+    label: int,
+    draws: LogitDraws,
+    tau: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return draws [cells, draws] of the number of rows of class `label`.
+
+    `proba` [rows] are its probabilities, which add up to the counts of bags; `tau` is the standard deviation of the
+    effects of bags, NaN if it is not known.
+    """
+    tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
+    logits = logit(proba.clip(_LEAST, 1 - _LEAST))
+    root = _root_of_group_effects(grouped, proba, np.isfinite(counts.numbers), tau)
+    found = [
+        grouped.by_cell(chosen.astype(np.float64))
+        for latent in _latent(grouped, rows, logits, label, draws, tau, root, rng)
+        for chosen in [_chosen(grouped, latent, counts.drawn(grouped.bag_sizes, rng))]
+    ]
+    return np.stack(found, axis=1)
+
+
+def _latent(
+    grouped: GroupedRows,
+    rows: Rows,
+    logits: FloatArray,
+    label: int,
+    draws: LogitDraws,
+    tau: float,
+    root: FloatArray,
+    rng: np.random.Generator,
+) -> Iterator[FloatArray]:
+    """Yield latent values [rows], `DRAWS` times."""
+    for _ in range(DRAWS // _AT_ONCE):
+        for away in draws(rows, label, _AT_ONCE, rng).T:
+            of_group = root @ rng.standard_normal(grouped.groups) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
+            of_cell = of_group[grouped.group_of_cell] + tau * rng.standard_normal(len(grouped.cell_sizes))
+            of_bag = tau * rng.standard_normal(grouped.bags)  # matters only where the count is not known
+            effects = of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row]
+            yield logits + away + effects + rng.logistic(size=len(logits))
+
+
+def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> BoolArray:
+    """Return the rows [rows] of the class: the largest of each bag, or above 0 where its number is not known."""
+    bags, order = grouped.bag_of_row, grouped.order
+    within = np.lexsort((-latent[order], bags[order]))
+    sorted_rows = order[within]
+    starts = np.cumsum(grouped.bag_sizes) - grouped.bag_sizes
+    rank = np.empty(len(latent))
+    rank[sorted_rows] = np.arange(len(latent)) - starts[bags[sorted_rows]]
+    number = numbers[bags]
+    return np.asarray(np.where(np.isnan(number), latent > 0, rank < number))
+
+
+def _root_of_group_effects(grouped: GroupedRows, proba: FloatArray, known: BoolArray, tau: float) -> FloatArray:
+    """Return R [groups, groups], with R R' the covariance of what the model does not know of groups, on logits."""
+    sizes = grouped.bag_sizes
+    shares = np.zeros((grouped.bags, grouped.groups))
+    shares[grouped.bag_of_cell, grouped.group_of_cell] = grouped.cell_sizes / sizes[grouped.bag_of_cell]
+    variance = np.bincount(grouped.bag_of_row, proba * (1 - proba), grouped.bags) / sizes
+    noise = 1 / (sizes * np.maximum(variance, 1e-3))
+    weight = known / (noise + tau**2 * max(1.0, _CONFOUNDED**2 * known.sum()))
+    centred = shares - (weight @ shares) / max(weight.sum(), 1e-12)
+    precision = np.eye(grouped.groups) / _EFFECT**2 + (centred * weight[:, None]).T @ centred
+    values, vectors = np.linalg.eigh(precision)
+    return np.asarray(vectors / np.sqrt(values))

@@ -1,0 +1,213 @@
+"""Draws of how far the logits of rows may be from the model's: from a posterior, or from refits on resampled bags.
+
+A draw is a deviation from the logit of one class against all others. Its mean over draws is zero.
+
+- A process on bags (`bag-gp`, and the member of `auto` that has one) has a posterior of the weights of its components:
+  normal, by Laplace's approximation, at the fitted scales (docs/direct-methods.md). Draws of the weights are exact
+  draws of that posterior.
+- Any other method is fitted again to bags that are drawn with replacement. A draw is a random combination of the
+  deviations of these refits from their mean, with the covariance of the refits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.special import expit, logit
+
+from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
+from llpbench.blocks.main_effects import Observed
+from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import Predictor
+from llpbench.core.seeding import generator
+from llpbench.owndata.doubts import Union
+from llpbench.owndata.fitting import MeanPredictor
+
+_LEAST = 1e-6
+"""smallest probability of a refit: beyond, its logit says nothing more"""
+_MOST_SAMPLES = 5
+"""samples drawn for each refit, at most"""
+_FEATURES_AT_ONCE = 65_536
+"""rows whose joint features are held in memory"""
+_NORMAL = 1.959964
+"""standard errors on either side of an interval of 95 %"""
+_ROW_DRAWS = 400
+"""draws of the standard error of a row, which is then itself within 4 %"""
+_DRAWS_AT_ONCE = 50
+_OFFSET_VARIANCE = 4.0
+"""prior variance of the offset of a process (`bag_logits`)"""
+
+
+class LogitDraws(Protocol):
+    """A source of deviations of rows' logits."""
+
+    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return deviations [rows, number] of the logit of class `label` against the others."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessDraws:
+    """Draws from the posterior of a process."""
+
+    process: LogitProcess
+
+    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return deviations [rows, number]; of two classes those of the first mirror those of the second."""
+        binary = len(self.process.offsets) == 1
+        weights = self._weights(0 if binary else label, number, rng)
+        if binary and label == 0:
+            weights = -weights
+        components = self.process.components
+        widths = [len(part) for part in self.process.coefficients[0]]
+        offset, parts = weights[0], np.split(weights[1:], np.cumsum(widths)[:-1])
+        found = np.empty((len(rows.numeric), number))
+        for start in range(0, len(found), _FEATURES_AT_ONCE):
+            part = slice(start, start + _FEATURES_AT_ONCE)
+            binned = components.bin(Rows(*(each[part] for each in rows)))
+            values = np.tile(offset, (len(binned), 1))
+            for effect, weight in zip(components.effects, parts, strict=False):
+                values += (effect.factor @ weight)[components.codes(effect, binned)]
+            joint = zip(components.joint_values(binned), parts[len(components.effects) :], strict=True)
+            for features, weight in joint:
+                values += features @ weight.astype(np.float32)
+            found[part] = values
+        return found
+
+    def _weights(self, output: int, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return draws [offset + features, number] of the weights, less their mean.
+
+        The algebra is in bags or in features, whichever are fewer: in bags by Matheron's rule, where a draw of the
+        prior moves by what bags would say of it.
+        """
+        observed = self.process.observed[output]
+        widths = [len(part) for part in self.process.coefficients[output]]
+        root = np.sqrt(np.append(_OFFSET_VARIANCE, np.repeat(observed.scales, widths)))
+        if not isinstance(observed, Observed):
+            return np.asarray(root[:, None] * _of_precision(cho_factor(observed.inner, lower=True)[0], number, rng))
+        white, factor = self._solved(output)
+        bags, width = white.shape
+        if width < bags:
+            return np.asarray(root[:, None] * _of_precision(factor, number, rng))
+        prior = rng.standard_normal((width, number))
+        seen = white @ prior + rng.standard_normal((bags, number))
+        return np.asarray(root[:, None] * (prior - white.T @ cho_solve((factor, True), seen)))
+
+    def _solved(self, output: int) -> tuple[FloatArray, FloatArray]:
+        """Return whitened observations [bags, features], and the factor of their precision in the smaller space."""
+        if output not in self._factors:
+            observed = self.process.observed[output]
+            assert isinstance(observed, Observed)
+            white = observed.columns / np.sqrt(observed.noise)[:, None]
+            bags, width = white.shape
+            inner = white.T @ white if width < bags else white @ white.T
+            self._factors[output] = white, cho_factor(inner + np.eye(len(inner)), lower=True)[0]
+        return self._factors[output]
+
+    @cached_property
+    def _factors(self) -> dict[int, tuple[FloatArray, FloatArray]]:
+        return {}
+
+
+def _of_precision(factor: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
+    """Return normal draws [features, number], given the lower Cholesky factor of their precision."""
+    drawn = rng.standard_normal((len(factor), number))
+    return np.asarray(solve_triangular(factor, drawn, lower=True, trans=1))
+
+
+@dataclass(frozen=True, eq=False)
+class RefitDraws:
+    """Random combinations of the deviations of refits."""
+
+    members: Sequence[Predictor]
+    """the refits"""
+
+    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return deviations [rows, number]."""
+        away = self._deviations(rows)[:, :, label]
+        return np.asarray(away.T @ rng.standard_normal((len(away), number)) / np.sqrt(len(away) - 1))
+
+    def _deviations(self, rows: Rows) -> FloatArray:
+        """Return [refits, rows, classes] of the rows asked for last."""
+        if self._last and self._last[0][0] is rows:
+            return self._last[0][1]
+        logits = np.stack(
+            [logit(np.clip(proba, _LEAST, 1 - _LEAST)) for proba in (member(rows) for member in self.members)]
+        )
+        self._last[:] = [(rows, logits - logits.mean(axis=0))]
+        return self._last[0][1]
+
+    @cached_property
+    def _last(self) -> list[tuple[Rows, FloatArray]]:
+        return []
+
+
+def process_of(predictor: Predictor) -> LogitProcess | None:
+    """Return the process of a predictor whose posterior can be drawn; None if it has none."""
+    if isinstance(predictor, Union):
+        return predictor.process
+    if isinstance(predictor, MeanPredictor):
+        return process_of(predictor.members[0])  # all members have the posterior of the same bags
+    if isinstance(predictor, ProcessPredictor) and isinstance(predictor.process, LogitProcess):
+        return predictor.process
+    return None
+
+
+def refit_draws(train: BaggedRows, learn: Callable[[BaggedRows], Predictor], number: int, seed: int) -> RefitDraws:
+    """Return draws from a method fitted `number` times to as many bags as in `train`, drawn with replacement.
+
+    Samples with one class only teach nothing and are drawn again. Raises `LLPBenchError` if there are too many.
+    """
+    members: list[Predictor] = []
+    for copy in range(_MOST_SAMPLES * number):
+        sample = _resampled(train, generator(seed, "resampled bags", copy))
+        if sample.prior.max() < 1.0:
+            members.append(learn(sample))
+        if len(members) == number:
+            return RefitDraws(members)
+    raise LLPBenchError("most samples of bags have one class only. Use method='bag-gp', which needs no samples.")
+
+
+def _resampled(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
+    """Return bags drawn with replacement. A bag drawn twice is two bags."""
+    chosen = rng.integers(0, len(train.sizes), len(train.sizes))
+    of_bag = np.split(train.bag_by_bag, np.cumsum(train.sizes)[:-1])
+    rows = np.concatenate([of_bag[bag] for bag in chosen])
+    index = Ragged(np.arange(len(rows)), train.sizes[chosen])
+    return replace(train, rows=Rows(*(part[rows] for part in train.rows)), index=index, counts=train.counts[chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class RowIntervals:
+    """How sure a model is of the probabilities of rows: what `LLPClassifier.predict_interval` returns."""
+
+    probability: FloatArray
+    """[rows, classes]"""
+    lower: FloatArray
+    """[rows, classes] lower end of the interval of 95 %"""
+    upper: FloatArray
+    """[rows, classes] upper end of the interval of 95 %"""
+    standard_error: FloatArray
+    """[rows, classes] standard error of the logit of a class against the others"""
+
+
+def row_intervals(process: LogitProcess, rows: Rows, proba: FloatArray, spread: float, seed: int) -> RowIntervals:
+    """Return intervals of the probabilities [rows, classes] of a process; `spread` multiplies its logits."""
+    error, draws = np.zeros_like(proba), ProcessDraws(process)
+    binary = proba.shape[1] == 2
+    for label in range(1, 2) if binary else range(proba.shape[1]):
+        rng = generator(seed, "rows' intervals", label)
+        squares: FloatArray = np.zeros(len(proba))
+        for _ in range(_ROW_DRAWS // _DRAWS_AT_ONCE):
+            squares += (draws(rows, label, _DRAWS_AT_ONCE, rng) ** 2).sum(axis=1)
+        error[:, label] = spread * np.sqrt(squares / _ROW_DRAWS)
+    if binary:
+        error[:, 0] = error[:, 1]
+    logits = logit(proba.clip(1e-12, 1 - 1e-12))
+    return RowIntervals(proba, expit(logits - _NORMAL * error), expit(logits + _NORMAL * error), error)
