@@ -158,7 +158,7 @@ class TestSetUp:
         assert sum(line.startswith(self.FIRST) for line in lines) == 1
         assert lines.count(self.SECOND + ".venv-test/bin/pytest") == 1
 
-    def test_ci_installs_as_the_second_command_does_then_checks_then_tests_on_two_cores(self) -> None:
+    def test_ci_installs_as_the_second_command_does_then_checks_then_tests(self) -> None:
         (command,) = (line for line in README.splitlines() if line.startswith(self.SECOND))
         *install, tests = steps(".venv-test", lines=command.split(" && "))
         script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
@@ -167,7 +167,7 @@ class TestSetUp:
             *install,
             [".venv/bin/ruff", "check", "."],
             [".venv/bin/ruff", "format", "--check", "."],
-            [*tests, "--collect-only", ">", "/dev/null", "&"],
-            ["./.ci/types", ".venv/bin/mypy"],
-            [*tests, "-n", "2", "--dist", "worksteal"],
+            ["./.ci/types", ".venv/bin/mypy", "&", "types=$!"],
+            [*tests, "--collect-only", ">", "/dev/null"],
+            [*tests, "-n", "3", "--dist", "worksteal"],
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
@@ -27,7 +28,7 @@ from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.declaration import complaints, course_faults
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.global_state import by_import, restored
+from llpbench.core.global_state import by_import
 from llpbench.core.method import Method, Now
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, Random
@@ -46,8 +47,10 @@ from llpbench.data.toy import (
 )
 from llpbench.owndata.classifier import LLPClassifier
 
-LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 5
+LEARNING_EPOCHS, STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""
+ROWS_OF_SIX_TRAININGS = 240
+"""most rows of a check that trains six times"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
 CLOSE = 1e-4
@@ -113,7 +116,7 @@ def trains(subject: Subject) -> str:
 
 def seeded(subject: Subject) -> str:
     """The seed determines its result."""
-    first, second = subject.learned, subject.learn(subject.toy())
+    first, (second, _) = subject.learned, subject.again
     for criterion in CRITERIA:
         what = "predictions" if subject.direct else "weights"
         where = "the generator that `fit` is given" if subject.direct else "model.random"
@@ -129,8 +132,9 @@ def seeded(subject: Subject) -> str:
 def label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
     sees = subject.declared.supervision == "instances"
+    rows = min(subject.rows, ROWS_OF_SIX_TRAININGS)
     for classes, unequal in ((2, False), (subject.most_classes, True)):
-        table, assignment = toy_table(rows=240, classes=classes), toy_assignment(rows=240, unequal=unequal)
+        table, assignment = toy_table(rows, classes), toy_assignment(rows, unequal=unequal)
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
 
         def learn(table: Table, assignment: Assignment = assignment) -> Mapping[str, Any]:
@@ -152,7 +156,7 @@ def three_classes(subject: Subject) -> str:
     """It handles more than two classes."""
     if subject.most_classes == 2:
         raise InapplicableError("declared binary")
-    subject.learn(subject.task(toy_table(classes=3), toy_assignment(unequal=True)))
+    subject.learn(subject.toy(classes=3, unequal=True))
     return "trained on three, in bags of different sizes"
 
 
@@ -204,14 +208,15 @@ def suppressed(subject: Subject) -> str:
 def missing_values(subject: Subject) -> str:
     """Missing, constant and unseen values do no harm."""
     assert subject.learned  # a fault without missing values belongs to another check
-    for what, (table, assignment) in awkward_tables().items():
+    tables = awkward_tables(subject.rows)
+    for what, (table, assignment) in tables.items():
         try:
             subject.learn(subject.task(table, assignment), epochs=1)
         except FaultError as error:
             raise FaultError(f"{what}: {error}") from error
         except Exception as error:
             raise FaultError(f"{what}: {fault(error, subject.entry.file)}") from error
-    return "; ".join(awkward_tables())
+    return "; ".join(tables)
 
 
 def not_a_number(subject: Subject) -> str:
@@ -255,10 +260,7 @@ def global_state(subject: Subject) -> str:
     advice = "results of what runs next in the process depend on it: keep to rng and to `with` blocks"
     imported = by_import.get(subject.entry.module, [])
     demand(not imported, f"importing its file changes {', '.join(imported)}; {advice}")
-    with restored():
-        assert subject.learned  # so that nothing is left to import
-    with restored() as changed:
-        subject.learn(subject.toy())
+    _, changed = subject.again
     demand(not changed, f"learning and predicting change {', '.join(changed)}; {advice}")
     return "nothing was changed"
 
@@ -306,16 +308,19 @@ def storable(subject: Subject) -> str:
     if subject.declared.supervision != "bags":
         raise InapplicableError("llpbench fit does not use labels of rows")
     assert subject.learned  # otherwise a fault of every training would be reported as one of `fit`
-    table, bags = toy_table(), np.arange(400) // 16
+    rows = np.arange(subject.rows)
+    table, bags = toy_table(subject.rows), rows // 32
     frame = (
         pd.DataFrame(table.numeric)
         .assign(category=[f"c{code}" for code in table.categorical[:, 0]])
         .rename(columns=str)
     )
-    counts = count_labels(table.row_labels, grouped(np.arange(400), bags), 2)
+    counts = count_labels(table.row_labels, grouped(rows, bags), 2)
     model = LLPClassifier(subject.name, params=subject.params, epochs=EPOCHS)
     try:
-        model.fit(frame, bags, counts=counts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so short a training warns of all that it has not learned
+            model.fit(frame, bags, counts=counts)
     except Exception as error:  # the benchmark may still be able to use it
         told = f"llpbench fit cannot use it: {fault(error, subject.entry.file)}. "
         padded = "Bags of your own data are not padded: train.index has no columns there, iterate over it bag by bag"

@@ -15,6 +15,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.declaration import course_faults, is_a
 from llpbench.core.entries import Entry
+from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Predictor
 from llpbench.core.model import Encoder, NoEncoder
 from llpbench.core.seeding import generator
@@ -26,6 +27,8 @@ from llpbench.training.device import Machine
 from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
+ROWS = 400
+"""size of the toy table"""
 EPOCHS = 2
 """epochs of training that only has to run"""
 ENCODER = MLPParams(token_dim=4, numeric_hidden=8, hidden=32, dim=16)
@@ -53,11 +56,15 @@ class Learned:
 
 
 class Subject:
-    """A method, and how to train it on toy data; `params`: hyperparameters that differ from its defaults."""
+    """A method, and how to train it on toy data.
 
-    def __init__(self, entry: Entry, params: Mapping[str, Any] | None = None) -> None:
+    `params`: hyperparameters that differ from its defaults. `rows`: size of the toy table.
+    """
+
+    def __init__(self, entry: Entry, params: Mapping[str, Any] | None = None, rows: int = ROWS) -> None:
         self.entry = entry
         self.params = dict(params or {})
+        self.rows = rows
         self.name = entry.name
         self.declared: Any = entry.load()
         self.direct = is_a(self.declared, DirectMethod)
@@ -79,9 +86,9 @@ class Subject:
         """Return the task of a table in bags, in the form that this method receives."""
         return build_task(table, assignment, supervision=self.declared.supervision)
 
-    def toy(self, seed: int = 0, **options: Any) -> Task:
+    def toy(self, seed: int = 0, classes: int = 2, unequal: bool = False) -> Task:
         """Return the default task, with bags drawn by `seed`."""
-        return self.task(toy_table(), toy_assignment(seed=seed, **options))
+        return self.task(toy_table(self.rows, classes), toy_assignment(self.rows, seed=seed, unequal=unequal))
 
     def population(
         self,
@@ -116,6 +123,15 @@ class Subject:
     def learned(self) -> Learned:
         """Result on the default task."""
         return self.learn(self.toy())
+
+    @cached_property
+    def again(self) -> tuple[Learned, list[str]]:
+        """The same result, computed a second time, and what this changed in the global state of the process."""
+        with restored():
+            assert self.learned  # so that nothing is left to import
+        with restored() as changed:
+            learned = self.learn(self.toy())
+        return learned, changed
 
 
 def demand(condition: bool, otherwise: str) -> None:

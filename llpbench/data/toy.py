@@ -86,10 +86,10 @@ def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
     return table, _cut(bags, [12, 18])
 
 
-def awkward_tables() -> dict[str, tuple[Table, Assignment]]:
+def awkward_tables(rows: int = 400) -> dict[str, tuple[Table, Assignment]]:
     """Return tables with irregularities of real ones, by description."""
-    table, assignment = toy_table(missing=0.2), toy_assignment()
-    rows, rng = len(table), np.random.default_rng(0)
+    table, assignment = toy_table(rows, missing=0.2), toy_assignment(rows)
+    rng = np.random.default_rng(0)
     numeric = table.numeric.copy()
     numeric[assignment.train.ravel(), 1] = np.nan
     numeric[:, 2] = 3.0

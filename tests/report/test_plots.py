@@ -132,7 +132,7 @@ def test_names_from_outside_are_text_and_nothing_else(odd: list[Plot]) -> None:
 
 
 def test_a_picture_says_what_it_is_of_and_can_be_dark(tmp_path: Path) -> None:
-    plot = next(each for each in draw_gallery(tabulate(journal()), tmp_path) if each.kind == "time")
+    (plot,) = save(time(board(journal()), "x"), tmp_path)
     text = plot.svg.read_text(encoding="utf-8")
     for said in (plot.title, "ordered bags; epochs chosen by AUC of validation rows, at most 300 epochs, patience 20"):
         assert said in text

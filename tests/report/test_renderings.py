@@ -20,7 +20,7 @@ from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report import Leaderboards, make_report, render, render_tables, select_formats, write_report
+from llpbench.report import Leaderboards, digest, make_report, render, render_tables, select_formats, write_report
 from llpbench.report import wording as words
 from llpbench.report.boards import Summary
 from llpbench.report.digest import markdown_files
@@ -99,12 +99,13 @@ def test_readme_has_the_numbers_of_a_board(records: list[Record]) -> None:
     assert "- ridge on adult 64, seed 1: singular matrix" in fine
 
 
-def test_long_tables_are_cut() -> None:
-    tables = [record(f"m{n}", 0.5, dataset=f"d{n}", bagging=f"column:by=c{n}") for n in range(60)]
-    tables += [record("other", 0.6, dataset=f"d{n}", bagging=f"column:by=c{n}") for n in range(60)]
+def test_long_tables_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digest, "MOST_LINES", 4)
+    tables = [record(f"m{n}", 0.5, dataset=f"d{n}", bagging=f"column:by=c{n}") for n in range(7)]
+    tables += [record("other", 0.6, dataset=f"d{n}", bagging=f"column:by=c{n}") for n in range(7)]
     which = markdown_files(make_report(tables))["which-method.md"]
-    assert len(re.findall(r"^\| grouped", which, re.MULTILINE)) == 40
-    assert "20 rows" in which
+    assert len(re.findall(r"^\| grouped", which, re.MULTILINE)) == 4
+    assert "3 rows" in which
 
 
 def test_names_cannot_break_a_table() -> None:
