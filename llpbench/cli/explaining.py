@@ -1,20 +1,26 @@
-"""`llpbench effects`: what a fitted method says of single features."""
+"""`llpbench effects`: what a fitted model says of single features."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from llpbench.cli.helping import Command
 from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo
+from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import LLPBenchError
+
+_OF_DATASETS = ("dataset", "bagging", "bag_size", "seed", "method", "data_dir")
 
 
 @click.command(
-    cls=Command, examples=("llpbench effects --dataset adult", "llpbench effects --dataset credit --out credit.svg")
+    cls=Command, examples=("llpbench effects model --class yes --out effects.svg", "llpbench effects --dataset adult")
 )
+@click.argument("model", required=False, type=AnyPath(path_type=Path))
 @click.option("--dataset", default="adult", show_default=True, metavar="NAME", help="Dataset.")
 @click.option("--bagging", default="ordered", show_default=True, metavar="NAME", help="How rows become bags.")
 @click.option(
@@ -42,7 +48,10 @@ from llpbench.core.errors import LLPBenchError
 )
 @data_dir_option
 @plugin_option
+@click.pass_context
 def effects(
+    context: click.Context,
+    model: Path | None,
     dataset: str,
     bagging: str,
     bag_size: int,
@@ -55,25 +64,61 @@ def effects(
 ) -> int:
     """Show the strongest effects of features.
 
-    Fits the method to bags first. Effects come with their uncertainty.
+    MODEL is the folder that `llpbench fit` wrote. Without it, a method is fitted to bags of a dataset first.
+    Effects come with their uncertainty.
     """
-    from llpbench.cli.console_tables import effects_table, show
-    from llpbench.core.effects import Explained
     from llpbench.core.files import obstacle
+    from llpbench.report.plots.saving import check_suffix
+
+    load_plugins(plugin)
+    check_suffix(Path(out))
+    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
+        raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
+    if model is None:
+        found, title, bags, name = _of_dataset(dataset, bagging, bag_size, seed, method, label, data_dir)
+    else:
+        given = [each for each in _OF_DATASETS if context.get_parameter_source(each) is ParameterSource.COMMANDLINE]
+        if given:
+            flag = f"--{given[0].replace('_', '-')}"
+            raise LLPBenchError(f"{flag} and MODEL do not go together: the model is fitted already. Leave one out.")
+        found, title, bags, name = _of_model(model, label)
+    from llpbench.cli.console_tables import effects_table, show
+    from llpbench.report.plots.effect_panels import effect_panels
+    from llpbench.report.plots.saving import save_figure
+
+    save_figure(lambda: effect_panels(found, f"{title}: effects on {name}"), Path(out))
+    show(effects_table(found))
+    echo(f"{title}, {bags:,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
+    return 0
+
+
+_Found = tuple[Sequence[FeatureEffect], str, int, str]
+"""effects, what they are of, the number of its bags, and the class"""
+
+
+def _of_model(folder: Path, label: str | None) -> _Found:
+    from llpbench.owndata.classifier import LLPClassifier
+
+    model = LLPClassifier.load(folder)
+    names = {str(name): name for name in model.classes_.tolist()}
+    if label is not None and label not in names:
+        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
+    name = [*names][-1] if label is None else label
+    return model.effects(names[name]), str(folder), len(model.bags_), name
+
+
+def _of_dataset(
+    dataset: str, bagging: str, bag_size: int, seed: int, method: str, label: str | None, data_dir: str | None
+) -> _Found:
+    from llpbench.core.effects import Explained
     from llpbench.core.method import DirectMethod
     from llpbench.core.registry import METHODS
     from llpbench.core.seeding import generator
     from llpbench.data.loading import load_table
     from llpbench.data.splits import assign_bags
     from llpbench.data.tasks import build_task, name_effects
-    from llpbench.report.plots.effect_panels import effect_panels
-    from llpbench.report.plots.saving import check_suffix, save_figure
     from llpbench.training.specification import make_cell
 
-    load_plugins(plugin)
-    check_suffix(Path(out))
-    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
-        raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
     declared, lacking = METHODS.get(method), f"method {method!r} has no effects of features. Use --method bag-gp."
     if not issubclass(declared, DirectMethod):
         raise LLPBenchError(lacking)
@@ -88,7 +133,4 @@ def effects(
         raise LLPBenchError(lacking)
     name = table.classes[-1] if label is None else label
     found = name_effects(predictor.effects(table.classes.index(name)), table, assignment)
-    save_figure(lambda: effect_panels(found, f"{cell}: effects on {name}"), Path(out))
-    show(effects_table(found))
-    echo(f"{cell}, {len(task.train.sizes):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
-    return 0
+    return found, str(cell), len(task.train.sizes), name

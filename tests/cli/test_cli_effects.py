@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench import LLPBench
 
@@ -47,6 +48,27 @@ def test_what_cannot_be_is_one_line(
     code, out, err = effects(llpbench, plugin, tmp_path / "effects.png", *more)
     assert (code, out, err) == (2, "", f"llpbench: {told}\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_effects_of_a_saved_model(llpbench: LLPBench, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.normal(size=600), "noise": rng.normal(size=600), "town": np.arange(600) // 20})
+    rows["age"] += 2 * (rows["town"] % 3 == 0)
+    yes = pd.Series(rng.random(600) < 1 / (1 + np.exp(-2 * rows["age"]))).groupby(rows["town"]).sum()
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    pd.DataFrame({"town": yes.index, "no": 20 - yes, "yes": yes}).to_csv(tmp_path / "bags.csv", index=False)
+    model, out = tmp_path / "model", tmp_path / "effects.svg"
+    given = [str(tmp_path / "rows.csv"), "--bags", str(tmp_path / "bags.csv"), "--bag-column", "town"]
+    assert llpbench("fit", *given, "--counts", "no,yes", "--method", "bag-gp", "--out", str(model)).code == 0
+    result = llpbench("effects", str(model), "--class", "yes", "--out", str(out))
+    assert result.code == 0
+    first = next(line for line in result.out.splitlines() if line.startswith(("age", "noise")))
+    assert first.startswith("age")
+    assert ">age<" in out.read_text(encoding="utf-8")
+    for more, word in ((["--class", "maybe"], "--class"), (["--dataset", "adult"], "--dataset")):
+        code, _, err = llpbench("effects", str(model), *more, "--out", str(out))
+        assert (code, err.count("\n")) == (2, 1)
+        assert word in err
 
 
 def some_effect(importance: float, name: str, **facts: Any) -> FeatureEffect:
