@@ -103,6 +103,21 @@ class Cell:
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
 
 
+NATURAL = "natural"
+
+
+def without_key(bagging: str) -> tuple[str, str]:
+    """Return the kind of bags and their key: `column:by=date:split=bags` is (`natural:split=bags`, `date`).
+
+    The key is empty for bags of all other baggings.
+    """
+    name, *options = bagging.split(":")
+    keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
+    if name != "column" or len(keys) != 1:
+        return bagging, ""
+    return ":".join([NATURAL, *(option for option in options if not option.startswith("by="))]), keys[0]
+
+
 def is_without_labels(bagging: str) -> bool:
     """Return whether a bagging uses published counts of bags, so that labels are unknown."""
     return bagging.split(":")[0].strip() == GIVEN

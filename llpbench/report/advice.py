@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.board_tables import places_of
@@ -38,6 +39,7 @@ KINDS = {
     "kmeans": "clusters of similar rows",
     "principal-component": "rows sorted along the first principal component",
     "dirichlet": "chosen proportions, made by labels",
+    NATURAL: "groups such as districts or days",
 }
 """what the baggings that come along are, in words"""
 
@@ -135,11 +137,11 @@ def _taken(case: _Case) -> Field:
 def kind(board: Board) -> str:
     """How rows became bags, in words; as the bagging is called where there are none."""
     name, *options = board.bagging.removeprefix(f"{board.max_bags:,} " if board.max_bags else "").split(":")
-    keys = next((option.removeprefix("by=") for option in options if option.startswith("by=")), "")
+    keys = {column.by for column in board.columns}
     found = f"{name}: {KINDS[name]}" if name in KINDS else name
-    if keys:
-        found = f"grouped by {' and '.join(keys.split('+'))}"
-    others = ", ".join(option for option in options if not option.startswith(("by=", "split=")))
+    if name == NATURAL and len(keys) == 1:
+        found = f"grouped by {' and '.join(keys.pop().split('+'))}"
+    others = ", ".join(option for option in options if not option.startswith("split="))
     new = ", rows of groups not seen in training" if "split=bags" in options else ""
     few = f", {plural(board.max_bags, 'training bag')}" if board.max_bags else ""
     return f"{found} ({others}){new}{few}" if others else f"{found}{new}{few}"

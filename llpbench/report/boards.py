@@ -50,8 +50,8 @@ RUN = ["column", "seed"]
 _DIGITS = 9
 """after the point, in which means that differ by rounding alone are equal"""
 
-ColumnKey = tuple[str, int]
-"""dataset and bag size as a cell's specification has them (0: a bagging without a size): what names a column"""
+ColumnKey = tuple[str, int, str]
+"""dataset, bag size (0: a bagging without a size) and natural key (usually empty): what names a column"""
 
 
 class Summary(NamedTuple):
@@ -80,11 +80,13 @@ class Column(NamedTuple):
     """whether it is in means, ranks and tests: not where a coarse criterion has fewer than `FEWEST_BAGS` to go by"""
     extra: frozenset[int] = frozenset()
     """seeds that fewer than half of the methods have: a score is complete without them"""
+    by: str = ""
+    """natural key whose values are the bags, e.g. `native-country+education`; empty for other bags"""
 
     @property
     def key(self) -> ColumnKey:
         """What names it among the columns of its board."""
-        return self.dataset, self.bag_size
+        return self.dataset, self.bag_size, self.by
 
     @property
     def unequal(self) -> bool:
@@ -93,7 +95,10 @@ class Column(NamedTuple):
 
     @property
     def bags(self) -> str:
-        """The sizes of its bags: `256`, or least, median and most where they differ: `1–9–11,660`."""
+        """The sizes of its bags: `256`, or least, median and most where they differ: `1–9–11,660`. Or their key: `by
+        zipcode`."""
+        if self.by:
+            return f"by {self.by.replace('+', ' and ')}"
         if self.sizes is not None and self.unequal:
             least, middle, most = self.sizes
             return f"{least:,}–{middle:,.6g}–{most:,}"

@@ -88,7 +88,13 @@ def long_form(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
         for place, row in enumerate(board.rows):
             for number, (column, score) in enumerate(zip(board.columns, row.scores, strict=True)):
                 sizes = dict(zip(("least_rows", "median_rows", "most_rows"), column.sizes or (None,) * 3, strict=True))
-                where = {"dataset": column.dataset, "bag_size": column.bag_size, **sizes, "cell": score.cell}
+                where = {
+                    "dataset": column.dataset,
+                    "bag_size": column.bag_size,
+                    "by": column.by,
+                    **sizes,
+                    "cell": score.cell,
+                }
                 for metric in metrics:
                     measured = _measured(board.summary(place, number, metric), score, metric)
                     yield {**_of_board(board, row), **where, **measured}

@@ -8,6 +8,7 @@ from math import inf
 from statistics import fmean
 from typing import Any
 
+from llpbench.core.cell import without_key
 from llpbench.core.criteria import Metric
 from llpbench.core.record import Record
 from llpbench.core.text import plural
@@ -81,10 +82,15 @@ def difference_notes(columns: Sequence[Column], runs: Iterable[Record]) -> tuple
     """One line for each column whose runs say how much its training bags differ, and what limits of size left over."""
     bags: dict[ColumnKey, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for run in runs:
-        if run["seed"] not in bags[key := (run["spec"]["dataset"], run["spec"]["bag_size"])] and run["bags"]:
+        if run["seed"] not in bags[key := _column_of(run)] and run["bags"]:
             bags[key][run["seed"]] = run["bags"]
     found = ((column, [*bags[column.key].values()]) for column in columns)
     return tuple(f"{column.title}: {text}" for column, own in found if (text := _differences(own)))
+
+
+def _column_of(run: Record) -> ColumnKey:
+    spec = run["spec"]
+    return spec["dataset"], spec["bag_size"], without_key(spec["bagging"])[1]
 
 
 def _differences(bags: Sequence[Mapping[str, Any]]) -> str:
@@ -158,7 +164,8 @@ def _mixed_data(runs: Iterable[Record]) -> Iterator[str]:
         if "fingerprint" in data:
             tables[spec["dataset"]].add(data["fingerprint"])
         if "manifest" in data:
-            column = f"{spec['dataset']} {spec['bag_size']}" if spec["bag_size"] else spec["dataset"]
+            dataset, size, key = _column_of(run)
+            column = f"{dataset} by {key}" if key else f"{dataset} {size}" if size else dataset
             bags[f"{column}, seed {run['seed']}"].add(data["manifest"])
     for kind, found in (("versions of the data", tables), ("assignments to bags", bags)):
         for name, hashes in sorted(found.items()):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, MultiIndex, Series, concat, isna
 
-from llpbench.core.cell import bagging_text, is_without_labels
+from llpbench.core.cell import bagging_text, is_without_labels, without_key
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line
@@ -54,7 +54,7 @@ LABELS = CRITERIA["auc"]
 """chooses the epochs of what is trained on labels of rows, on every board: one ceiling for all of them"""
 
 _NAME = ["method", "encoder", "pretraining"]
-_COLUMN = ["dataset", "bag_size"]
+_COLUMN = ["dataset", "bag_size", "by"]
 _BAGS = ["bagging", "max_bags"]
 _WHO = [*Contender._fields]
 _CELL = [*_NAME, *_COLUMN, *_BAGS, "protocol", "settings"]
@@ -176,12 +176,10 @@ class _Journal:
         whose = [_contender(*who) for who in zip(*(runs[part] for part in _WHO), strict=True)]
         contenders = [*dict.fromkeys(whose)]
         numbers = {who: number for number, who in enumerate(contenders)}
-        places = {
-            (column.dataset, column.bag_size, seed): n for n, column in enumerate(columns) for seed in column.seeds
-        }
+        places = {(*column.key, seed): n for n, column in enumerate(columns) for seed in column.seeds}
         found = runs.assign(
             row=[numbers[who] for who in whose],
-            column=[places.get(key, -1) for key in zip(runs["dataset"], runs["bag_size"], runs["seed"], strict=True)],
+            column=[places.get(key, -1) for key in zip(*(runs[part] for part in (*_COLUMN, "seed")), strict=True)],
         )
         facts = found.groupby("row").agg(
             changed=("changed", "max"), ensemble=("ensemble", "max"), precision=("precision", "first")
@@ -238,7 +236,12 @@ def _texts(values: Iterable[str], like: DataFrame) -> Series:
 
 
 def _runs_of(frame: DataFrame) -> DataFrame:
-    """One line a run; what a method's declaration says is that of the last seed of its cell."""
+    """One line a run; what a method's declaration says is that of the last seed of its cell.
+
+    Bags by natural keys are of one kind: each key of a dataset is a column of the same board.
+    """
+    kinds = [*map(without_key, frame["bagging"])]
+    frame = frame.assign(bagging=[kind for kind, _ in kinds], by=_texts((key for _, key in kinds), frame))
     runs = frame[_OF_RUNS].drop_duplicates("run")
     runs = runs.assign(
         encoder=_texts((encoder or "" for encoder in runs["encoder"]), runs),
@@ -360,7 +363,7 @@ def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
     """Columns of some runs: their seeds, and what their bags are like. Runs that failed early know no bags."""
     found = []
     facts = runs[[*_COLUMN, "seed", "method", "classes", "validation_bags", *_SIZES]]
-    for (dataset, size), own in facts.groupby(_COLUMN):
+    for (dataset, size, key), own in facts.groupby(_COLUMN):
         voters = own.groupby("seed")["method"].nunique()  # one vote a method, as in `_counting`
         bags, sized = own["validation_bags"].dropna(), own.dropna(subset="most_rows")
         middle = sized["median_rows"].median()
@@ -376,6 +379,7 @@ def _columns(runs: DataFrame, criterion: Criterion) -> list[Column]:
                 int(classes.iat[0]) if len(classes) else None,
                 criterion.regime == "fine" or bags.empty or bags.min() >= FEWEST_BAGS,
                 frozenset(map(int, voters.index[2 * voters < own["method"].nunique()])),
+                key,
             )
         )
     return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from llpbench.core.cell import NATURAL
 from llpbench.core.criteria import METRICS
 from llpbench.core.text import clean as clean
 from llpbench.core.text import plural
@@ -129,6 +130,8 @@ def bagging_words(bagging: str) -> str:
     name, *options = bagging.split(":")
     keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
     number = name.removesuffix("column")
+    if name.endswith(NATURAL) and "split=bags" in options:
+        return ":".join([name, *(option for option in options if option != "split=bags")]) + ", tested on other bags"
     if len(keys) != 1 or number == name:
         return bagging
     others = ", ".join(option for option in options if not option.startswith(("by=", "split=")))
@@ -138,9 +141,9 @@ def bagging_words(bagging: str) -> str:
 
 def bags_words(bagging: str) -> str:
     """Kind of bags: `ordered bags`, `bags by job and education`."""
-    found = bagging_words(bagging)
+    found, comma, tested = bagging_words(bagging).partition(", tested")
     number, by, keys = found.partition("by ")
-    return f"{bagging} bags" if found == bagging else f"{number}bags {by}{keys}"
+    return (f"{number}bags {by}{keys}" if by else f"{found} bags") + comma + tested
 
 
 def setting(board: Board) -> str:
@@ -194,7 +197,7 @@ def bags_text(bag_size: int) -> str:
 
 def sizes_text(columns: Sequence[Column]) -> str:
     """What numbers like `1–9–11,660` in headings mean, as a sentence; "" where all bags of each column are equal."""
-    unequal = next((column.bags for column in columns if column.unequal), None)
+    unequal = next((column.bags for column in columns if column.unequal and not column.by), None)
     return "" if unequal is None else f"Unequal bags: {unequal} are the fewest, median and most rows of a training bag."
 
 

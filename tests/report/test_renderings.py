@@ -101,10 +101,10 @@ def test_readme_has_the_numbers_of_a_board(records: list[Record]) -> None:
 
 def test_long_tables_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digest, "MOST_LINES", 4)
-    tables = [record(f"m{n}", 0.5, dataset=f"d{n}", bagging=f"column:by=c{n}") for n in range(7)]
-    tables += [record("other", 0.6, dataset=f"d{n}", bagging=f"column:by=c{n}") for n in range(7)]
+    tables = [record(f"m{n}", 0.5, dataset=f"d{n}", bagging=f"kmeans:clusters={n}") for n in range(7)]
+    tables += [record("other", 0.6, dataset=f"d{n}", bagging=f"kmeans:clusters={n}") for n in range(7)]
     which = markdown_files(make_report(tables))["which-method.md"]
-    assert len(re.findall(r"^\| grouped", which, re.MULTILINE)) == 4
+    assert len(re.findall(r"^\| kmeans", which, re.MULTILINE)) == 4
     assert "3 rows" in which
 
 
@@ -246,6 +246,7 @@ def test_csv_has_a_row_for_each_score_and_metric(records: list[Record], tmp_path
         "configuration": "",
         "dataset": "adult",
         "bag_size": "256",
+        "by": "",
         "least_rows": "256",
         "median_rows": "256.0",
         "most_rows": "256",

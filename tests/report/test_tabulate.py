@@ -122,6 +122,28 @@ def test_a_board_of_natural_bags_says_whether_test_rows_are_of_new_ones() -> Non
     assert "same bags" not in caption("ordered", 64)
 
 
+def test_natural_keys_are_columns_of_one_board() -> None:
+    places = [("adult", "column:by=job+sex"), ("adult", "column:by=job"), ("credit", "column:by=city")]
+    records = [
+        record(method, auc, dataset=dataset, bagging=bagging, bag_size=0, seed=seed)
+        for method, auc in (("a", 0.9), ("b", 0.8))
+        for dataset, bagging in (*places, ("adult", "column:by=job:split=bags"))
+        for seed in (0, 1)
+    ]
+    boards = tabulate(records).of("fine")
+    assert [board.bagging for board in boards] == ["natural", "natural:split=bags"]
+    board = boards[0]
+    assert [column.key for column in board.columns] == [
+        ("adult", 0, "job"),
+        ("adult", 0, "job+sex"),
+        ("credit", 0, "city"),
+    ]
+    assert [column.title for column in board.columns][1] == "adult by job and sex"
+    assert board.datasets == ["adult", "credit"]
+    assert {len(score.runs) for row in board.rows for score in row.scores} == {2}
+    assert "different assignments" not in " ".join(board.surprises)
+
+
 def test_baggings_and_protocols_are_never_mixed() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [record(), record(bagging="random"), record(protocol=short), record(protocol=short, seed=1)]

@@ -9,6 +9,7 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import Any
 
+from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Column, ColumnKey, Leaderboards
@@ -54,11 +55,13 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
             textcoords="offset points",
             va="top",
         )
-        kind = textwrap.wrap(words.clean(words.bags_words(bagging)), 32, max_lines=2, placeholder=" …")
+        column = columns[place]
+        name = words.clean(f"bags {column.bags}" if column.by else words.bags_words(bagging))
+        kind = textwrap.wrap(name, 32, max_lines=2, placeholder=" …")
         numbers = [each["number"] for each in bags[place].values() if each.get("number")]
-        ax.set_title("\n".join([*kind, _sizes(columns[place], numbers)]))
+        ax.set_title("\n".join([*kind, _sizes(column, numbers)]))
         ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
-        spreads.append((words.clean(words.bags_words(bagging)), _spread(values)))
+        spreads.append((name, _spread(values)))
     axes[0].set_ylabel("% of bags")
     axes[0].set_ylim(0, 112 * max(max(found[place]) for place in drawn))  # of all panels, which share it
     layout.label_below(axes, MOST_PANELS, "proportion of the positive class")
@@ -81,7 +84,7 @@ def _chosen(found: Mapping[Place, Sequence[float]]) -> list[Place]:
     ):
         kinds[place[0][0]].setdefault(place[1].partition(":")[0], place)
     most = max(kinds.values(), key=len, default={})
-    order = [*_COLOURS, "column"]
+    order = [*_COLOURS, NATURAL]
     chosen = sorted(most, key=lambda kind: (order.index(kind) if kind in order else len(order), kind))
     return [most[kind] for kind in chosen[:MOST_PANELS]]
 
@@ -91,7 +94,8 @@ def _sizes(column: Column, numbers: Sequence[int]) -> str:
     counted = f", {plural(round(fmean(numbers)), 'bag')}" if numbers else ""
     if column.unequal and column.sizes is not None:
         return f"{column.sizes[0]:,} to {column.sizes[2]:,} rows{counted}"
-    return f"{column.bags} rows{counted}"
+    rows = column.sizes[0] if column.sizes else column.bag_size
+    return f"{rows:,} rows{counted}" if rows else f"unknown sizes{counted}"
 
 
 def _bags(leaderboards: Leaderboards) -> Mapping[Place, dict[int, Mapping[str, Any]]]:
