@@ -71,7 +71,7 @@ _BAG_OPTIONS = (
     click.option(
         "--class-column",
         metavar="NAME",
-        help="Column of BAGS with the class (one line a bag and class).",
+        help="Column of BAGS with the class (one line for each bag and class).",
     ),
     click.option(
         "--suppressed",
@@ -80,11 +80,11 @@ _BAG_OPTIONS = (
         help="Marks of suppressed numbers in BAGS: '*,<5'.",
     ),
 )
-"""what says of a table of bags which columns hold what"""
+"""options that name columns of a table of bags"""
 
 
 def _bag_options(required: bool) -> Callable[[Any], Any]:
-    """The columns that name a bag, and `_BAG_OPTIONS`, which the command gets as `columns`."""
+    """Add --bag-column and `_BAG_OPTIONS` to a command, which gets them as `columns`."""
 
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
@@ -255,7 +255,7 @@ def _learning(command: Any) -> Any:
 
 @contextlib.contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
+    """Print warnings of fits and predictions as lines, except doubts, which come after the fit."""
     from llpbench.owndata.classifier import UnknownBags
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
@@ -301,7 +301,7 @@ def _warn_of(doubts: Doubts | None) -> None:
     cls=OwnDataCommand,
     groups=OWN_DATA,
     examples=(
-        "llpbench fit people.csv --bags votes.csv --bag-column district --counts yes,no --out model",
+        "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
         "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
     ),
 )
@@ -384,8 +384,8 @@ def fit(
     cls=OwnDataCommand,
     groups=OWN_DATA,
     examples=(
-        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no",
-        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no --methods auto,dllp",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes --methods auto,dllp",
     ),
 )
 @_learning

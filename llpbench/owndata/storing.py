@@ -148,7 +148,7 @@ def _is_half_written(name: str) -> bool:
 
 
 def read_model(folder: Path) -> dict[str, Any]:
-    """What `write_model` was given. Raises `LLPBenchError` for what is no model, damaged, changed, or of other code."""
+    """Read what `write_model` wrote. Raises `LLPBenchError` for no model, a damaged or changed one, or other code."""
     manifest = _manifest(folder)
     try:
         return _read(folder, manifest)
@@ -224,7 +224,7 @@ def _bytes(file: Path) -> bytes:
 
 
 class _UnstorableError(Exception):
-    """What cannot be stored, in words."""
+    """Text about a value that cannot be stored."""
 
 
 class _Writer:
@@ -236,7 +236,7 @@ class _Writer:
         self._module = module
 
     def tree(self, value: Any) -> Any:
-        """What `_value` makes `value` of."""
+        """Tree from which `_value` makes `value` again."""
         import xgboost
 
         if value is None or type(value) in (bool, int, float, str):

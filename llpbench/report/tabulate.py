@@ -291,7 +291,7 @@ def _set_by_hand(group: DataFrame) -> DataFrame:
 def _tuned(
     criterion: Criterion, group: DataFrame, tunings: Iterable[TuningRecord], stale: Mapping[str, str]
 ) -> Iterator[DataFrame]:
-    """What searches have chosen by a criterion, as far as it has run on other seeds than the search.
+    """Configurations that searches chose by a criterion and that have run on other seeds than the search.
 
     Searches that differ in more than where they were made stand in rows of their own.
     """
@@ -328,7 +328,7 @@ def _tuned(
 def _distinct(
     names: Sequence[Hashable], columns: Sequence[Hashable], changed: Sequence[str], whole: Sequence[str]
 ) -> list[str]:
-    """What sets cells apart, given their names and columns: what is `changed` from the defaults.
+    """Text that distinguishes cells with the same names and columns: hyperparameters `changed` from the defaults.
 
     Where two cells of a column share that (the defaults have changed since, or a part of the specification that reports
     know nothing of differs), what not all cells of that name share stands in its place. `whole`: all settings, as JSON.
@@ -343,7 +343,7 @@ def _distinct(
 
 
 def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set[str]]:
-    """Of each set those parts that not all of the same name share."""
+    """Parts of each set that not all sets of the same name share."""
     shared: dict[Hashable, set[str]] = {}
     for name, own in zip(names, parts, strict=True):
         shared[name] = shared.get(name, own) & own
@@ -351,7 +351,7 @@ def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set
 
 
 def _how(search: Mapping[str, Any]) -> set[str]:
-    """What decides the choice of a search, beside where it starts, its number of trials and its sampler."""
+    """Facts that decide the choice of a search besides its start, number of trials and sampler."""
     spaces = {f"{name} {range_text(each)}" for name, each in search["space"].items()}
     return {*spaces, f"seed {search['seed']}", f"{search['together']} together", f"eta {search['eta']}"}
 

@@ -1,4 +1,4 @@
-"""What this machine offers, CPU cores and GPUs, and how much of a GPU some memory is."""
+"""CPU cores and GPUs of this machine, and the part of a GPU that some memory takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNKNOWN_MEGABYTES = 16_000.0
 
 @dataclass(frozen=True)
 class Resources:
-    """What jobs share."""
+    """Resources that jobs share."""
 
     cpus: int
     gpus: int = 0
@@ -32,7 +32,7 @@ def gpu_share(megabytes: float | None, memory: float) -> float:
 
 
 def available(device: str) -> Resources:
-    """What cells on `device` (as `Environment` names it) may use."""
+    """Resources for cells on `device` (as `Environment` names it)."""
     cpus = usable_cpus()
     if device == "cpu":
         return Resources(cpus)

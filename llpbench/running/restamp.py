@@ -57,7 +57,7 @@ class Restamped:
     difference: str = ""
     """The first run and figure that differ; "" if none does."""
     left: tuple[str, ...] = ()
-    """What is still stale, one line for each method and reason."""
+    """Runs that are still stale, one line for each method and reason."""
     searches: int = 0
     """Searches with a new stamp."""
 

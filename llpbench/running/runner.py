@@ -344,7 +344,7 @@ def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:
-    """What a journal holds, for a part of a plan beside what the parts' common journal does.
+    """Contents of a journal; for a shard, together with those of the common journal.
 
     What today's code has made counts, wherever it is: of two journals only clocks say which is newer.
     """
@@ -364,7 +364,7 @@ def _current(
 
 
 def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:
-    """What is to run because of what a search has found."""
+    """Runs that follow from the result of a search."""
     if settings.tune_only or record["status"] != "ok":
         return []
     cells, known = chosen_cells(record), _known(settings, journal.contents)

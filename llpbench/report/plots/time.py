@@ -1,4 +1,4 @@
-"""What accuracy costs: the mean of the test metric against training time."""
+"""Mean of the test metric against training time."""
 
 from __future__ import annotations
 
