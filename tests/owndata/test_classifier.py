@@ -239,7 +239,7 @@ def test_members_of_an_ensemble_are_objects_of_their_own(monkeypatch: pytest.Mon
     assert len({id(each) for each in fitted}) == 2
 
 
-def test_effects_are_told_in_the_units_of_the_columns() -> None:
+def test_effects_are_in_the_units_of_the_columns() -> None:
     frame, bags, votes = people(300, 12)
     fast = {"draws": 0, "most_pairs": 0}
     model = LLPClassifier("bag-gp", params=fast).fit(frame, bags, counts=counted(bags, np.array(["no", "yes"])[votes]))

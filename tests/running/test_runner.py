@@ -380,7 +380,7 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
-def test_a_plan_tells_of_compiling(tiny_bench: Path, tmp_path: Path) -> None:
+def test_a_plan_mentions_compilation(tiny_bench: Path, tmp_path: Path) -> None:
     told: list[str] = []
     settings = make_settings(tiny_bench, tmp_path, methods="dllp", encoders="saint")
     runner.preview(settings, told.append)

@@ -38,7 +38,7 @@ def bench(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def again(llpbench: LLPBench, bench: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
-    """Run the same command as in a process of its own: the plugin is loaded anew. Returns its first line and result."""
+    """Run the same command as in a new process: the plugin is loaded again. Returns its first line and result."""
     original = {registry.kind: dict(registry._entries) for registry in REGISTRIES.values()}
 
     def again(*more: str):  # type: ignore[no-untyped-def]
@@ -66,7 +66,7 @@ def edit(path: Path, old: str, new: str) -> None:
 DONE = "nothing to run: 0 runs to do in 0 cells, 2 done"
 
 
-def test_what_later_code_has_made_is_not_made_again_for_nothing(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+def test_runs_of_later_code_are_not_repeated_for_nothing(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
     again()
     path = bench.parent / "out" / FILE
     path.write_text(path.read_text().replace(f'"numerics":{NUMERICS}', f'"numerics":{NUMERICS + 1}'))
