@@ -83,7 +83,7 @@ class MethodChoice:
     failed"""
 
     def __repr__(self) -> str:
-        compared = plural(len(self.board) - 1, "method")  # beside the yardstick, as before the first fold
+        compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
         return f"<llpbench choice of {compared}: {self.advice}>"
 
     def _repr_html_(self) -> str:
@@ -239,12 +239,12 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Di
 
 
 def _ties_yardstick(board: pd.DataFrame) -> bool:
-    """Whether the reference of a board is not ahead of the yardstick beyond chance."""
+    """Whether the reference of a board is not significantly better than the baseline."""
     return bool(board.set_index("method").loc[YARDSTICK, "high"] >= 0)
 
 
 def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
-    """The method to take, and why, in a few sentences. `unsure`: those not ahead of the yardstick beyond chance.
+    """The method to take, and why, in a few sentences. `unsure`: those not significantly better than the baseline.
 
     Another than the reference only where it is ahead beyond chance, and only where bags have no causes of their own:
     else what meets held-out bags may rank rows the wrong way round.

@@ -4,7 +4,7 @@
 `manifest.json` says what wrote both, with their SHA-256. A newer model goes into files beside those of the older one
 (`model-2.json`, `arrays-2.npz`, and back), and takes effect when the manifest is replaced: whatever ends a save, the
 folder holds one of the two, whole. Objects are stored by their class's name and their fields, and
-only classes of the rooms in `_ROOMS` and of the file that registers the method are made again, without calling anything
+only classes of the rooms in `_ROOMS` and of the file that registers the method are rebuilt, without calling anything
 of theirs; the code is that of what is installed or was loaded as a plugin, and the manifest has the method's hash. A
 function that a method's `fit` returned cannot be stored. Rows and bags of the training set are in no such room: a model
 that holds them cannot be saved.

@@ -84,7 +84,7 @@ def tabulate(
     """Every board that `records` have something to say on. Of two records of the same run the last one counts.
 
     What a search has chosen by a criterion is a row of the boards of that criterion, and of no other; a configuration
-    that only a search has chosen, be it one that has been made again since, is no row of its own.
+    that only a search has chosen, be it one that has been repeated since, is no row of its own.
 
     With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
     completed none. `stale`: by id of a run or search, what has changed in the code since it was made; the runs of what
@@ -125,7 +125,7 @@ class _Journal:
         self.groups = _groups(_runs_of(frame))
 
     def _is_judged(self, group: DataFrame, criterion: Criterion) -> bool:
-        """Whether any run has a criterion; none has a fine-grained one where nobody knows labels of validation rows."""
+        """Whether any run has a criterion; none has a fine-grained one if validation rows have no labels."""
         done = group["run"][group["status"] == "ok"]
         return done.empty or bool(done.isin(self._judged[criterion.name]).any())
 

@@ -96,7 +96,7 @@ class Request:
 
 
 def make_executor(name: str, request: Request) -> Executor:
-    """Return the executor of that name. Raises `LLPBenchError` if it cannot be had, or not with these settings."""
+    """Return the executor of that name. Raises `LLPBenchError` if it is unavailable or does not fit these settings."""
     made: Executor = importlib.import_module(f"{__package__}.{EXECUTORS[name]}").make(request)
     return made
 

@@ -24,7 +24,7 @@ class Obstacle(NamedTuple):
     reason: str
     """with what to do about it"""
     lasting: bool
-    """it lies in the cell itself; otherwise in data that could not be had this time"""
+    """whether the cell itself is the obstacle; otherwise data could not be loaded this time"""
 
 
 FindObstacle = Callable[[Cell], Obstacle | None]

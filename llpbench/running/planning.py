@@ -171,7 +171,7 @@ def make_plan(
     again: Collection[str] = ("stale",),
     why_stale: WhyStale = lambda _: "",
 ) -> Plan:
-    """Compare the cells with what a journal holds. `again`: which runs are made again, of `done`, `failed`, `stale`."""
+    """Compare the cells with what a journal holds. `again`: which runs are repeated, of `done`, `failed`, `stale`."""
     planned = []
     for cell in cells:
         known = {seed: records[cell.run_id(seed)] for seed in seeds if cell.run_id(seed) in records}

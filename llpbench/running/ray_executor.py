@@ -170,7 +170,7 @@ class RayExecutor:
                 told = f"Ray did not start within {duration(_STARTING)}. Finished runs are kept. Check the cluster."
                 raise LLPBenchError(told) from None
             if isinstance(found, Broken):
-                if self._lived:  # it can be had, and is being disturbed
+                if self._lived:  # it can start, and something disturbs it
                     raise Died(1, found.reason)
                 raise LLPBenchError(found.reason)
         except BaseException:

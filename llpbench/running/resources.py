@@ -25,7 +25,7 @@ class Resources:
 def gpu_share(megabytes: float | None, memory: float) -> float:
     """The part of a GPU, in steps of 1/8, 1/4, 1/2 and 1, that holds so many megabytes of its `memory`, also in MB.
 
-    None: nobody knows how many it takes.
+    None: unknown.
     """
     wanted = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / memory
     return next((share for share in _SHARES if wanted <= share), 1.0)

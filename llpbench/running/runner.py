@@ -76,7 +76,7 @@ class RunSummary:
 
     @property
     def incomplete(self) -> bool:
-        """Whether something failed or some data could not be had; the impossible, or what is left, is no failure."""
+        """Whether a run failed or data could not be loaded. Impossible and remaining runs are no failures."""
         met = [*(cell.obstacle for cell in self.plan.cells), *(each.obstacle for each in self.plan.tunings)]
         unlucky = any(obstacle and not obstacle.lasting for obstacle in met)
         return unlucky or bool(self.failed)
@@ -425,7 +425,7 @@ def pick_executor(
     """Return the executor that the settings ask for, and a line to show ("" mostly).
 
     `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start; cheap jobs are
-    done before that. Raises `LLPBenchError` if the executor cannot be had.
+    done before that. Raises `LLPBenchError` if the executor is unavailable.
     """
     request = Request(settings, jobs, resources, estimator)
     name = "ray" if settings.ray_address is not None else settings.executor

@@ -175,7 +175,7 @@ class TestProcess:
 
 
 class TestWaryPriors:
-    """Bags that differ for causes of their own, which a feature that hardly tells bags apart seems to explain."""
+    """Bags that differ by effects of the bag, which a feature that hardly varies between bags seems to explain."""
 
     SETTINGS = ProcessSettings(waves=10, draws=0)
 

@@ -116,7 +116,7 @@ def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
     assert {c.protocol.epochs for c in found if c.protocol} == {100}
     assert {c.bag_size for c in cells("fine-grained", bag_sizes=64)} == {64}
     assert {c.pretraining for c in cells("pretraining", pretraining="bag,none")} == {"bag", "none"}
-    some = cells("paper", methods="dllp", encoders="mlp")  # studies of which nothing is left do not matter among others
+    some = cells("paper", methods="dllp", encoders="mlp")  # studies without a selected cell do not matter among others
     assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
 
 

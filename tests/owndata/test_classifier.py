@@ -1,4 +1,4 @@
-"""`LLPClassifier` on bags of one's own: what it learns, what adds up, and what it refuses."""
+"""`LLPClassifier` on your own bags: what it learns, sums of whole bags, and errors."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
     plain = model.predict_proba(new)[:, 1]
     assert known[0] < plain[0] - 0.1
     assert known[1] > plain[1] + 0.1
-    assert known[2] == plain[2]  # nobody knows bag 99
+    assert known[2] == plain[2]  # bag 99 was not in fit
     share = votes[bags == 1].mean()
     of_bag = model.predict_proba(frame[bags == 1], bags=np.ones(60, int))[:, 1].mean()
     assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way

@@ -105,13 +105,13 @@ def test_rank_intervals_by_hand() -> None:
     # (1 - level) / 2 one-sided is 6.31 at level 0.9: only c differs significantly, from both
     scores = over_datasets({"a": [10.0, 14.0], "b": [8.0, 10.0], "c": [1.0, 3.0]})
     assert intervals(scores, 0.9) == [(1, 2), (1, 2), (3, 3)]
-    # 3.08 at level 0.8, where a and b still share both ranks; 1.96 at level 0.7 tells all apart
+    # 3.08 at level 0.8, where a and b still share both ranks; 1.96 at level 0.7 separates all
     assert intervals(scores, 0.8) == intervals(scores, 0.9)
     assert [high for _, high in intervals(scores, 0.7)] == [1, 2, 3]
 
 
 def test_letters_are_those_of_all_leaders_that_a_method_does_not_differ_from() -> None:
-    # a is far above d alone; b is above d, too, but by little on one dataset; c varies a lot and differs from none significantly
+    # a is far above d alone; b is above d, too, but by little on one dataset; c varies a lot and differs from none
     scores = over_datasets(
         {
             "a": [9.0, 9.1, 9.0, 9.1, 9.0],

@@ -58,7 +58,7 @@ def test_what_parts_know_is_what_merging_says_of_both_journals(tiny_bench: Path,
     own = read(part.journal / FILE)
     assert own.records
     (tmp_path / FILE).write_bytes((part.journal / FILE).read_bytes())
-    with Journal(tmp_path) as common:  # made again since, by the whole plan
+    with Journal(tmp_path) as common:  # repeated since, by the whole plan
         for record in own.records.values():
             common.append({**record, "finished": "2999-01-01T00:00:00Z"})
     (part.journal / FILE).unlink()

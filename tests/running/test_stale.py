@@ -24,7 +24,7 @@ HELPED = PLUGIN.replace("import numpy as np\n", "import numpy as np\nfrom tiny_h
 
 @pytest.fixture
 def bench(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugin of one's own, with a helper beside it, that may be edited."""
+    """A plugin with a helper module next to it; tests edit both."""
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "tiny.parquet").write_bytes((plugin.parent / "tiny.parquet").read_bytes())
