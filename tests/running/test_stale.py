@@ -73,10 +73,8 @@ def test_runs_of_later_code_are_not_repeated_for_nothing(again, bench: Path) -> 
     before = path.read_bytes()
     told, result = again()
     assert result.code == 2
-    assert told.endswith(
-        f"the journal has results of quick-a by a newer llpbench (numerics {NUMERICS + 1}, here {NUMERICS}), and they "
-        "count. Install that, keep them (--keep-stale), or choose another --out."
-    )
+    for named in ("quick-a", f"numerics {NUMERICS + 1}, here {NUMERICS}", "--keep-stale", "--out"):
+        assert named in told
     assert path.read_bytes() == before
     assert again("--keep-stale")[1].code == 0
 
