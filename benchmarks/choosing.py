@@ -84,8 +84,8 @@ def measure(dataset: str, bagging: str, seed: int, size: int, most: int, data_di
     counts = pd.crosstab(bag, table.row_labels[rows])
     methods = {name: LLPClassifier(name, **CHEAPER.get(name, {})) for name in COMPARED}
     clock = time.perf_counter()
-    dealt: dict[str, Any] = {"folds": FOLDS, "repeats": 1, "random_state": seed}
-    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, progress=False, **dealt)
+    splits: dict[str, Any] = {"folds": FOLDS, "repeats": 1, "random_state": seed}
+    found = choose(frame.iloc[rows], bag, counts=counts, methods=methods, progress=False, **splits)
     seconds, auc, members = time.perf_counter() - clock, {}, {}
     for name, method in methods.items():
         known = found.union if name == found.reference else method.fit(frame.iloc[rows], bag, counts=counts)

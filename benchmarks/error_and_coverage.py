@@ -41,8 +41,8 @@ def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> di
         told = (statistics.paired_p(blocks) < 0.05) & above
         ends = [statistics.interval(blocks[other] - blocks[len(means) - 1]) for other in range(len(means) - 1)]
         each = {
-            "any two told apart wrongly": (told & (means[:, None] <= means)).any(),
-            "pairs told apart rightly": (told & (means[:, None] > means)).sum()
+            "any pair wrongly significant": (told & (means[:, None] <= means)).any(),
+            "pairs rightly significant": (told & (means[:, None] > means)).sum()
             / max((means[:, None] > means).sum(), 1),
             "rank interval holds, mean": holds.mean(),
             "rank interval holds, all rows": holds.all(),

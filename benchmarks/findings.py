@@ -1,4 +1,4 @@
-"""The differences that docs/findings.md quotes, made again from the published journal.
+"""The differences that docs/findings.md quotes, computed from the published journal.
 
     python -m benchmarks.findings
 

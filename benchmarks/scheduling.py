@@ -1,4 +1,4 @@
-"""What it costs to hand out cells that do nothing: through Ray, and by the schedule alone.
+"""Cost of scheduling empty cells: through Ray, and by the schedule alone.
 
     python -m benchmarks.scheduling --cells 10000 --slots 16
     python -m benchmarks.scheduling --simulate --cells 100000 --slots 200

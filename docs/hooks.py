@@ -22,7 +22,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """What stands beside this folder in the repository stands inside it on the site."""
+    """Files next to this folder in the repository are inside it on the site."""
     markdown = markdown.replace("](../examples/", "](examples/").replace("](../docs/", "](../")
     markdown = markdown.replace("](index.html", "](page.html")  # the page of the boards, as boards link to it
     return markdown.replace("](../leaderboards/index.html", "](leaderboards/page.html").replace(

@@ -17,7 +17,7 @@ KEYS = ["native-country", "education"]
 
 
 def write_tables(folder: Path, rows: int | None = None) -> None:
-    """people.csv and groups.csv, what is known; new.csv, people of whom nothing is, and truth.csv, to judge by."""
+    """people.csv and groups.csv for training; new.csv with people to predict, and truth.csv with their classes."""
     adult = pd.read_parquet(str(files("llpbench.datasets") / "embedded" / "adult.parquet")).head(rows)
     adult["native-country"] = adult["native-country"].fillna("unknown")
     new = np.random.default_rng(0).random(len(adult)) < 0.3

@@ -20,11 +20,11 @@ CELLS = ["sex", "age", "education"]
 
 
 def write_tables(folder: Path, rows: int | None = None, precincts: int = 250) -> None:
-    """census.csv and votes.csv, what is known; truth.csv to judge by. "Yes" are Adult's incomes above 50,000."""
+    """census.csv and votes.csv for training, truth.csv to measure errors. "Yes" are Adult's incomes above 50,000."""
     adult = pd.read_parquet(str(files("llpbench.datasets") / "embedded" / "adult.parquet")).head(rows)
     voted = adult["class"] == ">50K"
     rng = np.random.default_rng(0)
-    # like live with like, though not only
+    # similar people often live in the same precinct
     place = adult["education-num"].rank() / len(adult) + 0.5 * adult["age"].rank() / len(adult)
     precinct = pd.qcut((place + rng.normal(0, 0.3, len(adult))).rank(), precincts, labels=False)
     years = pd.cut(adult["age"], [0, 29, 44, 59, 120], labels=["to 29", "30 to 44", "45 to 59", "from 60"])

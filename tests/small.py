@@ -50,7 +50,7 @@ def make_bags(
     counts: Sequence[Sequence[float]] | None = None,
     known: Sequence[bool] | None = None,
 ) -> Bags:
-    """Bags of which proportions are given; counts are sizes times proportions unless they are given too."""
+    """Bags with given proportions; counts are sizes times proportions unless they are given, too."""
     target = torch.tensor(proportions)
     given = target * mask.sum(dim=1, keepdim=True) if counts is None else torch.tensor(counts)
     told = torch.ones(len(mask), dtype=torch.bool) if known is None else torch.tensor(known)
@@ -58,7 +58,7 @@ def make_bags(
 
 
 def no_features(*shape: int) -> Rows:
-    """Rows of which only the number matters."""
+    """Rows whose values do not matter."""
     return Rows(torch.zeros(*shape, 1), torch.zeros(*shape, 0).long(), torch.zeros(*shape, 1, dtype=torch.bool))
 
 

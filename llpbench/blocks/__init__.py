@@ -1,1 +1,1 @@
-"""What methods and encoders are built from: losses, pairs, views, attention, feature tokens, design matrices."""
+"""Parts of methods and encoders: losses, pairs, views, attention, feature tokens, design matrices."""

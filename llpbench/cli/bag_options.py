@@ -54,7 +54,7 @@ _BAG_OPTIONS = (
     click.option(
         "--class-column",
         metavar="NAME",
-        help="Column of BAGS with the class (one line a bag and class).",
+        help="Column of BAGS with the class (one line for each bag and class).",
     ),
     click.option(
         "--suppressed",
@@ -63,7 +63,7 @@ _BAG_OPTIONS = (
         help="Marks of suppressed numbers in BAGS: '*,<5'.",
     ),
 )
-"""what says of a table of bags which columns hold what"""
+"""options that name columns of a table of bags"""
 
 
 def bag_options(required: bool) -> Callable[[Any], Any]:
@@ -102,7 +102,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
+    """Print warnings of fits and predictions as lines, except doubts, which come after the fit."""
     from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
     from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
     from llpbench.owndata.extremes import ExtremeValues

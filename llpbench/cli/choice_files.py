@@ -1,4 +1,4 @@
-"""What `llpbench choose` leaves: a page, tables and plots, from a `MethodChoice`."""
+"""Files of `llpbench choose`: a page, tables and plots, from a `MethodChoice`."""
 
 from __future__ import annotations
 

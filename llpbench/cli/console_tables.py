@@ -103,7 +103,7 @@ def catalogue_table(entries: Iterable[CatalogueEntry]) -> Table:
 
 
 def findings_table(findings: Iterable[Findings]) -> Table:
-    """What became of the check of each dataset."""
+    """Table of the check of each dataset."""
     rows = [
         [found.name, "ok" if found.ok else "problem", found.found, found.fingerprint[:16], found.problem]
         for found in findings
@@ -124,7 +124,7 @@ def plan_table(plan: Plan) -> Table:
 
 
 def tunings_table(records: Iterable[TuningRecord]) -> Table:
-    """What each search has found by each criterion."""
+    """Table of the choices of searches by each criterion."""
     headings = ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"]
     table = _table(headings, ())
     for record in records:

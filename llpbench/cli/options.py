@@ -29,7 +29,7 @@ _KINDS = {"methods": "method", "datasets": "dataset", "baggings": "bagging", "en
 
 
 def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """What a shell offers for the last name of a comma list: the names of some kinds that begin so."""
+    """Completions of the last name in a comma list: names of some kinds with this beginning."""
 
     def complete(context: click.Context, option: click.Parameter, written: str) -> list[str]:
         del context, option

@@ -1,4 +1,4 @@
-"""What commands print, and the streams that they print to: full, closed, or obeying control characters."""
+"""Printing of commands to streams that may be full, closed, or obey control characters."""
 
 from __future__ import annotations
 

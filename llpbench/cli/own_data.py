@@ -171,7 +171,7 @@ def _warn_of(doubts: Doubts | None) -> None:
     cls=OwnDataCommand,
     groups=OWN_DATA,
     examples=(
-        "llpbench fit people.csv --bags votes.csv --bag-column district --counts yes,no --out model",
+        "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
         "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
     ),
 )
@@ -254,8 +254,8 @@ def fit(
     cls=OwnDataCommand,
     groups=OWN_DATA,
     examples=(
-        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no",
-        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no --methods auto,dllp",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes --methods auto,dllp",
     ),
 )
 @_learning

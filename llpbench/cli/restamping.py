@@ -56,7 +56,7 @@ def restamp(
     kept = plural(done.renewed, "run") + (f" and {plural(done.searches, 'tuning')}" if done.searches else "")
     echo(
         f"{kept} restamped: {plural(done.compared, 'run')} in "
-        f"{plural(done.cells, 'cell')}, made again, gave the same numbers."
+        f"{plural(done.cells, 'repeated cell')} gave the same numbers."
     )
     for line in done.left:
         echo(f"still stale: {line}")

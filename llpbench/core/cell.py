@@ -130,7 +130,7 @@ def bagging_text(bagging: str, max_bags: int | None) -> str:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where and how a cell is computed: it may change the speed of a cell, never its specification."""
+    """Device, threads and the like of a cell: they may change its speed, never its specification."""
 
     device: str = "auto"
     """`auto`, `cpu`, `cuda`, `cuda:1`"""

@@ -76,7 +76,7 @@ _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 
 @dataclass(frozen=True)
 class Done:
-    """What has become of a run."""
+    """Outcome of a run."""
 
     summary: RunSummary
     results: Results

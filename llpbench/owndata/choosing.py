@@ -60,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class MethodChoice:
-    """What a comparison has found."""
+    """Result of a comparison."""
 
     board: pd.DataFrame
     """a row a method, the best first: `method`, the mean over folds of every coarse-grained criterion, `gain` over
@@ -83,7 +83,7 @@ class MethodChoice:
     failed"""
 
     def __repr__(self) -> str:
-        compared = plural(len(self.board) - 1, "method")  # beside the yardstick, as before the first fold
+        compared = plural(len(self.board) - 1, "method")  # without the baseline, as before the first fold
         return f"<llpbench choice of {compared}: {self.advice}>"
 
     def _repr_html_(self) -> str:
@@ -239,12 +239,12 @@ def corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> Di
 
 
 def _ties_yardstick(board: pd.DataFrame) -> bool:
-    """Whether the reference of a board is not ahead of the yardstick beyond chance."""
+    """Whether the reference of a board is not significantly better than the baseline."""
     return bool(board.set_index("method").loc[YARDSTICK, "high"] >= 0)
 
 
 def advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
-    """The method to take, and why, in a few sentences. `unsure`: those not ahead of the yardstick beyond chance.
+    """The method to take, and why, in a few sentences. `unsure`: those not significantly better than the baseline.
 
     Another than the reference only where it is ahead beyond chance, and only where bags have no causes of their own:
     else what meets held-out bags may rank rows the wrong way round.
@@ -328,7 +328,7 @@ class _Bagged:
     def tried(
         self, candidates: Mapping[str, LLPClassifier], fits: Mapping[str, int], folds: int, seed: int
     ) -> RemainingFits:
-        """What so many fits will take, from a trial of each candidate on an eighth of the bags (8 at least)."""
+        """Estimated seconds of some fits, from a trial of each candidate on an eighth of the bags (at least 8)."""
         known = np.flatnonzero(~np.isnan(self._counts).any(axis=1))
         chosen = np.zeros(len(self._counts), dtype=bool)
         some = min(max(len(known) // _TRIED, _FEWEST_TRIED), len(known))
@@ -412,7 +412,7 @@ def _demand_classes(counts: FloatArray, parts: Sequence[tuple[int, int, IntArray
 
 
 def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed: int) -> dict[str, LLPClassifier]:
-    """What is compared, by its name, without the yardstick. Raises `LLPBenchError` if there is nothing to compare."""
+    """Classifiers to compare by name, without the baseline. Raises `LLPBenchError` if there is nothing to compare."""
     if isinstance(methods, Mapping):
         found, named = dict(methods), list(methods)
         if YARDSTICK in found:

@@ -1,4 +1,4 @@
-"""What counts say of rows: that a row stands for several people, and how large noise is."""
+"""Checks of counts against rows: rows that stand for several people, and the size of noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require_no_shares(table: BagTable) -> None:
 
 
 def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
-    """What to do where a column of X adds up to the counts of the bags: rows stand for several people.
+    """Advice if a column of X adds up to the counts of the bags: rows stand for several people.
 
     "" if none does, or if rows add up to them. Raises `LLPBenchError` if they are said to be a sample nevertheless.
     """

@@ -68,7 +68,7 @@ class Dialect:
 
 
 class AmbiguousError(Exception):
-    """What a text table leaves open, in words."""
+    """Description of what a text table leaves ambiguous."""
 
 
 def read_dialect(text: str, form: FileFormat, usual: str, wanted: Collection[str] = ()) -> Dialect:

@@ -1,4 +1,4 @@
-"""What a union of direct methods tells against itself, without any label: the grounds on which `fit` warns."""
+"""Signs, without labels, that a combination of direct methods may be wrong: the reasons why `fit` warns."""
 
 from __future__ import annotations
 

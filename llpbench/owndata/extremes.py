@@ -32,7 +32,7 @@ class ExtremeValues(UserWarning):
 
 @dataclass(frozen=True)
 class NumberRange:
-    """Where nearly all values of a column lie, in its units."""
+    """Range of nearly all values of a column, in its units."""
 
     unit: float
     """a power of two, 1 but for absurd magnitudes"""
@@ -67,7 +67,7 @@ class NumberRange:
 
 
 def number_range(values: FloatArray) -> NumberRange:
-    """Of a column of training rows, NaN where missing."""
+    """Limits of a column of training rows (NaN where missing)."""
     known = np.sort(values[np.isfinite(values)])
     sizes = np.abs(known[known != 0])
     usual = float(np.median(sizes)) if len(sizes) else 1.0

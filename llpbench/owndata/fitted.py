@@ -157,7 +157,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def disaggregate_and_assign(
         self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None
     ) -> tuple[FloatArray, Any]:
-        """What `disaggregate` and `assign` return, from one prediction of the rows."""
+        """Results of `disaggregate` and `assign`, from one prediction of the rows."""
         found = self._whole_bags(X, bags, proportions, counts)
         return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
 

@@ -1,4 +1,4 @@
-"""What a comparison of methods shows while it works: in a terminal or notebook a bar, elsewhere a line a fold.
+"""Progress of a comparison of methods: a bar in a terminal or notebook, elsewhere a line for each fold.
 
 It goes to standard error, as that of `llpbench run` does.
 """
@@ -88,7 +88,7 @@ class RemainingFits:
 
     @property
     def seconds(self) -> float | None:
-        """That are left; None while nothing tells."""
+        """Seconds left; None if unknown."""
         if any(self._left[name] and not self._took[name] and name not in self._trials for name in self._left):
             return None
         return sum(number * self._each(name) for name, number in self._left.items() if number)

@@ -40,12 +40,12 @@ _MARKS = {
 
 
 class FileNote(UserWarning):
-    """What was assumed of a file."""
+    """Assumptions about a file."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """What the columns of a file are read as."""
+    """Types of the columns of a file."""
 
     texts: frozenset[str]
     """as they stand there; those everybody marks gaps by are missing"""
@@ -245,7 +245,7 @@ def _encoding(head: bytes, source: TableSource) -> str:
 
 
 def _other_encoding(source: TableSource, encoding: str) -> str:
-    """What to do about a text that is not in the encoding it was read in."""
+    """Advice for a text that is not in the encoding it was read in."""
     with source.open() as file:
         content = file.read()
     try:

@@ -1,4 +1,4 @@
-"""What scikit-learn's model selection needs of `LLPClassifier`: a scorer of bags, and names of nested parameters."""
+"""Support for scikit-learn's model selection: a scorer of bags, and names of nested parameters."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 

@@ -4,7 +4,7 @@
 `manifest.json` says what wrote both, with their SHA-256. A newer model goes into files beside those of the older one
 (`model-2.json`, `arrays-2.npz`, and back), and takes effect when the manifest is replaced: whatever ends a save, the
 folder holds one of the two, whole. Objects are stored by their class's name and their fields, and
-only classes of the rooms in `_ROOMS` and of the file that registers the method are made again, without calling anything
+only classes of the rooms in `_ROOMS` and of the file that registers the method are rebuilt, without calling anything
 of theirs; the code is that of what is installed or was loaded as a plugin, and the manifest has the method's hash. A
 function that a method's `fit` returned cannot be stored. Rows and bags of the training set are in no such room: a model
 that holds them cannot be saved.
@@ -148,7 +148,7 @@ def _is_half_written(name: str) -> bool:
 
 
 def read_model(folder: Path) -> dict[str, Any]:
-    """What `write_model` was given. Raises `LLPBenchError` for what is no model, damaged, changed, or of other code."""
+    """Read what `write_model` wrote. Raises `LLPBenchError` for no model, a damaged or changed one, or other code."""
     manifest = _manifest(folder)
     try:
         return _read(folder, manifest)
@@ -224,7 +224,7 @@ def _bytes(file: Path) -> bytes:
 
 
 class _UnstorableError(Exception):
-    """What cannot be stored, in words."""
+    """Text about a value that cannot be stored."""
 
 
 class _Writer:
@@ -236,7 +236,7 @@ class _Writer:
         self._module = module
 
     def tree(self, value: Any) -> Any:
-        """What `_value` makes `value` of."""
+        """Tree from which `_value` makes `value` again."""
         import xgboost
 
         if value is None or type(value) in (bool, int, float, str):

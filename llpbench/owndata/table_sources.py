@@ -1,4 +1,4 @@
-"""Where a table comes from: a file, packed or not, standard input, or the parts in a folder or of a pattern."""
+"""Sources of a table: a file, compressed or not, standard input, a folder, or a pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fit` is given, checked and read: rows, their bags and the counts of these."""
+"""Input of `fit`, checked and read: rows, their bags and the counts of these."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
@@ -65,7 +65,7 @@ def read_training_set(
     keep_key: bool,
     numbers: str,
 ) -> TrainingSet:
-    """What `LLPClassifier.fit` is given. Raises `LLPBenchError` and warns as it does."""
+    """Read the arguments of `LLPClassifier.fit`. Raises `LLPBenchError` and warns for it."""
     frame = as_frame(X)
     if impossible not in ("raise", "suppress"):
         raise LLPBenchError(f"impossible must be 'raise' or 'suppress', got {impossible!r}")

@@ -45,7 +45,7 @@ def _name_of(board: Board, boards: Iterable[Board]) -> str:
 
 
 def overall(board: Board, name: str) -> ReportTable:
-    """Where every row stands over all columns."""
+    """Columns over all columns of the board: mean, rank, interval and others, for every row."""
     notes = {
         "Failed or undefined": board.failures,
         words.STALE_NOTE: board.stale,

@@ -64,7 +64,7 @@ class Summary(NamedTuple):
 
 
 class Column(NamedTuple):
-    """What rows are compared on."""
+    """Column of a board: a dataset and a bag size."""
 
     dataset: str
     bag_size: int
@@ -85,7 +85,7 @@ class Column(NamedTuple):
 
     @property
     def key(self) -> ColumnKey:
-        """What names it among the columns of its board."""
+        """Key among the columns of its board."""
         return self.dataset, self.bag_size, self.by
 
     @property
@@ -106,17 +106,17 @@ class Column(NamedTuple):
 
     @property
     def title(self) -> str:
-        """As lines of text name it, e.g. `adult 256`."""
+        """Name in text, e.g. `adult 256`."""
         return f"{self.dataset} {self.bags}"
 
     @property
     def heading(self) -> str:
-        """As headings name it, with a mark if it does not count."""
+        """Name in headings, with a mark if the column does not count."""
         return self.title if self.counts else f"{self.title} {FEW_BAGS}"
 
 
 class Contender(NamedTuple):
-    """What is compared: it names a row."""
+    """A compared method with its encoder, pretraining and configuration: it identifies a row."""
 
     method: str
     encoder: str | None
@@ -208,7 +208,7 @@ class Row:
 
     @property
     def origin(self) -> Literal["default", "tuned", "changed"]:
-        """Where its hyperparameters come from."""
+        """Origin of its hyperparameters."""
         return "tuned" if self.contender.tuned else "default" if self.is_default else "changed"
 
 
@@ -255,7 +255,7 @@ class Board:
 
     @property
     def hardware(self) -> tuple[str, ...]:
-        """What its runs were computed on, e.g. `NVIDIA H200 (cuda)`, in alphabetical order."""
+        """Hardware of its runs, e.g. `NVIDIA H200 (cuda)`, in alphabetical order."""
         runs = (run for row in self.rows for score in row.scores for run in score.runs.values())
         return tuple(sorted({device(run["hardware"]) for run in runs}))
 
@@ -298,7 +298,7 @@ class Board:
         return self._once(f"counted {name}", lambda: self.values(name).reindex(self.counting))
 
     def _once(self, key: str, make: Callable[[], T]) -> T:
-        """What is computed once: pages, plots and terminal ask for the same."""
+        """Cache of computed values: pages, plots and terminal need the same."""
         known: dict[str, T] = self.__dict__.setdefault("_known", {})
         if key not in known:
             known[key] = make()
@@ -354,7 +354,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the numbers of a journal come from."""
+    """Origin of the numbers of a journal."""
 
     runs: int
     failed: int

@@ -60,7 +60,7 @@ def compare(
 
 
 def own_lines(found: Comparison) -> list[str]:
-    """Where your methods stand on the first board, at most five; or which options complete their runs."""
+    """Ranks of at most five of your methods on the first board, or the options that complete their runs."""
     for board in found.leaderboards.boards[:1]:
         places = [n for n, row in enumerate(board.rows) if any(score.cell in found.own for score in row.scores)]
         places.sort(key=lambda n: (board.rows[n].rank is None, board.rows[n].rank or 0))
@@ -103,7 +103,7 @@ def _task(record: Record) -> tuple[str, str, int]:
 
 
 def _repeated(own: Mapping[str, Record], published: Mapping[str, Record]) -> list[str]:
-    """What became of the runs that both have."""
+    """Comparison of the runs that both journals have."""
     both = [run for run in own if run in published and own[run]["status"] == published[run]["status"] == "ok"]
     failed = [run for run in own if run in published and own[run]["status"] != "ok" == published[run]["status"]]
     lines = [f"{plural(len(failed), 'run')} failed here that succeeded when published: the published ones are shown."]

@@ -1,4 +1,4 @@
-"""What a board says, in one sentence: who is first, by how much, and how sure that is."""
+"""The finding of a board in one sentence: the first method, its lead, and how certain the lead is."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _pixels(svg: str) -> tuple[int, int]:
 
 
 def _boards(leaderboards: Leaderboards) -> Iterable[PageBoard]:
-    """Those of the page; of methods without epochs, whose scores no criterion changes, one a bagging."""
+    """Boards of the page; methods without epochs have one for each bagging, since no criterion changes their scores."""
     seen: set[str] = set()
     for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True):
         if board.criterion.name in LEFT_OUT or (board.protocol is None and board.bagging in seen):
@@ -200,7 +200,7 @@ def _legend(board: Board) -> str:
 
 
 def family(row: Row) -> str:
-    """What a row's method knows and is made of."""
+    """Family of a row's method for the filters of the page."""
     if row.contender.role:
         return {"ceiling": "trained on all labels", "floor": "floors"}[row.contender.role]
     return "neural networks" if row.contender.kind == "neural" else "without networks"
@@ -211,7 +211,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
 
 
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:
-    """What the numbers were made with: encoders and hardware first, since they decide what may be compared."""
+    """Setting of the numbers: encoders and hardware first, since they decide whether numbers are comparable."""
     origin = leaderboards.origin
     encoders = sorted({encoder for board in leaderboards.boards for encoder in board.encoders})
     return {

@@ -167,7 +167,7 @@ def _paired(board: Board, counted: DataFrame) -> DataFrame:
 
 
 def blocks(board: Board, rows: Sequence[int] | None = None) -> DataFrame:
-    """What intervals and tests take for independent, blocks by rows that have every run that counts.
+    """Blocks that intervals and tests treat as independent, for rows that have every run that counts.
 
     Several datasets: their means. One: its seeds, as far as all of its columns have them. More is better.
     """

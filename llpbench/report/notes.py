@@ -1,4 +1,4 @@
-"""What a reader must be told about a board beside its numbers: what went wrong, and what is worth a look."""
+"""Notes on a board: failures, and results worth a look."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _column_of(run: Record) -> ColumnKey:
 
 
 def _differences(bags: Sequence[Mapping[str, Any]]) -> str:
-    """Of the bags of all seeds of a column, as far as they are known; each figure is a mean over these seeds."""
+    """Text about the bags of a column; each figure is a mean over the seeds whose bags are known."""
     parts = []
     for name, text in (
         ("spread", "proportions vary {:,.3g} times as much as those of random bags of these sizes"),

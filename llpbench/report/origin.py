@@ -1,4 +1,4 @@
-"""Where a journal's numbers come from: code, libraries and hardware, each in one line."""
+"""Origin of a journal's numbers: code, libraries and hardware, each in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from llpbench.report.boards import Origin, device
 
 
 def origin_of(runs: Sequence[Record]) -> Origin:
-    """What all runs say of their origin, each distinct statement once."""
+    """Origins of all runs, each distinct one once."""
     versions: dict[str, set[str]] = defaultdict(set)
     for run in runs:
         for library, version in run["libraries"].items():

@@ -1,4 +1,4 @@
-"""What the page holds as compressed data: the runs behind every row, taken from the tidy table of each board.
+"""Compressed data of the page: the runs behind every row, from the tidy table of each board.
 
 Facts are packed as columns in which what repeats stands once. No rank and no mean of a board is made of them: tables of
 the page hold what Python has computed.

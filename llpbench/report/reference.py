@@ -27,7 +27,7 @@ class Reference:
         return list(dict.fromkeys(dataset for _, dataset in self.values))
 
     def find(self, labels: dict[str, str], dataset: str) -> tuple[float, float | None] | None:
-        """What the paper prints for a row, named by factor, and a dataset; None if it prints nothing."""
+        """The paper's number for a row, named by factor, and a dataset; None if there is none."""
         return self.values.get((tuple(labels[factor] for factor in self.factors), dataset))
 
 

@@ -24,7 +24,7 @@ NO_NOTES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Field:
-    """Where a row and a column meet."""
+    """A field of a table."""
 
     lines: tuple[str, ...]
     """as people read it; what could not be measured is `NOTHING`, never an empty text"""
@@ -46,7 +46,7 @@ class Heading:
 
     @property
     def names(self) -> list[str]:
-        """What machines call the column's values, one name for each part."""
+        """Names of the column's values in CSV and JSON, one for each part."""
         return [f"{self.text} {part}".strip() for part in self.parts]
 
 
@@ -64,7 +64,7 @@ class ReportTable:
     """lines to be read with it, by what they are about"""
 
     def place(self, key: str) -> int:
-        """Where the column of a key stands."""
+        """Position of the column of a key."""
         return [heading.key or heading.text for heading in self.headings].index(key)
 
     def columns(self) -> list[TableColumn]:
@@ -90,7 +90,7 @@ class ReportTable:
 
     @property
     def names(self) -> list[str]:
-        """What machines call its columns."""
+        """Names of its columns in CSV and JSON."""
         return [name for heading in self.headings for name in heading.names]
 
     def values(self) -> Iterator[dict[str, Value]]:

@@ -1,4 +1,4 @@
-"""What changes along the arms of a study: the last level of each minus its first, method by method."""
+"""Changes along the arms of a study: the last level of each minus its first, by method."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llpbench.report.study_runs import MEASURES, StudyRuns, classes_of, runs_of_
 
 
 class Place(NamedTuple):
-    """Where a method stands on an arm."""
+    """Scores of a method on an arm."""
 
     level: str
     x: int

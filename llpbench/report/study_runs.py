@@ -59,7 +59,7 @@ SHARED = ("minutes", "pretraining minutes")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a study leaves open, as some runs have it; None for what its lines fix."""
+    """Values of some runs that their study leaves open; None for those that its lines fix."""
 
     bagging: str | None
     bag_size: int | None
@@ -108,7 +108,7 @@ class StudyRuns:
 
 
 def classes_of(runs: Iterable[Record]) -> str:
-    """What AUC means where a dataset of some runs has more than two classes, as a sentence; "" where none has."""
+    """Meaning of AUC if a dataset of some runs has more than two classes, as a sentence; "" where none has."""
     return words.classes_text(
         sorted({(run["spec"]["dataset"], run["dataset"].get("classes")) for run in runs}, key=str)
     )
@@ -180,7 +180,7 @@ def is_comparable(line: Line, setting: Setting, runs: Iterable[Record]) -> bool:
 
 @dataclass(frozen=True)
 class LineScore:
-    """What a line reads off its runs on one dataset."""
+    """Score of a line on one dataset."""
 
     summary: Summary | None
     failed: int

@@ -1,4 +1,4 @@
-"""What a journal has to say on a study, with the paper's numbers beside it.
+"""Tables of a study from a journal, with the paper's numbers beside ours.
 
 What a study leaves open (mostly bagging, bag size and encoder, always the protocol) may differ between runs: each such
 *setting* that the journal holds has a table of its own, so that nothing is mixed.

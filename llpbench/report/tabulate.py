@@ -84,7 +84,7 @@ def tabulate(
     """Every board that `records` have something to say on. Of two records of the same run the last one counts.
 
     What a search has chosen by a criterion is a row of the boards of that criterion, and of no other; a configuration
-    that only a search has chosen, be it one that has been made again since, is no row of its own.
+    that only a search has chosen, be it one that has been repeated since, is no row of its own.
 
     With `common`, a board shows only the runs (column, seed) that all its rows have completed, but for rows that have
     completed none. `stale`: by id of a run or search, what has changed in the code since it was made; the runs of what
@@ -125,7 +125,7 @@ class _Journal:
         self.groups = _groups(_runs_of(frame))
 
     def _is_judged(self, group: DataFrame, criterion: Criterion) -> bool:
-        """Whether any run has a criterion; none has a fine-grained one where nobody knows labels of validation rows."""
+        """Whether any run has a criterion; none has a fine-grained one if validation rows have no labels."""
         done = group["run"][group["status"] == "ok"]
         return done.empty or bool(done.isin(self._judged[criterion.name]).any())
 
@@ -294,7 +294,7 @@ def _set_by_hand(group: DataFrame) -> DataFrame:
 def _tuned(
     criterion: Criterion, group: DataFrame, tunings: Iterable[TuningRecord], stale: Mapping[str, str]
 ) -> Iterator[DataFrame]:
-    """What searches have chosen by a criterion, as far as it has run on other seeds than the search.
+    """Configurations that searches chose by a criterion and that have run on other seeds than the search.
 
     Searches that differ in more than where they were made stand in rows of their own.
     """
@@ -331,7 +331,7 @@ def _tuned(
 def _distinct(
     names: Sequence[Hashable], columns: Sequence[Hashable], changed: Sequence[str], whole: Sequence[str]
 ) -> list[str]:
-    """What sets cells apart, given their names and columns: what is `changed` from the defaults.
+    """Text that distinguishes cells with the same names and columns: hyperparameters `changed` from the defaults.
 
     Where two cells of a column share that (the defaults have changed since, or a part of the specification that reports
     know nothing of differs), what not all cells of that name share stands in its place. `whole`: all settings, as JSON.
@@ -346,7 +346,7 @@ def _distinct(
 
 
 def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set[str]]:
-    """Of each set those parts that not all of the same name share."""
+    """Parts of each set that not all sets of the same name share."""
     shared: dict[Hashable, set[str]] = {}
     for name, own in zip(names, parts, strict=True):
         shared[name] = shared.get(name, own) & own
@@ -354,7 +354,7 @@ def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set
 
 
 def _how(search: Mapping[str, Any]) -> set[str]:
-    """What decides the choice of a search, beside where it starts, its number of trials and its sampler."""
+    """Facts that decide the choice of a search besides its start, number of trials and sampler."""
     spaces = {f"{name} {range_text(each)}" for name, each in search["space"].items()}
     return {*spaces, f"seed {search['seed']}", f"{search['together']} together", f"eta {search['eta']}"}
 

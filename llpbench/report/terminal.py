@@ -143,7 +143,7 @@ def _whole(board: Board, console: Console, own: Collection[str]) -> Iterator[Ren
 
 
 def _one(board: Board, console: Console, own: Collection[str], lines: int) -> Iterator[RenderableType]:
-    """As much of a board as so many lines have room for: scores only where they say more than the means."""
+    """The part of a board that fits into some lines; scores are shown only if they add to the means."""
     head, legend = [*_head(board, console)], [*_legend(board, console)]
     frame = _standing(board, console, own, 0)
     room = max(lines - _height([*head, frame, *legend], console), _FEWEST_ROWS)
@@ -158,7 +158,7 @@ def _one(board: Board, console: Console, own: Collection[str], lines: int) -> It
 
 
 def _head(board: Board, console: Console) -> Iterator[RenderableType]:
-    """What it compares, who is first, and how sure that is."""
+    """Heading of a board: what it compares, the first method, and how certain its lead is."""
     yield _text(clean(title(board)), console, "bold")
     if is_tested(board):
         yield _text(clean(finding(board)), console)
@@ -190,7 +190,7 @@ def _has_results(board: Board) -> bool:
 
 
 def _other_boards(boards: list[Board]) -> Iterator[str]:
-    """Where another criterion changes the order, who is first on other bags, and how many boards there are besides."""
+    """Lines on other boards: where another criterion changes the order, and the first method on other bags."""
     first, *others = boards
     baggings = {first.bagging}
     for board in others:
@@ -226,7 +226,7 @@ def _names(board: Board, own: Collection[str], console: Console) -> TableColumn:
 
 
 def _standing(board: Board, console: Console, own: Collection[str], most: int) -> Grid:
-    """Where rows stand over all columns."""
+    """Means and ranks of rows over all columns."""
     names = _names(board, own, console)
     kept, left = _shown_rows(board, [field.lines[0].endswith(", yours") for field in names[1]], most)
     parts = {}

@@ -1,4 +1,4 @@
-"""What tuning changes in the order of methods: the rank of each among the defaults, and among what searches chose."""
+"""How tuning changes the order of methods: the rank of each among default configurations and among tuned ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tuning has gained: on the test rows of fresh seeds, and on the validation rows that chose."""
+"""Gains from tuning: on test rows of new seeds, and on the validation rows of the search."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def title(board: Board) -> str:
-    """What tells a board from most others: methods without epochs have boards of what nothing else has run on."""
+    """Title of a board; methods without epochs have their own boards on data where nothing else has run."""
     alone = "" if board.protocol else ", methods without epochs"
     regime = board.criterion.regime.capitalize()
     return f"{regime}-grained, {bags_words(board.bagging)}{alone}, selected by {board.criterion.title}"
@@ -196,13 +196,13 @@ def bags_text(bag_size: int) -> str:
 
 
 def sizes_text(columns: Sequence[Column]) -> str:
-    """What numbers like `1–9–11,660` in headings mean, as a sentence; "" where all bags of each column are equal."""
+    """Sentence that explains numbers like `1–9–11,660` in headings; "" where all bags of each column are equal."""
     unequal = next((column.bags for column in columns if column.unequal and not column.by), None)
     return "" if unequal is None else f"Unequal bags: {unequal} are the fewest, median and most rows of a training bag."
 
 
 def classes_text(classes: Iterable[tuple[str, int | None]]) -> str:
-    """What AUC means where a dataset (name, classes) has more than two, as a sentence; "" where none has."""
+    """Explanation of AUC for datasets (name, classes) with more than two classes, as a sentence; "" where none has."""
     several = {dataset: number for dataset, number in classes if number is not None and number > 2}
     named = ", ".join(f"{dataset} {number:,}" for dataset, number in several.items())
     meant = "AUC is macro one-versus-rest, an unweighted mean over classes"

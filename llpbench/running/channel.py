@@ -104,7 +104,7 @@ class Child:
             self._inbox.put(Died(self._exit_code()))
 
     def _exit_code(self) -> int:
-        """Of a child that has closed the channel, and is killed if it stays nevertheless."""
+        """Exit code of a child that has closed the channel; it is killed if it does not end."""
         try:
             return self._process.wait(_SECONDS_TO_EXIT)
         except subprocess.TimeoutExpired:

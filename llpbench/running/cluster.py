@@ -1,4 +1,4 @@
-"""What passes between the driver and Ray's process, and what a machine of a cluster must have to do our jobs."""
+"""Messages between the driver and Ray's process, and files that a machine of a cluster needs for jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from llpbench.running.schedule import Job
 
 
 class Room(NamedTuple):
-    """What a job occupies, or what a machine has."""
+    """Resources of a job or a machine."""
 
     cpus: float
     gpus: float = 0.0
@@ -33,7 +33,7 @@ class Room(NamedTuple):
         return all(mine >= its for mine, its in zip(self, other, strict=True))
 
     def without(self, other: Room) -> Room:
-        """What another leaves of it."""
+        """Return what is left after another."""
         return Room(*(mine - its for mine, its in zip(self, other, strict=True)))
 
     @staticmethod
@@ -44,7 +44,7 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """What Ray's process is started with."""
+    """Arguments of Ray's process."""
 
     environment: Environment
     run: RunCell | None
@@ -94,12 +94,12 @@ class Nodes:
 
     @cached_property
     def most_cpus(self) -> float:
-        """Of the largest machine."""
+        """CPUs of the largest machine."""
         return max((each.cpus for each in self.rooms), default=0.0)
 
     @cached_property
     def least_megabytes(self) -> float:
-        """Of main memory, of the smallest machine; 0.0 if it is unknown."""
+        """Main memory of the smallest machine; 0.0 if unknown."""
         return min((each.megabytes for each in self.rooms if each.megabytes), default=0.0)
 
 
@@ -131,7 +131,7 @@ class Broken(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeFiles:
-    """What a machine is given that shares no folders with the driver's."""
+    """Files for a machine that shares no folder with the driver."""
 
     name: str
     """of the folder in which it is unpacked"""
@@ -169,7 +169,7 @@ class NodeFiles:
         )
 
     def _kept(self, path: str | None) -> str | None:
-        """Where what is computed on the way is kept: with the driver if it shares that folder, else here."""
+        """Folder of intermediate results: the driver's if it is shared, otherwise a local one."""
         return path if path is None or Path(path).parent.is_dir() else str(self.folder / Path(path).name)
 
     def _plugin(self, path: str) -> str:
@@ -196,7 +196,7 @@ class NodeFiles:
 
 @cache
 def software() -> Mapping[str, Any]:
-    """What results depend on that is installed here: libraries, and llpbench by the content of its files."""
+    """Installed software that results depend on: libraries, and llpbench by the content of its files."""
     found = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
     return {**found, "llpbench": f"{__version__} ({content_hash()})"}
 

@@ -1,4 +1,4 @@
-"""What executors have in common: they compute the jobs of a schedule and tell a listener what becomes of each.
+"""Contract of executors: they compute the jobs of a schedule and report each outcome to a listener.
 
 Each has a module of its own with a function `make`, and a line in `executor_names.py`. All call `do`, with the same
 number of threads, so all give the same numbers.
@@ -30,7 +30,7 @@ Outcome = Made | Ended
 
 
 class Warned(NamedTuple):
-    """What the log of a process that does jobs says."""
+    """A warning in the log of a worker process."""
 
     text: str
 
@@ -50,11 +50,11 @@ class Listener(Protocol):
         ...
 
     def found(self, job: Job, record: TuningRecord) -> None:
-        """What a search has found. May put more on the schedule."""
+        """A search has ended. May add jobs to the schedule."""
         ...
 
     def ended(self, job: Job, end: Ended) -> None:
-        """It has made nothing. May put it back on the schedule."""
+        """The job has no result. May put it back on the schedule."""
         ...
 
     def warned(self, text: str) -> None:
@@ -87,7 +87,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """What an executor is made for."""
+    """Everything that an executor needs to start."""
 
     settings: Settings
     jobs: Sequence[Job]
@@ -96,7 +96,7 @@ class Request:
 
 
 def make_executor(name: str, request: Request) -> Executor:
-    """Return the executor of that name. Raises `LLPBenchError` if it cannot be had, or not with these settings."""
+    """Return the executor of that name. Raises `LLPBenchError` if it is unavailable or does not fit these settings."""
     made: Executor = importlib.import_module(f"{__package__}.{EXECUTORS[name]}").make(request)
     return made
 
@@ -112,7 +112,7 @@ def tell(listener: Listener, job: Job, outcome: Outcome) -> None:
 
 
 def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Made:
-    """What a job makes, whatever goes wrong with it. `run`: what computes cells; default `run_cell`."""
+    """Return the outcome of a job, also after an error. `run`: function that computes cells; default `run_cell`."""
     if job.tuning is None:
         return attempt(job, environment, on_epoch, run)
     from llpbench.tuning.tuning_runs import run_tuning  # Optuna
@@ -124,7 +124,7 @@ def do(job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], ru
 
 
 def failed(job: Job, reason: str, status: Status = "failed") -> Made:
-    """What is told of a job that did not live to tell it."""
+    """Outcome of a job whose process died."""
     if job.tuning is None:
         return failures(job, reason, status)
     from llpbench.training.stamp import cell_facts  # torch
@@ -148,7 +148,7 @@ def attempt(
 
 
 def _told(error: BaseException) -> str:
-    """What the record says of an error that ended the whole job."""
+    """Text in the record about an error that ended the whole job."""
     if isinstance(error, LLPBenchError) and error.__cause__ is None:  # its text says all
         return str(error)
     log_traceback(error)

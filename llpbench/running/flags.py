@@ -188,7 +188,7 @@ def params(value: Any, where: str) -> dict[str, dict[str, Any]]:
 
 
 def space(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    """What is searched instead of what methods declare, in TOML `space.METHOD.PARAM = [LOW, HIGH]`, or choices."""
+    """Search ranges that replace the declared ones, in TOML `space.METHOD.PARAM = [LOW, HIGH]`, or choices."""
     form = "METHOD.PARAM = [LOW, HIGH] or a list of choices, such as dllp.learning_rate = [1e-5, 1e-2]"
     if not isinstance(value, dict):
         raise _error(where, form, value)

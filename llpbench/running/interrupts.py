@@ -1,4 +1,4 @@
-"""What ends a run early, and lets it end in order: a signal becomes `KeyboardInterrupt`, once."""
+"""Orderly early end of a run: a signal becomes `KeyboardInterrupt`, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the way of cells: data that cannot be had, key columns that are not there, bags larger than the split,
+"""Reasons why cells cannot run: data that cannot be loaded, missing key columns, bags larger than the split,
 more clusters than rows, too many classes.
 """
 
@@ -24,14 +24,14 @@ class Obstacle(NamedTuple):
     reason: str
     """with what to do about it"""
     lasting: bool
-    """it lies in the cell itself; otherwise in data that could not be had this time"""
+    """whether the cell itself is the obstacle; otherwise data could not be loaded this time"""
 
 
 FindObstacle = Callable[[Cell], Obstacle | None]
 
 
 def obstacles(data_dir: str | None, *, load: bool) -> FindObstacle:
-    """What finds the obstacle of a cell, None if nothing stands in its way. It looks at each dataset once.
+    """Function that returns the obstacle of a cell, or None. It looks at each dataset once.
 
     With `load`, datasets are made local and checked; without, their declarations are believed, and of one that is yet
     to be downloaded and declares no size nothing is said.

@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def jobs(self) -> list[Job]:
-        """What is to run now; the cells that searches choose follow."""
+        """Runs to do now; the cells that searches choose follow."""
         return [*self.searches, *(Job(one.cell, one.wanted) for one in self.cells if one.wanted and not one.obstacle)]
 
     @property
@@ -112,12 +112,12 @@ class Plan:
 
     @property
     def found(self) -> list[TuningRecord]:
-        """What the searches have found that are not to be made again."""
+        """Results of searches that are not repeated."""
         return [each.record for each in self.tunings if each.record is not None and not each.wanted]
 
     @property
     def expected(self) -> list[Job]:
-        """What is to run, and as much as searches will most likely choose: a configuration for each of their boards."""
+        """Runs to do, with those that searches will probably choose: a configuration for each of their boards."""
         searches = self.searches if self.seeds else ()
         follow = [Job(job.cell, self.seeds) for job in searches if job.tuning for _ in job.tuning.boards]
         return [*self.jobs, *follow]
@@ -131,7 +131,7 @@ class Plan:
 
     @property
     def doubts(self) -> list[str]:
-        """What is wrong with how the methods that are to run are declared: `llpbench check` says more."""
+        """Errors in the declarations of the methods to run: `llpbench check` says more."""
         methods = dict.fromkeys(job.cell.method for job in self.jobs)
         return [f"method {name!r}: {fault}" for name in methods for fault in faults(METHODS.entry(name))]
 
@@ -171,7 +171,7 @@ def make_plan(
     again: Collection[str] = ("stale",),
     why_stale: WhyStale = lambda _: "",
 ) -> Plan:
-    """Compare the cells with what a journal holds. `again`: which runs are made again, of `done`, `failed`, `stale`."""
+    """Compare the cells with what a journal holds. `again`: which runs are repeated, of `done`, `failed`, `stale`."""
     planned = []
     for cell in cells:
         known = {seed: records[cell.run_id(seed)] for seed in seeds if cell.run_id(seed) in records}
@@ -372,7 +372,7 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
     fixed = line.fixed
 
     def levels(option: str, part: str, wanted: Sequence[Any]) -> list[Any]:
-        """What a line fixes, if the settings do not leave it out; else what they say."""
+        """Values that a line fixes unless the settings leave them out, otherwise those of the settings."""
         if part not in fixed:
             return list(wanted)
         named = line.pretrainings if part == "pretraining" else [fixed[part]]
@@ -401,7 +401,7 @@ def _line_cells(line: studies.Line, dataset: str, settings: Settings) -> Iterato
 
 
 def _named(study: studies.Study) -> str:
-    """What the lines of a study fix, for an error."""
+    """Values that the lines of a study fix, for an error."""
     parts = {
         part: dict.fromkeys(str(line.fixed[part]) for line in study.lines if part in line.fixed)
         for part in ("method", "pretraining", "bagging", "bag_size", "encoder")
@@ -410,7 +410,7 @@ def _named(study: studies.Study) -> str:
 
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """What --set says, by the methods' names; checked also where nothing is pretrained."""
+    """Values of --set by method name; also checked if nothing is pretrained."""
     params = {METHODS.entry(name).name: values for name, values in settings.set.items() if name != "pretraining"}
     if "pretraining" in settings.set:
         from llpbench.blocks.pretraining import PretrainingParams

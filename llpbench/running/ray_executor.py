@@ -88,7 +88,7 @@ class _Running:
 
 
 class RayExecutor:
-    """As many jobs at a time as the machine or the cluster holds, in processes of their own."""
+    """Executor that runs as many jobs at a time as the machine or the cluster has room for, each in its own process."""
 
     name = "ray"
 
@@ -170,7 +170,7 @@ class RayExecutor:
                 told = f"Ray did not start within {duration(_STARTING)}. Finished runs are kept. Check the cluster."
                 raise LLPBenchError(told) from None
             if isinstance(found, Broken):
-                if self._lived:  # it can be had, and is being disturbed
+                if self._lived:  # it can start, and something disturbs it
                     raise Died(1, found.reason)
                 raise LLPBenchError(found.reason)
         except BaseException:
@@ -216,7 +216,7 @@ class RayExecutor:
                     return
 
     def _receive(self, end: float) -> Any:
-        """What Ray's process says next. Raises `Died` if it is silent, and `TimeoutError` at the `end`."""
+        """Return the next message of Ray's process. Raises `Died` if it is silent, and `TimeoutError` at the `end`."""
         assert self._host is not None
         try:
             return self._host.receive(max(min(end - time.monotonic(), _SILENCE), 0.0))
@@ -240,11 +240,11 @@ class RayExecutor:
 
     @property
     def _least_cpus(self) -> float:
-        """That any job is given."""
+        """CPUs of a job that is not alone."""
         return min(self._threads, self._nodes.most_cpus)
 
     def _needs(self, job: Job) -> Room:
-        """What a job is given: no more than a machine has."""
+        """Resources of a job: at most those of a machine."""
         nodes, memory = self._nodes, self._memory(job)
         if nodes.total.gpus == 0 or job.cell.protocol is None or self._setup.environment.device == "cpu":
             return Room(nodes.most_cpus if job.alone else self._least_cpus, 0.0, memory)

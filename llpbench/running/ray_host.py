@@ -166,7 +166,7 @@ class _NodeMonitor:
 
 
 class _Jobs(Searcher):  # type: ignore[misc]
-    """What Tune takes its trials from: the driver, which knows the jobs and whether there is room."""
+    """Source of Tune's trials: the driver, which knows the jobs and the free resources."""
 
     def __init__(self, parent: Parent, monitor: _NodeMonitor) -> None:
         super().__init__()
@@ -365,7 +365,7 @@ def _own_folder() -> Iterator[Path]:
 
 
 def _pack(setup: Setup) -> NodeFiles | None:
-    """What machines are given that share no folder with this one; nothing to a Ray of our own."""
+    """Files for machines that share no folder with this one; none for a local Ray."""
     if setup.address is None:
         return None
     plugins = {path: Path(path).read_bytes() for path in setup.environment.plugins}
@@ -390,7 +390,7 @@ def _remove(name: str) -> None:
 
 @ray.remote(num_cpus=0, num_gpus=0.001)  # type: ignore[untyped-decorator]
 def _gpu_megabytes() -> float:
-    """Of the smallest GPU of this machine that torch sees; 0.0 if it sees none."""
+    """Memory of the smallest GPU that torch sees; 0.0 if it sees none."""
     import torch
 
     return min(

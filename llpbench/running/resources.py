@@ -1,4 +1,4 @@
-"""What this machine offers, CPU cores and GPUs, and how much of a GPU some memory is."""
+"""CPU cores and GPUs of this machine, and the part of a GPU that some memory takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNKNOWN_MEGABYTES = 16_000.0
 
 @dataclass(frozen=True)
 class Resources:
-    """What jobs share."""
+    """Resources that jobs share."""
 
     cpus: int
     gpus: int = 0
@@ -25,14 +25,14 @@ class Resources:
 def gpu_share(megabytes: float | None, memory: float) -> float:
     """The part of a GPU, in steps of 1/8, 1/4, 1/2 and 1, that holds so many megabytes of its `memory`, also in MB.
 
-    None: nobody knows how many it takes.
+    None: unknown.
     """
     wanted = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / memory
     return next((share for share in _SHARES if wanted <= share), 1.0)
 
 
 def available(device: str) -> Resources:
-    """What cells on `device` (as `Environment` names it) may use."""
+    """Resources for cells on `device` (as `Environment` names it)."""
     cpus = usable_cpus()
     if device == "cpu":
         return Resources(cpus)

@@ -4,7 +4,7 @@ The sample is drawn of cells by a seed: every method as often as any other, then
 device. Each cell runs as it did: the same seeds together, the same device, as many threads. Figures must be the same to
 nine digits, which is what the order of a sum in float64 can change; new figures may have been added. Runs with a
 method, device or changed source that no sampled run has stay stale, and so do failed runs. A search for hyperparameters
-is kept with the runs of its method and is not made again.
+is kept with the runs of its method and is not repeated.
 
 Products of matrices differ between kinds of CPUs, and training amplifies that. For a journal of another machine, give a
 *reference*: a journal of the same runs, made on this machine by the code before the change.
@@ -51,13 +51,13 @@ class Restamped:
     cells: int
     """Sampled cells."""
     compared: int
-    """Runs that were made again."""
+    """Runs that were repeated."""
     renewed: int
     """Runs with a new stamp."""
     difference: str = ""
     """The first run and figure that differ; "" if none does."""
     left: tuple[str, ...] = ()
-    """What is still stale, one line for each method and reason."""
+    """Runs that are still stale, one line for each method and reason."""
     searches: int = 0
     """Searches with a new stamp."""
 
@@ -87,7 +87,7 @@ def restamp(
     """Make a sample of the stale runs of `out` again, and stamp all that it speaks for if nothing differs.
 
     `reference`: journals to compare with instead, where they have a run. The journal is replaced as a whole at the end,
-    or not at all. Raises `LLPBenchError` if there is no journal, or no stale run that can be made again here.
+    or not at all. Raises `LLPBenchError` if there is no journal, or no stale run that can be repeated here.
     """
     journal_files(str(out))
     for plugin in plugins:
@@ -153,11 +153,11 @@ def _why_none(stale: Mapping[str, Any], records: Mapping[str, Record]) -> str:
         return f"{', '.join(strange)} cannot be found. Give --plugin, as their runs were given it."
     if not stale:
         return "none is stale. Nothing is to do."
-    return "its stale runs have failed, or cannot be made again on this machine. Run them again instead."
+    return "its stale runs have failed, or cannot be repeated on this machine. Run them again instead."
 
 
 def _cells(records: Iterable[Record], wanted: Iterable[str]) -> dict[str, list[Group]]:
-    """Return groups that hold a wanted run and can be made again on this machine, by cell."""
+    """Return groups that hold a wanted run and can be repeated on this machine, by cell."""
     import torch
 
     devices = {"cpu", "cuda"} if torch.cuda.is_available() else {"cpu"}
@@ -226,8 +226,8 @@ def _sources(record: Record | TuningRecord) -> dict[str, str | None]:
 def _first_difference(
     groups: Sequence[Group], known: Mapping[str, Record], display: Display, environment: Environment
 ) -> str:
-    """Make groups again and return the first difference; "" if there is none."""
-    with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # pretraining is made again, too
+    """Repeat groups and return the first difference; "" if there is none."""
+    with tempfile.TemporaryDirectory(prefix="llpbench-") as folder:  # pretraining is repeated, too
         for group in groups:
             hardware = group.records[0]["hardware"]
             own = Environment(

@@ -40,7 +40,7 @@ class Running:
 
 
 class Display:
-    """What a run tells a display, and what that keeps. A context manager, so that it is always taken down."""
+    """Display of a run and its state. A context manager, so that it is always closed."""
 
     def __init__(self, console: Console) -> None:
         """`console`: for lines that stay."""

@@ -76,7 +76,7 @@ class RunSummary:
 
     @property
     def incomplete(self) -> bool:
-        """Whether something failed or some data could not be had; the impossible, or what is left, is no failure."""
+        """Whether a run failed or data could not be loaded. Impossible and remaining runs are no failures."""
         met = [*(cell.obstacle for cell in self.plan.cells), *(each.obstacle for each in self.plan.tunings)]
         unlucky = any(obstacle and not obstacle.lasting for obstacle in met)
         return unlucky or bool(self.failed)
@@ -344,7 +344,7 @@ def _refuse_newer(again: Iterable[Record | TuningRecord | None]) -> None:
 
 
 def _known(settings: Settings, contents: Contents) -> Contents:
-    """What a journal holds, for a part of a plan beside what the parts' common journal does.
+    """Contents of a journal; for a shard, together with those of the common journal.
 
     What today's code has made counts, wherever it is: of two journals only clocks say which is newer.
     """
@@ -364,7 +364,7 @@ def _current(
 
 
 def _follow(settings: Settings, journal: Journal, record: TuningRecord) -> list[Job]:
-    """What is to run because of what a search has found."""
+    """Runs that follow from the result of a search."""
     if settings.tune_only or record["status"] != "ok":
         return []
     cells, known = chosen_cells(record), _known(settings, journal.contents)
@@ -425,7 +425,7 @@ def pick_executor(
     """Return the executor that the settings ask for, and a line to show ("" mostly).
 
     `auto` is Ray where it is installed, several jobs can run at a time, and they are worth its start; cheap jobs are
-    done before that. Raises `LLPBenchError` if the executor cannot be had.
+    done before that. Raises `LLPBenchError` if the executor is unavailable.
     """
     request = Request(settings, jobs, resources, estimator)
     name = "ray" if settings.ray_address is not None else settings.executor

@@ -127,7 +127,7 @@ class Schedule:
 
     @property
     def seconds_left(self) -> float:
-        """Of the time budget."""
+        """Seconds left of the time budget."""
         return self._deadline.left
 
     @property
@@ -136,7 +136,7 @@ class Schedule:
         return self._queue[::-1]
 
     def is_cheap(self, job: Job) -> bool:
-        """Whether it is one of those that take no longer than seconds together."""
+        """Whether it belongs to the jobs that take only seconds together."""
         return job.id in self._cheap
 
     def put(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""What a benchmark run is told: presets, a TOML file and flags become one `Settings` value.
+"""Settings of a benchmark run: presets, a TOML file and flags become one `Settings` value.
 
 Flags override the file, the file overrides the preset. An option is declared once, as a field of `Settings`: how flags
 and file are read, its help text and its default.
@@ -57,14 +57,14 @@ SHARDS = "shards"
 SEARCHES = "tuning"
 """folder of searches for hyperparameters inside an output folder"""
 PREDICTIONS = "predictions"
-"""folder of what runs have predicted inside an output folder"""
+"""folder of predictions inside an output folder"""
 PLOTS = "plots"
 """folder of plots inside an output folder, unless another is named"""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One thing a run can be told."""
+    """An option of a run."""
 
     read: Reader
     help: str
@@ -91,9 +91,11 @@ def _option(
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything a run is told. Names stand as they were given; `planning.expand` looks them up."""
+    """All options of a run. Names are as given; `planning.expand` looks them up."""
 
-    study: str | None = _option(reading.names, "Studies to run; paper: all of the paper's.", "NAMES", default=None)
+    study: str | None = _option(
+        reading.names, "Studies to run, or paper: all studies of the paper.", "NAMES", default=None
+    )
     methods: str = _option(
         reading.names,
         "Methods, such as dllp,tabllp-*, family:classical, or all (the default set).",
@@ -116,7 +118,7 @@ class Settings:
     max_bags: int | None = _option(reading.count, "Maximum number of training bags (random subset).", "N", default=None)
     seeds: tuple[int, ...] = _option(reading.seeds, "Number of seeds (10 is 0 to 9), or a list: 0,3,7 or 4-6.", "SEEDS")
     epochs: int | None = _option(reading.count, "Maximum number of epochs.", "N", default=None)
-    """None: the paper's, as `Protocol` has them; so are patience and bags a step."""
+    """None: the paper's value in `Protocol`, as for patience and bags a step"""
     patience: int | None = _option(reading.count, "Stop after this many epochs without improvement.", "N", default=None)
     bags_per_step: int | None = _option(reading.count, "Bags in one gradient step of networks.", "N", default=None)
     set: Mapping[str, Mapping[str, Any]] = _option(
@@ -129,7 +131,7 @@ class Settings:
     tune: int | None = _option(reading.count, "Search hyperparameters with this many trials.", "N", default=None)
     tune_regimes: tuple[Regime, ...] = _option(
         reading.some_of("fine", "coarse"),
-        "Judge trials by labels (fine) or proportions (coarse).",
+        "Judge trials by validation labels (fine) or proportions (coarse).",
         "NAMES",
         default=("fine", "coarse"),
     )
@@ -147,7 +149,9 @@ class Settings:
         reading.path, "Folder of the journal and the leaderboards.", "DIR", default=Path("results")
     )
     device: str = _option(reading.device, "Device: auto, cpu, cuda or cuda:N.", "DEVICE", default="auto")
-    threads: int = _option(reading.count, "CPU threads of one cell.", "N", default=1)
+    threads: int = _option(
+        reading.count, "CPU threads of one cell (a method on a dataset, with all seeds).", "N", default=1
+    )
     compile: bool | None = _option(
         reading.switch,
         "Compile training steps (default: if it saves time).",
@@ -179,9 +183,9 @@ class Settings:
     )
     """Seconds."""
     cell_timeout: float | None = _option(
-        reading.duration, "Stop a cell after this time: 90m or 12h.", "TIME", default=None
+        reading.duration, "Stop one cell after this time: 90m or 12h.", "TIME", default=None
     )
-    """Seconds for a cell with all its seeds; None: far more than is estimated."""
+    """Seconds for a cell with all its seeds; None: several times the estimate"""
     shard: tuple[int, int] | None = _option(
         reading.shard,
         "Run part K of N of the plan; then llpbench merge.",
@@ -202,13 +206,13 @@ class Settings:
         default=(),
     )
     tune_only: bool = False
-    """Searches are made, but nothing that they choose is run, nor anything else (`llpbench tune`)."""
+    """only search, run nothing else (`llpbench tune`)"""
     narrowed: frozenset[str] = frozenset()
-    """Options that flags or the file name: of what a study names itself, they choose a part."""
+    """options that flags or the file set; with a study they select a part of it"""
 
     @property
     def journal(self) -> Path:
-        """Folder of the journal that is written to: parts of a plan have one each, which `llpbench merge` joins."""
+        """Folder of the journal of this run. Each shard has its own, and `llpbench merge` joins them."""
         if self.shard is None:
             return self.out
         part, parts = self.shard
@@ -216,12 +220,12 @@ class Settings:
 
     @property
     def again(self) -> frozenset[str]:
-        """Which runs are made again: `failed`, `stale`, `done`."""
+        """Kinds of runs that are repeated: `failed`, `stale`, `done`."""
         return frozenset({*self.retry, *(() if self.keep_stale else ("stale",))})
 
     @property
     def protocol(self) -> Protocol:
-        """How long a neural method trains."""
+        """Limits of the training of neural methods."""
         from llpbench.core.cell import Protocol
 
         given = {"epochs": self.epochs, "patience": self.patience, "bags_per_step": self.bags_per_step}
@@ -229,7 +233,7 @@ class Settings:
 
     @property
     def environment(self) -> Environment:
-        """Where and how cells are computed."""
+        """Device, threads, precision and compilation of cells."""
         from llpbench.core.cell import Environment
 
         return Environment(
@@ -251,7 +255,7 @@ OPTIONS: dict[str, Option] = {
 
 
 def default(name: str) -> Any:
-    """What holds for an option that neither flags nor a file name; None if that is nothing, or is decided later."""
+    """Default of an option that neither flags nor a file set; None if there is none or it is decided later."""
     if name in PRESETS[DEFAULT_PRESET]:
         return PRESETS[DEFAULT_PRESET][name]
     value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]

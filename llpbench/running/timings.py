@@ -40,7 +40,7 @@ _TYPICAL_SIZE = Size(30_000, 10)
 
 @dataclass(frozen=True)
 class Work:
-    """What one seed of a cell does: train, fit (methods without epochs) or pretrain."""
+    """Work of one seed of a cell: train, fit (methods without epochs) or pretrain."""
 
     kind: Literal["training", "fit", "pretraining"]
     method: str

@@ -54,7 +54,7 @@ class Worker:
     def do(
         self, job: Job, limit: Limit, on_epoch: Callable[[Epoch], None], on_warning: Callable[[str], None]
     ) -> Outcome:
-        """What a job makes, or how it has ended without making anything."""
+        """Result of a job, or the reason why it has none."""
         over = time.monotonic() + limit.budget
         try:
             child = self.start()
@@ -88,7 +88,7 @@ class Worker:
 
 
 def _end_of(code: int) -> Ended:
-    """What an exit code tells of a job."""
+    """Meaning of the exit code of a job."""
     if code >= 0:
         return Ended("failed", f"its code ended the process (exit code {code})")
     name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"

@@ -22,7 +22,7 @@ _CONTEXT_BYTES = 1.5 * 2**30
 
 @dataclass(frozen=True)
 class Machine:
-    """Where a population trains; affects speed and rounding."""
+    """Device that a population trains on; affects speed and rounding."""
 
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     compiled: bool = False

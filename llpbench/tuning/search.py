@@ -97,7 +97,7 @@ class Search:
         return asked
 
     def tell(self, made: Sequence[Trial]) -> None:
-        """What became of the round that was asked for last."""
+        """Record the results of the round that was asked for last."""
         with _quiet():
             self._study.set_user_attr(f"{_ROUND}{self._rounds}", [asdict(trial) for trial in made])
             for trial, asked in zip(made, self._asked, strict=True):
@@ -108,11 +108,11 @@ class Search:
 
     @property
     def _rounds(self) -> int:
-        """That have been made."""
+        """Number of finished rounds."""
         return sum(name.startswith(_ROUND) for name in self._study.user_attrs)
 
     def _alike(self, leader: Trial) -> dict[str, Any]:
-        """What the trials of a round have in common, as Optuna has it."""
+        """Values of the architecture, which all trials of a round share, in Optuna's form."""
         same = architecture(self.tuning.cell.method, self._space, leader.params)
         return proposal({name: self._space[name] for name in same}, {**self.tuning.cell.params, **leader.params})
 
@@ -131,7 +131,7 @@ class Search:
         )
 
     def _worth(self, made: Trial) -> tuple[TrialState, float | None, dict[int, float]]:
-        """What Optuna is told of a trial: its state, its value if it is complete, and values by epochs if stopped."""
+        """State of a trial for Optuna, its value if complete, and values by epoch if stopped."""
         value = made.values.get(self.tuning.guide.name)
         if made.status == "ok" and value is not None:
             return TrialState.COMPLETE, value, {}

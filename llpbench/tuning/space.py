@@ -23,7 +23,7 @@ _DIGITS = 4
 
 
 def search_space(method: str, overrides: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """What is searched of a method: what it declares, but for `overrides` by hyperparameter.
+    """Search space of a method: the declared ranges with `overrides` by hyperparameter.
 
     An override is a pair of numbers, a list of choices for what is chosen, or one value, which is then not searched.
     Raises `LLPBenchError` for names and values that there are not.
@@ -73,7 +73,7 @@ def with_default(space: Space, params: Mapping[str, Any]) -> dict[str, dict[str,
 
 
 def suggest(trial: Any, space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What an Optuna `trial` proposes beside `params`, which hold for what is not searched."""
+    """Hyperparameters that an Optuna `trial` proposes; `params` has those that are not searched."""
     chosen: dict[str, Any] = {}
     for name in sorted(space, key=lambda name: "when" in space[name]):  # conditions are on what has none
         each = space[name]

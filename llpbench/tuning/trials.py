@@ -44,7 +44,7 @@ def without_test(task: Task, tuning: Tuning) -> Task:
 
 @dataclass
 class Bench:
-    """Where the trials of a tuning are made."""
+    """Task and machine for the trials of a tuning."""
 
     tuning: Tuning
     task: Task
@@ -57,7 +57,7 @@ class Bench:
     """trials made before, with which those at a rung are compared"""
 
     def make(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials, made: with what became of each."""
+        """Train trials and return them with their results."""
         if self.tuning.cell.protocol is None:
             made = [self._fit(trial) for trial in trials]
         else:
@@ -136,7 +136,7 @@ class Bench:
         return replace(made, status="stopped" if outcome.stopped else "ok", values=values)
 
     def _values(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Those of the regime's criteria that are numbers."""
+        """The criteria of the regime that have a value."""
         own = ((name, values.get(name, math.nan)) for name in self.tuning.criteria)
         return {name: float(value) for name, value in own if math.isfinite(value)}
 
@@ -148,8 +148,9 @@ def _method(cell: Cell, params: Mapping[str, Any]) -> Method:
 
 
 def _fixed(method: Method) -> dict[str, Any]:
-    """What all members of a population share, since it is made of one of them: hyperparameters but for numbers, and
-    what a method's `__init__` makes of any, but for the rates of phases, which are each member's own."""
+    """Attributes of a method that all members of a population must share.
+
+    These are hyperparameters except numbers, and attributes that `__init__` sets. Rates of phases may differ."""
     free = continuous(type(method.params))
     own = {name: value for name, value in asdict(method.params).items() if name not in free}
     made = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}

@@ -110,12 +110,12 @@ def tuning_record(
 
 
 def choices(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Chosen]:
-    """What each criterion of the regime chooses, where there is something to choose."""
+    """Trial that each criterion of the regime chooses, if there is one."""
     return {name: choice for name in tuning.criteria if (choice := _best(tuning, trials, name)) is not None}
 
 
 def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | None:
-    """Of the trials that were not stopped the one with the best value; of equals the first."""
+    """The trial with the best value among those not stopped; the first of equals."""
     best: Trial | None = None
     for trial in trials:
         if trial.status != "ok" or criterion not in trial.values:

@@ -44,7 +44,7 @@ def rows(tmp_path: Path) -> Rows:
 
 
 class TestRows:
-    def test_what_is_done_is_not_done_again_and_what_did_not_end_comes_last(self, rows: Rows) -> None:
+    def test_finished_parts_are_skipped_and_unfinished_ones_come_last(self, rows: Rows) -> None:
         for key, status in (("a", "started"), ("a", "ok"), ("b", "started"), ("c", "failed")):
             rows.add("part", key, status)
         assert rows.to_do("part", ["a", "b", "c", "d"]) == ["c", "d", "b"]

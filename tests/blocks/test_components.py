@@ -36,7 +36,7 @@ def in_groups(rows: Rows, size: int, labels: FloatArray) -> BaggedRows:
 
 
 class TestBins:
-    def test_numbers_by_quantile_and_what_is_missing_apart(self) -> None:
+    def test_numbers_by_quantile_with_missing_values_separately(self) -> None:
         rows = rows_of([[float(i)] for i in range(8)] + [[NAN], [NAN]])
         bins = RowBins(rows, 4, 10)
         assert_array_equal(bins(rows), [[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]])
@@ -175,7 +175,7 @@ class TestProcess:
 
 
 class TestWaryPriors:
-    """Bags that differ for causes of their own, which a feature that hardly tells bags apart seems to explain."""
+    """Bags that differ by effects of the bag, which a feature that hardly varies between bags seems to explain."""
 
     SETTINGS = ProcessSettings(waves=10, draws=0)
 

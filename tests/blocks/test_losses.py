@@ -26,7 +26,7 @@ from llpbench.core.method import Pairs
 
 
 def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
-    """Bags of which a loss sees only mask and proportions."""
+    """Bags with mask and proportions, all that a loss uses."""
     return make_bags(no_features(len(mask), len(mask[0])), torch.tensor(mask), proportions)
 
 

@@ -100,7 +100,7 @@ def test_the_bag_loss_of_bags_with_the_same_rows() -> None:
 
 
 def test_the_bag_loss_leaves_out_pairs_with_an_unknown_bag() -> None:
-    """Four pairs of bags; the mean is over those of which both are known."""
+    """Four pairs of bags; the mean is over pairs with two known bags."""
     method, network = made("bag")
     bags, model = select(some_bags(unequal=True), *[0, 1] * 4), Model(network)
     proportions = torch.tensor([[p, 1 - p] for p in (0.1, 0.9, 0.4, 0.5, 1.0, 1.0, 0.0, 0.6)])

@@ -35,7 +35,7 @@ def test_an_empty_path_is_no_folder(words: list[str], llpbench: LLPBench) -> Non
     assert "must be a path, got ''" in refused(llpbench(*words))
 
 
-def test_a_dataset_that_is_not_there_is_told_once(llpbench: LLPBench) -> None:
+def test_a_missing_dataset_is_reported_once(llpbench: LLPBench) -> None:
     assert "'nosuch'" in refused(llpbench("check", "ordered", "--dataset", "nosuch"))
 
 

@@ -167,7 +167,7 @@ def test_what_cannot_be_predicted(
         ("closed/new.csv", "closed' is read-only. Choose another name."),
     ],
 )
-def test_where_predictions_cannot_go_is_told_before_anything_is_read(
+def test_an_unwritable_output_of_predictions_is_reported_before_anything_is_read(
     out: str, told: str, folder: Path, llpbench: LLPBench
 ) -> None:
     (folder / "folder.csv").mkdir()
@@ -177,7 +177,7 @@ def test_where_predictions_cannot_go_is_told_before_anything_is_read(
     assert told in told_off(llpbench("predict", "gone", "gone.csv", "--out", out))
 
 
-def test_predictions_never_take_the_place_of_what_is_read(folder: Path, llpbench: LLPBench) -> None:
+def test_predictions_never_overwrite_an_input_file(folder: Path, llpbench: LLPBench) -> None:
     before = (folder / "rows.csv").read_bytes()
     told = "--out 'rows.csv' is one of the input files"
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "rows.csv"))
@@ -185,9 +185,7 @@ def test_predictions_never_take_the_place_of_what_is_read(folder: Path, llpbench
 
 
 @pytest.mark.parametrize(("out", "told"), [("closed/new", "is read-only"), ("bags.csv/new", "bags.csv' is a file.")])
-def test_where_models_and_pages_cannot_go_is_told_before_fits(
-    out: str, told: str, folder: Path, llpbench: LLPBench
-) -> None:
+def test_an_unwritable_output_is_reported_before_fits(out: str, told: str, folder: Path, llpbench: LLPBench) -> None:
     (folder / "closed").mkdir(mode=0o555)
     if out.startswith("closed") and os.access(folder / "closed", os.W_OK):
         pytest.skip("this user may write anywhere")
@@ -207,7 +205,9 @@ def test_where_models_and_pages_cannot_go_is_told_before_fits(
         (lambda f: (f / "arrays.npz").unlink(), "cannot be read: FileNotFoundError"),
     ],
 )
-def test_what_is_no_model(harm: Callable[[Path], Any], told: str, folder: Path, llpbench: LLPBench) -> None:
+def test_a_folder_without_a_model_is_one_line(
+    harm: Callable[[Path], Any], told: str, folder: Path, llpbench: LLPBench
+) -> None:
     harm(folder / "fitted")
     assert told in told_off(llpbench("predict", "fitted", "rows.csv", "--out", "new.csv"))
 

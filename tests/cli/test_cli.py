@@ -147,7 +147,7 @@ def test_version(llpbench: LLPBench) -> None:
     assert llpbench("--version").out == f"llpbench {__version__}\n"
 
 
-def test_list_alone_tells_what_can_be_listed(llpbench: LLPBench, plugin: Path) -> None:
+def test_list_alone_names_what_can_be_listed(llpbench: LLPBench, plugin: Path) -> None:
     """One line of each kind, with their number."""
     told = [llpbench("list", *more).out.splitlines() for more in ((), ("--plugin", str(plugin)))]
     kinds = ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params"]
@@ -179,9 +179,7 @@ def test_run_prints_leaderboards_and_says_where_they_are(llpbench: LLPBench, plu
     assert result.err.endswith(f"page: {tmp_path / 'index.html'}\n")
 
 
-def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
-    llpbench: LLPBench, plugin: Path, tmp_path: Path
-) -> None:
+def test_a_wrong_declaration_is_reported_before_it_runs(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     mine = tmp_path / "misspelt.py"
     mine.write_text(
         dedent("""
@@ -213,7 +211,7 @@ def test_what_is_wrong_with_a_declaration_is_told_before_it_runs(
     assert "quick-a': " not in planned.out
 
 
-def test_failures_are_told_with_their_reason_and_exit_1(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+def test_failures_are_reported_with_their_reason_and_exit_1(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     result = llpbench(*arguments(plugin, tmp_path, "--methods", "quick-a,broken"))
     assert result.code == 1
     assert "failed broken on tiny ordered 8 (2 seeds)" in result.err

@@ -54,7 +54,7 @@ def test_the_study_of_datasets_needs_no_run(llpbench: LLPBench, tmp_path: Path) 
     assert "paper 48842" in done.out
 
 
-def test_a_report_of_several_journals_goes_where_it_is_told(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_a_report_of_several_journals_is_written_to_its_folder(llpbench: LLPBench, tmp_path: Path) -> None:
     first = journal(tmp_path / "a", *runs("dllp", 0.8, 0.82))
     second = journal(tmp_path / "b", *runs("mine", 0.9, 0.88))
     out, plots = tmp_path / "out", tmp_path / "pictures"
@@ -97,7 +97,7 @@ def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Pat
     assert not any("ordered" in name for name in names)
 
 
-def test_disagreeing_journals_are_told_in_the_terminal_and_on_the_page(llpbench: LLPBench, tmp_path: Path) -> None:
+def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbench: LLPBench, tmp_path: Path) -> None:
     first, second = journal(tmp_path / "a", record("dllp", 0.8)), journal(tmp_path / "b", record("dllp", 0.7))
     merged = llpbench("merge", str(first), str(second), "--out", str(tmp_path / "both"))
     assert merged.code == 0

@@ -186,7 +186,7 @@ def test_keys_and_texts_are_read_as_they_stand(folder: Path, llpbench: LLPBench)
     assert np.array_equal(pd.read_csv("new.csv")["probability_yes"], kept["probability_yes"])
 
 
-def test_what_is_left_out_is_said(folder: Path, llpbench: LLPBench) -> None:
+def test_left_out_columns_are_named(folder: Path, llpbench: LLPBench) -> None:
     rows, table = pd.read_csv(folder / "rows.csv"), pd.read_csv(folder / "bags.csv")
     lost = int((rows["district"] == 4).sum())
     table.loc[table["district"] == 4, "district"] = 77
@@ -352,7 +352,7 @@ def test_confounded_bags_are_warned_of_in_one_line(
     assert "of the variance of bags' proportions" in result.err
 
 
-def test_a_column_that_looks_like_an_identifier_is_told_once_in_a_line(folder: Path, llpbench: LLPBench) -> None:
+def test_a_column_that_looks_like_an_identifier_is_reported_once_in_a_line(folder: Path, llpbench: LLPBench) -> None:
     del folder
     told = "llpbench: warning: taken as features, though no value stands twice, as in identifiers: 'id'. To leave out: "
     for command in ([*FIT, "--method", "bag-mean-linear"], [*CHOOSE[:-2], "--folds", "2", "--repeats", "1"]):

@@ -163,7 +163,7 @@ class TestDeclaration:
     def test_facts(self, facts: dict[str, str], message: str) -> None:
         assert message in fault("declaration", Fine, **facts)
 
-    def test_what_is_no_method(self) -> None:
+    def test_an_unknown_method_is_one_line(self) -> None:
         assert fault("declaration", len) == ("len is neither a Method nor a DirectMethod: make it a subclass of one")
 
     def test_no_docstring(self) -> None:
@@ -185,7 +185,7 @@ class TestDeclaration:
     def test_hyperparameters_that_could_not_be_given_or_searched(self, own: Any, message: str) -> None:
         assert message in fault("declaration", self.params(own))
 
-    def test_a_condition_on_what_is_no_choice(self) -> None:
+    def test_a_condition_on_a_range_that_is_no_choice(self) -> None:
         mode = ("mode", Annotated[str, Choice("a", "b")], "a")
         bad = self.params(mode, ("weight", Annotated[float, When("mode", "c"), Uniform(0, 1)], 0.5))
         assert "When asks 'mode' for 'c', not one of its choices" in fault("declaration", bad)
@@ -461,7 +461,7 @@ def test_an_order_of_predictions_that_are_alike_does_no_harm(monkeypatch: pytest
     assert "nearly alike there (within 0.01), or AUC 0.35 to 0.65" in said
 
 
-def test_a_fault_of_every_training_is_told_alike_by_all_checks() -> None:
+def test_all_checks_report_a_fault_of_every_training_alike() -> None:
     verdicts = [verdict_of(check.name, Vector) for check in CHECKS]
     failed = [verdict.detail for verdict in verdicts if verdict.result == "failed"]
     assert len(failed) > 8
@@ -508,7 +508,7 @@ def test_a_fault_is_caught_by_its_check(check: str, declared: Any, message: str)
     assert message in re.sub(r"(?<=\.py:)\d+", "LINE", fault(check, declared))
 
 
-def test_a_model_that_cannot_be_saved_is_told_and_no_fault() -> None:
+def test_a_model_that_cannot_be_saved_is_reported_and_no_fault() -> None:
     """`Mean` asks of `train.index` what only a padded one has; its predictor is a function."""
     padded = verdict_of("storable", Mean)
     assert padded.result == "does not apply"
@@ -599,14 +599,14 @@ def test_a_configuration_that_peeks_is_caught_where_the_default_does_not(
     assert re.match(r"labels permuted within training .*change what a", fault("search_label_free", declared))
 
 
-def test_what_is_too_dear_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_costs_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "dllp_cost", lambda: (1e-6, 1e9))
     assert "dllp's time a step, more than 50x" in fault("cost", Fine)
     monkeypatch.setattr(checks, "dllp_cost", lambda: (1e9, 1.0))
     assert "its memory, more than 50x" in fault("cost", Fine)
 
 
-def test_what_is_declared_binary_is_not_tried_on_three_classes() -> None:
+def test_a_binary_method_is_not_tried_on_three_classes() -> None:
     verdict = verdict_of("three_classes", TwoClasses, classes="binary")
     assert (verdict.result, verdict.detail) == ("does not apply", "declared binary")
     assert verdict_of("learns", Fine, classes="binary").detail.count("classes") == 1
@@ -707,12 +707,12 @@ def test_checks_leave_the_threads_of_torch_alone(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("base", "lacking"), [(Method, "loss(self, model, bags, now)"), (DirectMethod, "fit(self, ")])
-def test_a_method_without_its_heart_is_told_what_to_define(base: type, lacking: str) -> None:
+def test_a_method_without_a_loss_is_an_error_that_names_the_hook(base: type, lacking: str) -> None:
     assert f"define {lacking}" in fault("declaration", type("Empty", (base,), {"__doc__": "Empty."}))
 
 
 @pytest.mark.parametrize(("written", "meant"), [("afterstep", "after_step"), ("prepares", "prepare"), ("los", "loss")])
-def test_a_hook_in_another_spelling_is_told(written: str, meant: str) -> None:
+def test_a_misspelt_hook_is_reported(written: str, meant: str) -> None:
     misspelt = type("Misspelt", (Fine,), {written: lambda _: None, "__doc__": "Misspelt."})
     said = fault("declaration", misspelt)
     assert f"'{written}' is not a hook and would never be called. Did you mean {meant}?" in said

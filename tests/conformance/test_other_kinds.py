@@ -276,7 +276,7 @@ class TestDatasets:
 
         return fault
 
-    def test_a_feature_that_tells_the_label_is_caught(self, bad: Catch) -> None:
+    def test_a_feature_that_reveals_the_label_is_caught(self, bad: Catch) -> None:
         told = "reveals the label by itself: is it made from the target?"
         assert bad("features", lambda frame: frame) == f"feature 'b' {told}"
         ordered = bad(

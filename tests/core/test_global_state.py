@@ -54,7 +54,7 @@ def test_each_change_is_named_and_taken_back(name: str) -> None:
     assert outside == [], "nothing is left of it"
 
 
-def test_nothing_is_told_of_code_that_keeps_to_itself() -> None:
+def test_no_global_state_is_reported_for_code_that_changes_none() -> None:
     with restored() as changed:
         torch.ones(3).sum()
         np.random.default_rng(0).normal(size=3)

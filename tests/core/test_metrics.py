@@ -35,7 +35,7 @@ test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the
 
 
 def holdout(labels: np.ndarray, index: np.ndarray, classes: int) -> Holdout:
-    """A holdout of which only labels and bags matter."""
+    """A holdout with given labels and bags; nothing else matters."""
     rows = Rows(np.zeros((len(labels), 1)), np.zeros((len(labels), 0), np.int64), np.zeros((len(labels), 1), bool))
     counts = np.stack([np.bincount(labels[bag[bag >= 0]], minlength=classes) for bag in index]).astype(np.float64)
     return Holdout(rows, index, counts, labels)

@@ -128,7 +128,7 @@ def test_selection_by_all_lists_and_globs() -> None:
         (METHODS, "zzz", "There are: "),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest(registry: Registry, name: str, hint: str) -> None:
+def test_an_unknown_name_comes_with_the_nearest(registry: Registry, name: str, hint: str) -> None:
     with pytest.raises(LLPBenchError, match=hint) as error:
         registry.select(name)
     assert "\n" not in str(error.value)

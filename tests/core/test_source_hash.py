@@ -241,7 +241,7 @@ def test_hyperparameters_in_a_notebook_count_though_dataclass_writes_their_funct
     assert hashed(head, params, mine.replace("return 1", "return 2")) != first
 
 
-def test_what_nobody_kept_the_text_of_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_without_source_text_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("__notebook__")
     monkeypatch.setitem(sys.modules, "__notebook__", module)
     exec("class Mine:\n    def loss(self): ...\n", module.__dict__)
@@ -250,7 +250,7 @@ def test_what_nobody_kept_the_text_of_is_one_line(monkeypatch: pytest.MonkeyPatc
     assert "\n" not in str(error.value)
 
 
-def test_syntax_of_every_kind_is_told_apart() -> None:
+def test_the_hash_distinguishes_all_kinds_of_syntax() -> None:
     texts = ["f'{x}'", "f'{x!r}'", "f'a{x}'", "f'{x:3}'", "1", "1.0", "True", "'1'", "b'1'", "None", "...", "x", "-1"]
     texts += [
         "[*x]",

@@ -116,7 +116,7 @@ def test_flags_set_what_a_study_leaves_open_and_narrow_what_it_names() -> None:
     assert {c.protocol.epochs for c in found if c.protocol} == {100}
     assert {c.bag_size for c in cells("fine-grained", bag_sizes=64)} == {64}
     assert {c.pretraining for c in cells("pretraining", pretraining="bag,none")} == {"bag", "none"}
-    some = cells("paper", methods="dllp", encoders="mlp")  # studies of which nothing is left do not matter among others
+    some = cells("paper", methods="dllp", encoders="mlp")  # studies without a selected cell do not matter among others
     assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
 
 
@@ -135,14 +135,14 @@ def test_nothing_left_of_a_study_is_an_error_that_names_its_parts() -> None:
         cells("encoder", encoders="mlp")
 
 
-def test_an_unknown_study_is_told_the_nearest() -> None:
+def test_an_unknown_study_comes_with_the_nearest() -> None:
     with pytest.raises(LLPBenchError, match=r"unknown study 'bag-siz'. Did you mean bag-size"):
         select("bag-siz")
     with pytest.raises(LLPBenchError, match="must name a study"):
         select(" , ")
 
 
-def test_a_cell_tells_what_differs_from_the_defaults() -> None:
+def test_the_text_of_a_cell_has_what_differs_from_the_defaults() -> None:
     from llpbench.training.specification import make_cell
 
     plain = make_cell("tabllp-bdc", "adult", bag_size=64, encoder="mlp", pretraining="bag")

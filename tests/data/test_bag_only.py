@@ -68,7 +68,7 @@ def test_columns_may_be_named_by_numbers() -> None:
         (rows().assign(age=np.inf), bags(), "infinite"),
     ],
 )
-def test_what_does_not_fit_is_told_in_a_line(frame: pd.DataFrame, table: pd.DataFrame, told: str) -> None:
+def test_a_table_that_does_not_fit_is_one_line(frame: pd.DataFrame, table: pd.DataFrame, told: str) -> None:
     with pytest.raises(LLPBenchError, match=told) as error:
         made(frame, table)
     assert "\n" not in str(error.value)

@@ -61,7 +61,7 @@ def test_what_cannot_be_bagged_is_refused(bagging: str, size: int, said: str) ->
         assign_bags(toy_table(), bagging, size, seed=0)
 
 
-def test_a_bagging_says_by_its_parameters_whether_it_is_told_a_size() -> None:
+def test_a_bagging_takes_a_size_if_it_has_the_parameter() -> None:
     @register_bagging("by-sign")
     def by_sign(table: Table, rows: IntArray, rng: Generator) -> IntArray:
         """Two bags."""

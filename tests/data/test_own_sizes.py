@@ -42,7 +42,7 @@ def sizes_of(bags: np.ndarray) -> list[int]:
         (4, 4, "pool", [4, 4, 4, 4, 4, 4][:5], (2, 12)),  # of 14 rows the last 2 are too few
     ],
 )
-def test_limits_hold_and_what_is_left_over_is_counted(
+def test_limits_hold_and_rows_left_over_are_counted(
     least: int, most: int, rest: str, sizes: list[int], counted: tuple[int, int]
 ) -> None:
     bags = bags_of(3, 10, 1, 2, 6)

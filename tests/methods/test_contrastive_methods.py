@@ -195,7 +195,7 @@ def test_four_bags_are_two_pairs_and_three_are_an_error() -> None:
         ({"temperature": "hot"}, r"tabllp-bdc\.temperature must be a number"),
     ],
 )
-def test_unknown_components_are_told_with_the_valid_ones(params: dict[str, Any], message: str) -> None:
+def test_unknown_components_come_with_the_valid_ones(params: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         make_cell("tabllp-bdc", "adult", bag_size=256, params=params)
 

@@ -38,7 +38,7 @@ OBJECTIVES = ["fm", "wgan"]
 
 
 def some_bags(seed: int = 0, schema: Schema = SCHEMA, proportions: tuple[float, ...] = (0.5, 0.5)) -> Bags:
-    """Two bags of five rows, of which the second has but three."""
+    """Two bags padded to five rows; the second has three."""
     torch.manual_seed(seed)
     codes = [torch.randint(0, width, (2, 5)) for width in schema.cardinalities]
     rows = Rows(

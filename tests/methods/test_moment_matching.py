@@ -18,7 +18,7 @@ P = torch.tensor([0.9, 0.2, 0.5])
 
 
 def three_rows() -> tuple[Tensor, Bags]:
-    """Three rows with `P` of the second class, one of which has it."""
+    """Three rows with `P` of the second class; one row is of that class."""
     bags = make_bags(no_features(1, 3), torch.ones(1, 3, dtype=torch.bool), [[2 / 3, 1 / 3]])
     return torch.stack([1 - P, P], dim=-1)[None].log(), bags
 

@@ -213,7 +213,7 @@ def test_a_warm_up_has_its_own_loss(warm_up: str) -> None:
 
 
 def test_suppressed_bags_have_no_say_in_which_cluster_is_which_class() -> None:
-    """One bag is known, of which the clusters match; three whose counts are suppressed would swap them."""
+    """The clusters match the one known bag; three bags with suppressed counts would swap them."""
     index = np.arange(40).reshape(4, 10)
     labels = np.array([0] * 6 + [1] * 4 + [1] * 30)
     nothing = np.zeros((40, 0))

@@ -88,7 +88,7 @@ def test_centroids_of_a_class_without_weight_are_the_mean() -> None:
 
 
 @pytest.mark.parametrize(("refresh", "epochs"), [(None, [0]), (5, [0, 5]), (1, list(range(7)))])
-def test_labels_are_made_anew_every_few_epochs(refresh: int | None, epochs: list[int]) -> None:
+def test_labels_are_refreshed_every_few_epochs(refresh: int | None, epochs: list[int]) -> None:
     seen: list[float] = []
 
     class Watched(TabLLPPSE):
@@ -154,7 +154,7 @@ def trained(method: TabLLPPSE, tasks: dict[int, Task], epochs: int) -> tuple[Pop
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_members_together_are_members_alone_and_their_labels_match_every_bag(classes: int) -> None:
-    """In bags of different sizes, labels made anew every epoch; rounding only."""
+    """Bags of different sizes, labels refreshed every epoch; equal up to rounding."""
     method = TabLLPPSE(PSEParams(hidden=16, learning_rate=0.01, refresh=1))
     tasks = {seed: toy_task(seed, classes=classes, unequal=True) for seed in range(3)}
     population, three = trained(method, tasks, epochs=2)

@@ -58,8 +58,8 @@ def test_scores_are_those_of_a_classifier_that_has_not_seen_the_bags() -> None:
     table = counted(bags, votes)
     found = choose(frame, bags, counts=table, methods=LINEAR, repeats=1, folds=4)
     by_fold = found.folds[found.folds["method"] == LINEAR[0]]
-    dealt = random_folds(table.to_numpy(dtype=float), 4, 1, 0)
-    for (_, given), (_, _, held) in zip(by_fold.iterrows(), dealt, strict=True):
+    folds = random_folds(table.to_numpy(dtype=float), 4, 1, 0)
+    for (_, given), (_, _, held) in zip(by_fold.iterrows(), folds, strict=True):
         names = table.index[held]
         out = np.isin(bags, names)
         model = LLPClassifier(LINEAR[0]).fit(frame[~out], bags[~out], counts=table.drop(names))
@@ -145,7 +145,7 @@ def test_advice_says_what_it_can_tell(gains: dict[str, Any], best: str, told: st
     assert told in found[1]
 
 
-def test_the_yardstick_is_compared_with_what_is_advised() -> None:
+def test_the_baseline_is_compared_with_the_recommended_method() -> None:
     gains = {"one": (0.5, 0.1, 0.9), YARDSTICK: (-0.1, -0.4, 0.2)}
     for unsure, told in (({"auto"}, ""), ({"auto", "one"}, "from one: bags are too few")):
         best, advice = advised(board(**gains), "auto", CALM, unsure)
@@ -154,7 +154,7 @@ def test_the_yardstick_is_compared_with_what_is_advised() -> None:
         assert ("Not even" in advice) == bool(told)
 
 
-def test_a_method_ahead_is_told_from_the_yardstick_by_its_own_folds() -> None:
+def test_a_leading_method_differs_from_the_baseline_by_its_own_folds() -> None:
     """The reference knows no feature either, so that the yardstick ties it."""
     classifiers = {"shares": LLPClassifier(YARDSTICK), "linear": LLPClassifier(LINEAR[0])}
     frame, bags, votes = people(1200, 60)
@@ -164,7 +164,7 @@ def test_a_method_ahead_is_told_from_the_yardstick_by_its_own_folds() -> None:
     assert "Not even" not in found.advice
 
 
-def test_the_yardstick_is_no_candidate_and_never_the_reference() -> None:
+def test_the_baseline_is_no_candidate_and_never_the_reference() -> None:
     found = chosen(methods=f"{YARDSTICK}, {LINEAR[0]}")
     assert found.reference == found.best == LINEAR[0]
     assert sorted(found.board["method"]) == sorted([YARDSTICK, LINEAR[0]])
@@ -270,7 +270,7 @@ def test_a_choice_shows_its_advice_and_its_board(found: MethodChoice) -> None:
     assert "<td>bag-share</td>" in found._repr_html_()
 
 
-def test_how_long_it_takes_is_told_before_it_begins_and_after_each_fold() -> None:
+def test_the_time_left_is_shown_before_the_first_fold_and_after_each_fold() -> None:
     told: list[str] = []
     found = chosen(folds=4, progress=told.append)
     assert re.fullmatch(r"4 folds of 2 methods: about .+ s \(.+ s to .+ s\)", told[0])
@@ -279,7 +279,7 @@ def test_how_long_it_takes_is_told_before_it_begins_and_after_each_fold() -> Non
     assert np.allclose(chosen(folds=4, progress=False).folds[DECIDES], found.folds[DECIDES]), "a trial changes nothing"
 
 
-def test_what_is_left_goes_by_trials_until_folds_tell() -> None:
+def test_the_time_left_is_estimated_by_trials_until_folds_are_timed() -> None:
     left = RemainingFits({"one": 3, "two": 2}, {"one": 1.0, "two": 10.0}, ratio=4.0)
     assert left.seconds == pytest.approx(2 * (3 * 1.0 + 2 * 10.0))
     assert left.text == "about 46 s (23 s to 92 s)"

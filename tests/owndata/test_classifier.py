@@ -1,4 +1,4 @@
-"""`LLPClassifier` on bags of one's own: what it learns, what adds up, and what it refuses."""
+"""`LLPClassifier` on your own bags: what it learns, sums of whole bags, and errors."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_new_rows_of_a_known_bag_share_what_no_feature_says() -> None:
     plain = model.predict_proba(new)[:, 1]
     assert known[0] < plain[0] - 0.1
     assert known[1] > plain[1] + 0.1
-    assert known[2] == plain[2]  # nobody knows bag 99
+    assert known[2] == plain[2]  # bag 99 was not in fit
     share = votes[bags == 1].mean()
     of_bag = model.predict_proba(frame[bags == 1], bags=np.ones(60, int))[:, 1].mean()
     assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
@@ -240,7 +240,7 @@ def test_members_of_an_ensemble_are_objects_of_their_own(monkeypatch: pytest.Mon
     assert len({id(each) for each in fitted}) == 2
 
 
-def test_effects_are_told_in_the_units_of_the_columns() -> None:
+def test_effects_are_in_the_units_of_the_columns() -> None:
     frame, bags, votes = people(300, 12)
     fast = {"draws": 0, "most_pairs": 0}
     model = LLPClassifier("bag-gp", params=fast).fit(frame, bags, counts=counted(bags, np.array(["no", "yes"])[votes]))
@@ -471,7 +471,7 @@ TABLE = counted(BAGS, VOTES)
         (
             {},
             {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))},
-            "counts of 1 bag of 6 are known",
+            "got 1 of 6",
         ),
         ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
         ({}, {"noise": -1.0}, "the scale of what was added"),
@@ -503,7 +503,11 @@ TABLE = counted(BAGS, VOTES)
         ({"params": {"tree": 4}}, {}, "no hyperparameter 'tree'"),
         ({"method": "dllp", "validation": 1.5}, {}, "between 0 and 1, got 1.5"),
         ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
-        ({"method": "dllp"}, {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)}, "4 at least"),
+        (
+            {"method": "dllp"},
+            {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)},
+            "at least 4 bags with known counts, got 3",
+        ),
         ({"random_state": None}, {}, "random_state must be a whole number from 0, got None"),
         ({"method": "dllp", "pretraining": "bags"}, {}, "one of none, self, bag, self.bag, got 'bags'"),
         ({"method": "count-gbdt", "pretraining": "bag"}, {}, "'count-gbdt' has no encoder to pretrain"),
@@ -534,7 +538,7 @@ def test_what_does_not_fit_is_one_clear_line(settings: dict[str, Any], change: d
         (lambda m: m.predict(FRAME.assign(age=["7"] * 59 + ["n/a"])), "'age' held numbers in fit, and now holds 'n/a'"),
         (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' held true and false .* now holds"),
         (lambda m: m.predict_proba(FRAME, np.arange(60)), r"look like 0, but fit saw labels like 'd00'"),
-        (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit; so \d bag"),
+        (lambda m: m.disaggregate(FRAME[:50], BAGS[:50]), r"had \d+ in fit \(\d bag"),
         (lambda m: m.assign(FRAME, ["new"] * 60), r"1 bag \('new'\) was not in fit"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"must be of the classes \[0, 1\]"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"bags of 6. Give whole bags, or NaN where .* unknown\.$"),
@@ -652,7 +656,7 @@ def test_a_direct_method_needs_no_device_that_is_not_there() -> None:
 def test_a_refit_that_fails_leaves_the_model_as_it_was() -> None:
     model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
     before, expected = dict(model.left_out_), model.predict_proba(FRAME)
-    with pytest.raises(LLPBenchError, match="two are needed"):
+    with pytest.raises(LLPBenchError, match="at least 2 bags must have known counts, got 1"):
         model.fit(FRAME, BAGS, counts=TABLE + 1, impossible="suppress")
     assert model.left_out_ == before
     assert np.array_equal(model.predict_proba(FRAME), expected)

@@ -40,7 +40,7 @@ def test_counts_in_thousands_are_said_and_shares_help() -> None:
     assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
 
 
-def test_bags_of_which_nobody_is_counted_have_no_shares() -> None:
+def test_bags_without_counted_people_have_no_shares() -> None:
     table = TABLE.copy()
     table.loc["d03"] = 0
     model = fitted(counts=table, as_shares=True)

@@ -94,7 +94,7 @@ def test_points_that_may_separate_thousands_are_said_and_the_option_reads_them(t
         ("", "cannot be read as csv", None),
     ],
 )
-def test_what_is_refused_names_the_cause_and_the_option_works(
+def test_errors_name_the_cause_and_the_option_works(
     content: bytes | str, told: str, form: FileFormat | None, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=told) as error:

@@ -125,7 +125,7 @@ def test_the_order_of_columns_changes_nothing(method: str, frame: pd.DataFrame, 
         assert [each.name for each in other.effects()] == ["height", "age", "town"]
 
 
-def test_mostly_unknown_categories_are_told() -> None:
+def test_mostly_unknown_categories_are_reported() -> None:
     frame = pd.DataFrame({"town": ["a", "b"] * 50})
     columns = FeatureColumns(frame)
     new = pd.DataFrame({"town": ["a"] * 10 + ["new"] * 90})

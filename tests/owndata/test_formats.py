@@ -43,7 +43,7 @@ def test_a_class_that_the_mapping_of_a_bag_lacks_has_no_rows() -> None:
     assert np.isnan(withheld).all(axis=1).tolist() == [True] + [False] * (len(table) - 1)
 
 
-def test_names_that_no_bag_has_are_told_where_rows_may_be_dropped() -> None:
+def test_names_that_no_bag_has_are_reported_if_rows_may_be_dropped() -> None:
     with pytest.raises(LLPBenchError, match=r"no bag of X \(.*\) has counts.*Use the same labels in both\."):
         fitted(counts=TABLE.rename(index=lambda name: f"district {name}"), unmatched="drop")
 

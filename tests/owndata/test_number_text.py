@@ -1,4 +1,4 @@
-"""Numbers written as text, read as whoever wrote them meant them."""
+"""Numbers written as text, read as their author meant them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
         assert np.array_equal(loaded.predict_proba(frame, of_rows), model.predict_proba(frame, of_rows))
 
 
-def test_counts_alone_are_told_of_where_nothing_is_calibrated() -> None:
+def test_only_counts_are_reported_if_nothing_is_calibrated() -> None:
     frame, labels = table(1.0, 0.015, rows=2000)
     bags, counts = bagged(labels)
     with pytest.warns(FewPositives) as told:

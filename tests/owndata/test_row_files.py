@@ -21,7 +21,7 @@ from llpbench.owndata.row_files import read_rows
         ("age,yes\n0,1,2\n1,3,4\n", "more values in a row than the 2 names of its header. Name every"),
     ],
 )
-def test_a_csv_whose_columns_cannot_be_told_apart(text: str, told: str, tmp_path: Path) -> None:
+def test_a_csv_with_ambiguous_columns_is_one_line(text: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(text)
     with pytest.raises(DataError, match=told):
         read_rows(tmp_path / "rows.csv")

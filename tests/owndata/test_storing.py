@@ -148,7 +148,7 @@ def flip(file: Path) -> None:
         (lambda f: rewritten(f, '"offset"', '"other"'), "TreeLogits has other fields today"),
     ],
 )
-def test_what_is_no_model_of_ours_is_one_clear_line(
+def test_a_foreign_model_is_one_clear_line(
     harm: Callable[[Path], None], told: str, saved: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"

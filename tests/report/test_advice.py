@@ -81,7 +81,7 @@ def test_who_leads_on_a_dataset_is_judged_on_the_seeds_that_all_share() -> None:
     assert line["caution"] == ("–",)
 
 
-def test_nothing_is_advised_where_rows_are_hardly_told_apart() -> None:
+def test_nothing_is_advised_if_rows_hardly_differ() -> None:
     (line,) = lines(advised([*runs("a", 0.51), *runs("b", 0.44)]))
     assert line["take"] == ("none",)
     assert line["next best"] == ("a 51.0",)

@@ -28,7 +28,7 @@ def at_most(share: float, draws: int = DRAWS) -> float:
 
 
 @pytest.mark.parametrize("datasets", [4, 9])
-def test_equal_methods_are_told_apart_no_more_often_than_claimed(datasets: int) -> None:
+def test_equal_methods_differ_significantly_no_more_often_than_claimed(datasets: int) -> None:
     rng = np.random.default_rng(datasets)
     corrected = uncorrected = tests = 0
     for _ in range(DRAWS):

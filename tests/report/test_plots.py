@@ -1,4 +1,4 @@
-"""Plots: what is drawn of which journals, that names are shown as they are, and that everything is reproducible."""
+"""Plots: which are drawn for which journals, unchanged names, and reproducible files."""
 
 from __future__ import annotations
 

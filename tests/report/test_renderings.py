@@ -287,7 +287,7 @@ def test_the_terminal_shows_everything_within_80_columns_if_asked_for(records: l
     assert text.count("\nmethod") > 3  # five columns do not fit side by side
 
 
-def test_a_terminal_is_told_the_finding_then_the_standings_then_the_scores_and_warnings_last(
+def test_a_terminal_shows_the_finding_then_the_standings_then_the_scores_and_warnings_last(
     records: list[Record],
 ) -> None:
     boards = tabulate(records)
@@ -325,7 +325,7 @@ def test_a_long_name_costs_no_number() -> None:
     assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–1 ", text)
 
 
-def test_ranks_by_another_criterion_are_told_only_where_they_differ() -> None:
+def test_ranks_by_another_criterion_are_shown_only_where_they_differ() -> None:
     """In one line; whole boards only if asked for."""
 
     def by(criterion: str, auc: float) -> dict[str, float | None]:

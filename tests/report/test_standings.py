@@ -132,7 +132,7 @@ def test_sizes_that_share_not_all_seeds_have_a_gap_and_no_interval(seeds: tuple[
     assert floor.interval is None
 
 
-def test_no_gap_is_closed_where_floor_and_ceiling_cannot_be_told_apart() -> None:
+def test_no_gap_is_closed_if_floor_and_ceiling_are_equal() -> None:
     near = both("bag-soft-label", (0.90, 0.91), (0.60, 0.60), role="floor")  # 90.5 against 91 ± 1.41
     found = board(*FOUR[:3], near)
     assert gaps_closed(found, "a").keys() == {1}

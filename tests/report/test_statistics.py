@@ -102,16 +102,16 @@ def test_identical_methods_stand_alike_whoever_else_is_there(others: int) -> Non
 
 def test_rank_intervals_by_hand() -> None:
     # a - b: 2, 4: mean 3, error 1, t = 3. a - c: 9, 11: t = 10. b - c: 7, 7: error 0. Of one degree of freedom t at
-    # (1 - level) / 2 one-sided is 6.31 at level 0.9: c alone is told apart, from both
+    # (1 - level) / 2 one-sided is 6.31 at level 0.9: only c differs significantly, from both
     scores = over_datasets({"a": [10.0, 14.0], "b": [8.0, 10.0], "c": [1.0, 3.0]})
     assert intervals(scores, 0.9) == [(1, 2), (1, 2), (3, 3)]
-    # 3.08 at level 0.8, where a and b still share both ranks; 1.96 at level 0.7 tells all apart
+    # 3.08 at level 0.8, where a and b still share both ranks; 1.96 at level 0.7 separates all
     assert intervals(scores, 0.8) == intervals(scores, 0.9)
     assert [high for _, high in intervals(scores, 0.7)] == [1, 2, 3]
 
 
-def test_letters_are_those_of_all_leaders_that_a_method_cannot_be_told_apart_from() -> None:
-    # a is far above d alone; b is above d, too, but by little on one dataset; c swings and is told apart from nobody
+def test_letters_are_those_of_all_leaders_that_a_method_does_not_differ_from() -> None:
+    # a is far above d alone; b is above d, too, but by little on one dataset; c varies a lot and differs from none
     scores = over_datasets(
         {
             "a": [9.0, 9.1, 9.0, 9.1, 9.0],

@@ -117,7 +117,7 @@ def test_the_interval_holds_the_true_gain_as_often_as_it_says() -> None:
     assert 0.92 < held / 400 < 0.98
 
 
-def test_what_a_search_chose_before_it_was_made_anew_is_no_row() -> None:
+def test_the_choice_of_a_repeated_search_is_no_row() -> None:
     old = {**TUNINGS[0], "finished": "2025-01-01T00:00:00Z", "numerics": 0}
     old["best"] = {"auc": {**TUNINGS[0]["best"]["auc"], "cell": FORMER.id}}
     records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]

@@ -209,7 +209,7 @@ def test_every_criterion_has_bounds(tmp_path: Path, name: str) -> None:
         assert f"curves.{name}.0 is {value}, not a number from" in second
 
 
-def test_of_very_many_faults_the_number_is_told(tmp_path: Path) -> None:
+def test_of_very_many_faults_the_number_is_given(tmp_path: Path) -> None:
     (warning,) = read_with(tmp_path, encoded(changed(RUN, "curves.auc", ["x"] * 5000))).warnings
     assert ": 5,000 of its fields are wrong; its run counts as missing" in warning
 

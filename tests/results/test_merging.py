@@ -256,7 +256,7 @@ def test_a_journal_in_use_is_not_replaced(tmp_path: Path) -> None:
         merge_into(tmp_path, [path])
 
 
-def test_damaged_lines_are_told(tmp_path: Path) -> None:
+def test_damaged_lines_are_reported(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"), record("b"), record("c"))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1][:100] + b"\n" + lines[2])
@@ -317,13 +317,13 @@ class TestCompare:
         assert found.leaderboards.of("fine")[0].rows[0].scores[0].headline == (80.0, None, 1)
         assert "1 run failed here that succeeded when published" in found.remarks[0]
 
-    def test_another_protocol_is_told(self) -> None:
+    def test_another_protocol_is_reported(self) -> None:
         found = compare(_by_run(record("mine", protocol={**PROTOCOL, "epochs": 30})), _by_run(record("dllp")))
         assert len(found.leaderboards.of("fine")) == 1  # the one that it stands on
         assert "No published network was trained with your protocol (at most 30 epochs" in found.remarks[0]
         assert "but with at most 300 epochs" in found.remarks[0]
 
-    def test_places_of_which_nothing_is_published_are_told(self) -> None:
+    def test_places_without_published_results_are_reported(self) -> None:
         found = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
         assert found.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 

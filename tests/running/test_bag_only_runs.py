@@ -11,7 +11,7 @@ from bench import LLPBench
 from llpbench.results.journal import FILE, read
 
 PLUGIN = '''
-"""Votes by district, of which nobody knows whose they were."""
+"""Votes by district: only counts are known."""
 
 from llpbench.core.registry import register_dataset
 from llpbench.data.sources import Parquet

@@ -152,7 +152,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_a_notebook_is_shown_one_output_that_is_drawn_anew(tiny_bench: Path, tmp_path: Path) -> None:
+def test_a_notebook_shows_one_output_that_is_updated(tiny_bench: Path, tmp_path: Path) -> None:
     outputs: list[str] = []
     settings = make_settings(tiny_bench, tmp_path, methods="quick-a,broken", bag_sizes="8")
     runner.run(settings, NotebookDisplay(outputs.append))

@@ -165,7 +165,7 @@ def test_published_runs_of_gpus_tell_nothing_of_cpus() -> None:
 # Guesses
 
 
-def test_there_is_an_estimate_for_what_nobody_has_timed() -> None:
+def test_there_is_an_estimate_for_methods_without_timings() -> None:
     estimator = of_published()
     for cell in (make_cell_of("mine"), make_cell_of("mine", encoder=None), make_cell_of("dllp", dataset="unheard-of")):
         assert math.isfinite(seconds_of(estimator, cell))

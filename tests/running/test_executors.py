@@ -246,7 +246,7 @@ def test_room_on_cpus_and_gpus() -> None:
 
 
 class Script:
-    """Ray's process, of which all that it says is written down."""
+    """Ray's process with a record of all its messages."""
 
     def __init__(self, *messages: Any) -> None:
         self.messages = [*messages]

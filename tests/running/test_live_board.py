@@ -75,7 +75,7 @@ def test_without_labels_of_validation_rows_there_is_a_gap() -> None:
     assert board([record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})])[1] == ["dllp", "mlp", "–", "0"]
 
 
-def test_rows_are_told_apart_by_all_that_makes_them_differ() -> None:
+def test_rows_are_labelled_by_everything_in_which_they_differ() -> None:
     names = [
         line[:-2]
         for line in board(

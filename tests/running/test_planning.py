@@ -169,7 +169,7 @@ def test_a_plan_without_a_possible_cell_is_an_error() -> None:
     assert Plan(()).with_obstacles(lambda _: None).jobs == []
 
 
-def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept() -> None:
+def test_runs_of_other_code_are_stale_and_repeated_unless_kept() -> None:
     cell = make_cell_of()
     records = by_run(make_record(cell, 0), make_record(cell, 1, numerics=0), make_record(cell, 2, "failed", numerics=0))
 
@@ -193,7 +193,7 @@ def test_what_was_made_by_other_code_is_stale_and_made_again_unless_it_is_kept()
     assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
-def test_a_key_column_that_a_dataset_lacks_is_told_before_anything_runs() -> None:
+def test_a_key_column_that_a_dataset_lacks_is_reported_before_anything_runs() -> None:
     find = obstacles(None, load=False)
     for columns, lacking in (("occupation", None), ("occupation+ocupation", "ocupation")):
         found = find(make_cell("dllp", "adult", bag_size=64, bagging=f"column:by={columns}"))
@@ -414,7 +414,7 @@ def test_its_hyperparameters_are_set_like_a_methods() -> None:
         ({"pretraining": "bag", "set": ("pretraining.vew=mixup",)}, "Did you mean view"),
     ],
 )
-def test_unknown_pretraining_is_told_with_what_there_is(flags: dict[str, Any], message: str) -> None:
+def test_unknown_pretraining_comes_with_the_known_names(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(LLPBenchError, match=message):
         expand(resolve({"methods": "dllp", **flags}))
 

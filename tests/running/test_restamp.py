@@ -1,4 +1,4 @@
-"""Restamping: stale runs are kept only if a sample of them, made again, gives the same numbers."""
+"""Restamping: stale runs are kept only if a repeated sample gives the same numbers."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_the_command(llpbench: LLPBench, plugin: Path, out: Path) -> None:
     done = llpbench(*words)
     assert done.code == 0
     assert done.err.startswith("2 of 4 cells with stale runs, drawn with seed 0: 4 runs to make again")
-    assert done.out.startswith("8 runs restamped: 4 runs in 2 cells, made again, gave the same numbers.")
+    assert done.out.startswith("8 runs restamped: 4 runs in 2 repeated cells")
     assert "still stale: broken: failed (4 runs)" in done.out
     rewrite(out, numerics=0, epochs=7)
     refused = llpbench(*words)

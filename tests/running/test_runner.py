@@ -151,7 +151,7 @@ def test_the_impossible_is_left_out_with_its_reason(tiny_bench: Path, tmp_path: 
     assert not outcome.incomplete
     assert display.said[0].startswith("impossible: bag size 41 is larger than the 40 validation rows of 'tiny'.")
     outcome, display = run(tiny_bench, tmp_path / "b", datasets="tiny,absent", methods="quick-a")
-    assert outcome.incomplete, "data that cannot be had are a failure"
+    assert outcome.incomplete, "data that cannot be loaded are a failure"
     assert display.said[0].startswith("impossible: dataset 'absent' is not there")
     with pytest.raises(LLPBenchError, match="bag size 41"):
         run(tiny_bench, tmp_path / "c", bag_sizes="41")
@@ -380,7 +380,7 @@ def test_compiled_steps_are_announced(monkeypatch: pytest.MonkeyPatch, compiler:
     assert runner._compiling(replace(settings, compile=False), jobs, resources) == ""
 
 
-def test_a_plan_tells_of_compiling(tiny_bench: Path, tmp_path: Path) -> None:
+def test_a_plan_mentions_compilation(tiny_bench: Path, tmp_path: Path) -> None:
     told: list[str] = []
     settings = make_settings(tiny_bench, tmp_path, methods="dllp", encoders="saint")
     runner.preview(settings, told.append)

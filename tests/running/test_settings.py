@@ -307,7 +307,7 @@ def test_every_preset_can_be_read() -> None:
         resolve({}, preset=preset)
 
 
-def test_defaults_are_told() -> None:
+def test_defaults_are_shown() -> None:
     assert default("bag-sizes") == 256
     assert default("threads") == 1
     assert default("plugin") is None

@@ -58,7 +58,7 @@ def test_what_parts_know_is_what_merging_says_of_both_journals(tiny_bench: Path,
     own = read(part.journal / FILE)
     assert own.records
     (tmp_path / FILE).write_bytes((part.journal / FILE).read_bytes())
-    with Journal(tmp_path) as common:  # made again since, by the whole plan
+    with Journal(tmp_path) as common:  # repeated since, by the whole plan
         for record in own.records.values():
             common.append({**record, "finished": "2999-01-01T00:00:00Z"})
     (part.journal / FILE).unlink()
@@ -84,7 +84,7 @@ def test_what_parts_have_made_with_different_results_is_made(tiny_bench: Path, t
     assert display.jobs == [], "once more would not settle it"
 
 
-def test_the_merge_that_is_told_is_one_for_a_shell_and_writes_what_was_tuned(
+def test_the_printed_merge_command_works_in_a_shell_and_writes_tuned_values(
     tiny_bench: Path, tmp_path: Path, llpbench: LLPBench
 ) -> None:
     out = tmp_path / "some where's"

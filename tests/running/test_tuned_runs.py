@@ -141,12 +141,12 @@ def test_merging_keeps_searches(searched: Path, tmp_path: Path) -> None:
     ("flags", "told"),
     [
         ({"space": {"bag-mean-linear": {"strenth": [1.0, 2.0]}}}, "Did you mean strength"),
-        ({"space": {"dllp": {"dropout": [0.0]}}}, "not part of this run"),
-        ({"space": {"bag-mean-linear": {"strength": [1.0, 2.0]}}, "tune": None}, "Add --tune N"),
+        ({"space": {"dllp": {"dropout": [0.0]}}}, "'dllp'.*--methods"),
+        ({"space": {"bag-mean-linear": {"strength": [1.0, 2.0]}}, "tune": None}, "--tune N"),
         ({"methods": ("bag-share",)}, "bag-share"),
         (
             {"methods": ("bag-mean-linear",), "set": {"bag-mean-linear": {"strength": [1.0], "model": ["ridge"]}}},
-            "or --set fixes all",
+            "--set",
         ),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_name_that_is_not_there_is_a_clear_error() -> None:
         trained(Mistaken(MethodParams(hidden=16, learning_rate=0.01)), [0])
 
 
-def test_after_step_that_returns_nothing_is_told_with_its_place() -> None:
+def test_after_step_that_returns_nothing_is_reported_with_its_place() -> None:
     class Silent(DLLP):
         def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:  # type: ignore[return]
             del weights, now
@@ -162,7 +162,7 @@ def test_after_step_that_returns_nothing_is_told_with_its_place() -> None:
         trained(Silent(MethodParams(hidden=16, learning_rate=0.01)), [0])
 
 
-def test_a_phase_of_modules_that_are_not_there_is_told_with_those_that_are() -> None:
+def test_a_phase_of_unknown_modules_comes_with_the_known_ones() -> None:
     class Lost(DLLP):
         phases = (Phase("train", modules=("haed.",)),)
 

@@ -108,7 +108,7 @@ def test_switches_may_be_written_as_texts(text: object, value: bool) -> None:
     assert cell.pretraining_params["projection"] is value
 
 
-def test_an_unknown_method_or_encoder_is_told_with_the_nearest() -> None:
+def test_an_unknown_method_or_encoder_comes_with_the_nearest() -> None:
     with pytest.raises(LLPBenchError, match="Did you mean dllp"):
         make_cell("dlp", "adult", bag_size=256)
     with pytest.raises(LLPBenchError, match="Did you mean saint"):

@@ -244,7 +244,7 @@ def test_a_direct_method_that_predicts_nonsense_is_a_failed_record(
         (lambda rows: rows.numeric[:, :1], "predictions must be of shape (80, 2), got shape (80, 1)"),
     ],
 )
-def test_what_fit_returns_wrongly_is_told_as_such(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
+def test_a_wrong_result_of_fit_is_reported_as_such(monkeypatch: pytest.MonkeyPatch, made: Any, reason: str) -> None:
     declared = METHODS.get("bag-mean-linear")
     monkeypatch.setattr(declared, "fit", lambda *_: made)
     assert reason in fit_direct(declared(), 0, toy_task(0)).reason
@@ -262,7 +262,7 @@ def test_what_fit_returns_wrongly_is_told_as_such(monkeypatch: pytest.MonkeyPatc
         ("prepare", lambda *_: np.zeros((3, 2)), "must give [rows, classes] targets, here [240, 2], got (3, 2)"),
     ],
 )
-def test_what_a_hook_gives_wrongly_is_told_with_its_place(
+def test_a_wrong_result_of_a_hook_is_reported_with_its_place(
     monkeypatch: pytest.MonkeyPatch, hook: str, given: Any, reason: str
 ) -> None:
     cell, method = build("dllp")
@@ -411,7 +411,7 @@ def test_predictions_that_are_no_probabilities_are_a_failed_record(monkeypatch: 
     assert "do not sum to 1" in result.reason
 
 
-def test_a_record_tells_the_course_of_training_and_how_proportions_are_distributed() -> None:
+def test_a_record_has_the_course_of_training_and_the_distribution_of_proportions() -> None:
     cell = make_cell("dllp", "adult", bag_size=1024, encoder="mlp", protocol=Protocol(epochs=4, patience=4))
     (record,) = run_cell(cell, [0], Environment(device="cpu"))
     assert set(record["curves"]) == set(BOARD_CRITERIA)

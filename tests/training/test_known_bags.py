@@ -55,7 +55,7 @@ def test_bags_that_say_nothing_of_other_rows_are_not_known(bagging: str) -> None
     assert known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
 
 
-def test_what_is_the_same_of_every_row_becomes_what_its_bag_tells() -> None:
+def test_a_constant_feature_of_a_bag_becomes_the_effect_of_the_bag() -> None:
     task = task_of(KEY)
     assert task.test_bags is not None
     assert task.test.labels is not None

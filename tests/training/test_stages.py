@@ -162,7 +162,7 @@ def test_what_no_stage_can_be_is_refused(facts: dict[str, Any], message: str) ->
         ),
     ],
 )
-def test_a_course_that_makes_no_sense_is_told_before_training(facts: dict[str, Any], message: str) -> None:
+def test_impossible_stages_are_reported_before_training(facts: dict[str, Any], message: str) -> None:
     assert message in "; ".join(course_faults(type("Bad", (DLLP,), facts)(SMALL)))
     assert course_faults(TwoTurns(SMALL)) == []
 

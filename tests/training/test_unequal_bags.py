@@ -55,7 +55,7 @@ def test_buckets_hold_every_bag_once_and_bags_of_about_the_same_size(seed: int, 
     for bucket in found:
         ordered = np.sort(sizes[bucket])[::-1]
         alike = int((LONGER * ordered >= ordered[0]).sum())
-        # whoever is shorter than that only fills the last step
+        # shorter bags only fill the last step
         assert len(bucket) - alike < per_step
     borders = [(sizes[one].min(), sizes[other].max()) for one, other in pairwise(found)]
     assert all(shortest >= longest for shortest, longest in borders)

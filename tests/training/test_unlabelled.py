@@ -1,4 +1,4 @@
-"""Bags of which nobody knows the labels of rows, in validation and test: coarse-grained criteria, metrics of bags."""
+"""Validation and test bags without labels of rows: coarse-grained criteria and metrics of bags."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COARSE = {name for name, criterion in CRITERIA.items() if criterion.regime == "c
 
 
 def unlabelled(task: Task) -> Task:
-    """The same where nobody knows the label of any row."""
+    """The same bags without labels of rows."""
 
     def without(holdout: Holdout) -> Holdout:
         return replace(holdout, labels=None)

@@ -35,7 +35,7 @@ def test_who_is_protected_stays_and_counts() -> None:
     assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}) == {1}
 
 
-def test_equals_go_on_together_and_what_is_no_number_leaves() -> None:
+def test_equal_trials_continue_together_and_trials_without_a_number_stop() -> None:
     assert Halving(AUC, (1,), eta=3).leaving(1, {0: 0.5, 1: 0.5, 2: 0.5}) == set()
     assert Halving(AUC, (1,), eta=2).leaving(1, {0: math.nan, 1: 0.2}) == {0}
     assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: math.nan, 1: math.nan}) == {1}

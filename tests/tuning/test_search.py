@@ -1,4 +1,4 @@
-"""A search is the same however often it is interrupted, and wherever."""
+"""A search gives the same result wherever and however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_search_that_is_killed_is_the_same(
     assert kills >= 4
 
 
-def test_what_other_code_has_begun_is_begun_anew(tmp_path: Path) -> None:
+def test_a_search_of_other_code_starts_over(tmp_path: Path) -> None:
     steps = (("a", "", 0), ("a", "", 12), ("b", "", 0), ("b", "noon", 0), ("b", "noon", 12), ("b", "", 12))
     for code, instead, known in steps:
         with opened(replace(TUNING, trials=12), tmp_path, code, instead) as search:

@@ -33,7 +33,7 @@ def proposals(method: str, number: int = 60) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("method", METHODS.names())
-def test_every_method_can_take_what_is_proposed(method: str) -> None:
+def test_every_method_accepts_its_proposed_hyperparameters(method: str) -> None:
     declared = METHODS.get(method).Params
     for chosen in proposals(method, 20):
         read = read_params(declared, chosen, owner=method)

@@ -1,4 +1,4 @@
-"""What one factor does alone: a row of panels for each dataset, a panel for each arm of a study, lines for methods."""
+"""Effect of one factor: a row of panels for each dataset, a panel for each arm of a study, lines for methods."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _curves(study: Study, found: StudyRuns, dataset: str, arm: Arm) -> Mapping[s
 
 
 def _change(panels: Sequence[Mapping[str, Curve]], methods: Sequence[str]) -> float | None:
-    """What an arm changes from end to end, in the mean over datasets of the means over the drawn methods."""
+    """Change from the first to the last level of an arm, averaged over the drawn methods and then over datasets."""
     found = [[c[-1][1] - c[0][1] for m, c in curves.items() if m in methods and len(c) > 1] for curves in panels]
     known = [fmean(own) for own in found if own]
     return fmean(known) if known else None

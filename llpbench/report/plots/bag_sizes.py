@@ -53,7 +53,7 @@ def bag_size_curves(board: Board, name: str) -> Iterator[Drawing]:
 def _lost(
     board: Board, rows: Sequence[int], drawn: Sequence[Sequence[int]], names: Mapping[Contender, str]
 ) -> dict[str, object]:
-    """What the first ranked row loses from the smallest to the largest bags, in the mean over datasets."""
+    """Loss of the first ranked row from the smallest to the largest bags, averaged over datasets."""
     leader = board.rows[next((row for row in board.ranked if row in rows), rows[0])]
     ends = [[leader.scores[place].headline for place in (own[0], own[-1])] for own in drawn]
     lost = [small.mean - large.mean for small, large in ends if small and large]

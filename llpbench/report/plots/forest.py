@@ -65,7 +65,7 @@ def pretraining(board: Board, name: str) -> Iterator[Drawing]:
 
 
 def _over(datasets: int) -> str:
-    """What the values of a line are, which are taken to be independent."""
+    """Kind of values of a line, which are treated as independent."""
     return "datasets" if datasets > 1 else "seeds"
 
 

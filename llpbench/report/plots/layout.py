@@ -1,4 +1,4 @@
-"""What several plots are made of: labels, panels, the rows worth a mark, and names beside marks."""
+"""Shared parts of plots: labels, panels, important rows, and names next to marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plot is to those who publish it: its files, the words that go with them, and facts to find it by."""
+"""Description of a plot: its files, its title and caption, and facts to find it by."""
 
 from __future__ import annotations
 

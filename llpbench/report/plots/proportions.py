@@ -1,4 +1,4 @@
-"""What bags are like: how their proportions of the positive class are spread."""
+"""Spread of the proportions of the positive class over bags."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Place = tuple[ColumnKey, str]
 
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
-    """What baggings do: a panel for each, of the dataset that has most kinds of them, at one bag size."""
+    """A panel for each bagging, of the dataset with most baggings, at one bag size."""
     bags, found = _bags(leaderboards), shares(leaderboards)
     drawn = _chosen(found)
     if not drawn:
@@ -99,7 +99,7 @@ def _sizes(column: Column, numbers: Sequence[int]) -> str:
 
 
 def _bags(leaderboards: Leaderboards) -> Mapping[Place, dict[int, Mapping[str, Any]]]:
-    """What runs know of their bags, by column and seed: every run of a seed has the same."""
+    """Facts about bags by column and seed: all runs of a seed have the same bags."""
     found: dict[Place, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for board in leaderboards.boards:
         for row in board.rows:
@@ -121,11 +121,11 @@ def shares(leaderboards: Leaderboards) -> dict[Place, Sequence[float]]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Of what lies in equal bins from 0 to 1, each taken at its middle."""
+    """Mean of a histogram with equal bins from 0 to 1, each at its middle."""
     return fsum(value * (place + 0.5) / len(values) for place, value in enumerate(values)) / fsum(values)
 
 
 def _spread(values: Sequence[float]) -> float:
-    """Standard deviation, of the same."""
+    """Standard deviation of the same histogram."""
     mean = _mean(values)
     return sqrt(fsum(v * ((n + 0.5) / len(values) - mean) ** 2 for n, v in enumerate(values)) / fsum(values))

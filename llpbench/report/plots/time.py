@@ -1,4 +1,4 @@
-"""What accuracy costs: the mean of the test metric against training time."""
+"""Mean of the test metric against training time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def front(board: Board, seconds: Series) -> list[int]:
 
 
 def _steps(front: list[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """Corners of the line that says what can be had for at most so many seconds."""
+    """Corners of the line with the best score within a time."""
     nexts = [*(x for x, _ in front[1:]), end]
     return [corner for (x, y), after in zip(front, nexts, strict=True) for corner in ((x, y), (after, y))]
 
