@@ -79,7 +79,7 @@ def test_help_answers_in_half_a_second() -> None:
         subprocess.run([sys.executable, "-m", "llpbench", "--help"], capture_output=True, check=True)
         return time.perf_counter() - begin
 
-    assert min(seconds() for _ in range(5)) < 0.5
+    assert any(seconds() < 0.5 for _ in range(5))
 
 
 def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:

@@ -479,14 +479,6 @@ class TestFiles:
         assert {file: file.read_bytes() for file in tmp_path.rglob("*.*")} == before
 
 
-def test_reports_import_no_heavy_library() -> None:
-    heavy = ["torch", "ray", "sklearn", "pandas", "scipy", "numpy", "matplotlib", "jinja2"]
-    heavy += ["llpbench.core.registry", "llpbench.data", "llpbench.datasets", "llpbench.methods", "llpbench.running"]
-    code = f"import sys, llpbench.report; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_a_whole_report_needs_no_engine_and_no_plugin(tmp_path: Path) -> None:
     """So a board can be made where the plugin of a run is not installed, nor torch."""
     code = """
