@@ -76,12 +76,12 @@ class TestPropSVM:
     def test_bags_of_one_row_are_a_support_vector_machine(self) -> None:
         from sklearn.svm import SVC
 
-        train = made_up(2, bags=6)
-        labels = np.arange(48) % 3 == 0
-        alone = in_bags(train.rows, [[row] for row in range(48)], np.eye(2)[labels.astype(int)].tolist())
+        train = made_up(2)
+        labels = np.arange(96) % 3 == 0
+        alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)].tolist())
         x = LinearColumns("scores", train.rows, schema_of(alone, 3))(train.rows)
         found = proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
-        reference = SVC(kernel="linear", C=0.1, tol=1e-8).fit(x.toarray(), labels).decision_function(x.toarray())
+        reference = SVC(kernel="linear", C=0.1, tol=1e-5).fit(x.toarray(), labels).decision_function(x.toarray())
         assert np.abs(found(x)[:, 0] - reference).max() < 0.1  # corners are rounded
 
     def test_random_starts_keep_the_best(self) -> None:
