@@ -22,10 +22,14 @@ start = time.process_time()  # of this process: what others do meanwhile is no f
 import llpbench
 print(time.process_time() - start, *[name for name in ("torch", "pandas", "numpy", "click") if name in sys.modules])
 """
-    done = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
-    loaded = [each.stdout.split() for each in done]
-    assert [heavy for _, *heavy in loaded] == [[], [], []]
-    assert min(float(seconds) for seconds, *_ in loaded) <= 0.1
+
+    def seconds() -> float:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        took, *heavy = done.stdout.split()
+        assert heavy == []
+        return float(took)
+
+    assert any(seconds() <= 0.1 for _ in range(3))
 
 
 @pytest.mark.parametrize("name", NAMES)

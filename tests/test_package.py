@@ -253,8 +253,8 @@ assert read_shipped().records
 
     # a slim machine has neither a compiler nor an OpenMP of its own (`test_libraries_bring_their_own_openmp`)
     slim = environment | {"PATH": str(tmp_path / "empty"), "CC": "", "CXX": ""}
-    quick = "run --methods count-gbdt,dllp --seeds 1 --epochs 1 --encoders mlp --bag-sizes 1024 --max-bags 8"
-    quick += " --set count-gbdt.trees=100 --executor inline --out slim"
+    quick = "run --methods count-gbdt,dllp --datasets nursery --seeds 1 --epochs 1 --encoders mlp --bag-sizes 64"
+    quick += " --max-bags 8 --set count-gbdt.trees=100 --executor inline --out slim"
     done = subprocess.run(
         [sys.executable, "-m", "llpbench", *quick.split()],
         cwd=tmp_path,

@@ -53,6 +53,8 @@ class Learned:
     proba: FloatArray
     """[rows, classes] predictions for the test rows"""
     source: Population | Predictor
+    values: Mapping[str, float]
+    """by criterion of a neural method: its value for the weights that it selected"""
 
 
 class Subject:
@@ -110,14 +112,17 @@ class Subject:
         """Train or fit, and predict the test rows. Raises `FaultError` unless the result is a valid prediction."""
         if self.direct:
             predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
-            return Learned(dict.fromkeys(CRITERIA, proba := valid(predictor(task.test.rows), task)), proba, predictor)
+            proba = valid(predictor(task.test.rows), task)
+            return Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
         population = self.population({seed: task}, epochs, patience=patience)
-        kept = weights(train(population)[0])
+        (outcome,) = train(population)
+        kept = weights(outcome)
+        values = {name: float(choice.value) for name, choice in outcome.selected.items()}
         proba = population.predict(0, kept["l1"][None], task.test.rows)
         z = population.represent(0, kept["l1"][None], task.test.rows)
         if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
             raise FaultError(f"`represent` must give finite [rows, dim], got shape {z.shape[1:]}")
-        return Learned(kept, valid(proba[0], task, sums=True), population)
+        return Learned(kept, valid(proba[0], task, sums=True), population, values)
 
     @cached_property
     def learned(self) -> Learned:

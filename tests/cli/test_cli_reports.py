@@ -85,16 +85,19 @@ def test_where_no_run_is_common_that_is_said(llpbench: LLPBench, tmp_path: Path)
 
 def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Path) -> None:
     folder = journal(tmp_path, *runs("dllp", 0.8, 0.7), *runs("mine", 0.6, 0.7))
-    formats = ["--formats", "csv, tex, png"]
-    assert llpbench("report", "--out", str(folder), *formats).code == 0
+    assert llpbench("report", "--out", str(folder), "--formats", "csv, tex, png").code == 0
+    assert {path.suffix for path in (tmp_path / "plots").glob("[!.]*")} == {".svg", ".png"}
+    assert (tmp_path / "leaderboards.csv").exists()
     for own in (tmp_path / "tables" / "mine.tex", tmp_path / "plots" / "mine.png"):
         own.write_text("mine")
     (tmp_path / FILE).unlink()
     journal(tmp_path, *runs("dllp", 0.8, 0.7, bagging="random"), *runs("mine", 0.6, 0.7, bagging="random"))
-    assert llpbench("report", "--out", str(folder), *formats).code == 0
+    assert llpbench("report", "--out", str(folder), "--formats", "tex").code == 0
     names = {path.name for part in ("tables", "plots") for path in (tmp_path / part).iterdir()}
-    assert {"mine.tex", "mine.png", "fine-random.csv", "heat-map-fine-random.png"} <= names
+    assert {"mine.tex", "mine.png", "fine-random.tex", "heat-map-fine-random.svg"} <= names
     assert not any("ordered" in name for name in names)
+    assert {name for name in names if name.endswith((".csv", ".png"))} == {"mine.png"}
+    assert not (tmp_path / "leaderboards.csv").exists()
 
 
 def test_disagreeing_journals_are_reported_in_the_terminal_and_on_the_page(llpbench: LLPBench, tmp_path: Path) -> None:

@@ -526,17 +526,25 @@ def test_a_model_that_cannot_be_saved_is_reported_and_no_fault() -> None:
     assert "holds a function of test_conformance. Choose another method; or its fit returns" in function.detail
 
 
-def test_a_label_that_leaks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("train", "labels permuted within training bags change what auc, accuracy"),
+        ("validation", "labels permuted within validation bags change the value of "),
+    ],
+)
+def test_a_label_that_leaks_is_caught(part: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No method can be given one; so the engine is made to."""
 
     def leaking(table: Any, assignment: Any, **options: Any) -> Task:
         task = honest_build_task(table, assignment, **options)
-        numeric = task.train.rows.numeric.copy()
-        numeric[:, 0] = table.row_labels[assignment.train.ravel()]
-        return replace(task, train=replace(task.train, rows=task.train.rows._replace(numeric=numeric)))
+        judged: Any = getattr(task, part)
+        numeric = judged.rows.numeric.copy()
+        numeric[:, 0] += 0.1 * table.row_labels[np.sort(getattr(assignment.split, part))][: len(numeric)]
+        return replace(task, **{part: replace(judged, rows=judged.rows._replace(numeric=numeric))})
 
     monkeypatch.setattr(subjects, "build_task", leaking)
-    assert fault("label_free", Fine).startswith("labels permuted within training bags change what auc, accuracy")
+    assert fault("label_free", Fine).startswith(message)
 
 
 LABELS: list[np.ndarray[Any, Any]] = []

@@ -350,10 +350,11 @@ def test_each_player_updates_itself_alone(objective: str) -> None:
         assert not torch.equal(after[pop.stack.columns([moving])], before[pop.stack.columns([moving])])
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_members_together_are_members_alone(objective: str) -> None:
+def test_members_together_are_members_alone() -> None:
+    """With the objective that is not the default, which `test_conformance.py` looks at."""
+
     def trained(seeds: list[int]) -> list[Outcome]:
-        method = LLPGAN(GANParams(objective=objective))  # type: ignore[arg-type]
+        method = LLPGAN(GANParams(objective="wgan"))
         return population(method, {seed: toy_task(seed, unequal=True) for seed in seeds}, epochs=1).train()
 
     together = trained([0, 1, 2])

@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from pandas import DataFrame, MultiIndex
 
 Floats = NDArray[np.float64]
 Shape = Literal["normal", "heavy", "skewed", "two-valued"]
@@ -74,13 +73,6 @@ def _noise(rng: Generator, shape: Shape, *size: int) -> Floats:
     if shape == "two-valued":
         return rng.choice([-1.0, 1.0], size=size)
     return rng.normal(size=size)
-
-
-def as_frame(scores: Floats) -> DataFrame:
-    """As `report.statistics` has it, methods `m00`, `m01`, ..."""
-    names = [*(range(n) for n in scores.shape[:3]), [f"m{n:02}" for n in range(scores.shape[3])]]
-    index = MultiIndex.from_product(names, names=["dataset", "bag_size", "seed", "method"])
-    return DataFrame({"value": scores.ravel()}, index=index).reset_index()
 
 
 def true_ranks(means: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

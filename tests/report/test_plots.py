@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Sequence
 from math import log2
@@ -233,12 +231,6 @@ def test_figures_that_need_more_are_not_drawn() -> None:
     few, many = (journal(sizes=(64,), datasets=[f"d{n}" for n in range(number)], seeds=1) for number in (9, 10))
     assert not list(critical_difference(board(few), "x"))
     assert list(critical_difference(board(many), "x"))
-
-
-def test_matplotlib_waits_until_something_is_drawn() -> None:
-    program = "import sys, llpbench.report, llpbench.report.plots; print('matplotlib' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert found.stdout.strip() == "False"
 
 
 # ---- looks, names, and the rows that are drawn

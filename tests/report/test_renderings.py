@@ -414,17 +414,7 @@ def test_an_empty_journal_says_what_to_do(tmp_path: Path) -> None:
 
 class TestFiles:
     def test_they_replace_older_ones_and_leave_nothing_else(self, records: list[Record], tmp_path: Path) -> None:
-        write_leaderboards([*records[:2], record(bagging="random")], tmp_path / "new")
-        write_leaderboards(records, tmp_path / "new")
-        assert sorted(file.name for file in (tmp_path / "new").iterdir()) == [
-            ".written",
-            "README.md",
-            "boards.csv",
-            "index.html",
-        ]
-        assert "ridge" in (tmp_path / "new" / "boards.csv").read_text(encoding="utf-8")
-
-    def test_tables_are_made_on_request_and_never_go_stale(self, records: list[Record], tmp_path: Path) -> None:
+        """Tables are made on request, and leave with it."""
         tables = tmp_path / "tables"
         write_leaderboards([*records[:2], record(bagging="random")], tmp_path, ["csv", "json", "tex"])
         assert (tables / "fine-random.csv").exists()
@@ -438,14 +428,9 @@ class TestFiles:
         (tables / "mine.tex").unlink()
         write_leaderboards(records, tmp_path, ["json"])
         write_leaderboards(records, tmp_path)
-        assert not tables.exists()
-
-    def test_csv_and_png_are_made_on_request_and_leave_with_it(self, records: list[Record], tmp_path: Path) -> None:
-        report, plots = make_report(records), tmp_path / "plots"
-        for formats, suffixes in ((("csv", "png"), {".svg", ".png"}), ((), {".svg"})):
-            write_report(report, tmp_path, plots=plots, formats=formats)
-            assert (tmp_path / "leaderboards.csv").exists() == ("csv" in formats)
-            assert {path.suffix for path in plots.glob("[!.]*")} == suffixes
+        names = [".written", "README.md", "boards.csv", "index.html"]
+        assert sorted(file.name for file in tmp_path.iterdir()) == names
+        assert "ridge" in (tmp_path / "boards.csv").read_text(encoding="utf-8")
 
     def test_somebody_s_own_readme_is_left_alone(self, records: list[Record], tmp_path: Path) -> None:
         (tmp_path / "README.md").write_text("mine")
@@ -478,14 +463,6 @@ class TestFiles:
         with pytest.raises(LLPBenchError, match="No space left on device"):
             write_leaderboards(runs("new", 0.9), tmp_path)
         assert {file: file.read_bytes() for file in tmp_path.rglob("*.*")} == before
-
-
-def test_reports_import_no_heavy_library() -> None:
-    heavy = ["torch", "ray", "sklearn", "pandas", "scipy", "numpy", "matplotlib", "jinja2"]
-    heavy += ["llpbench.core.registry", "llpbench.data", "llpbench.datasets", "llpbench.methods", "llpbench.running"]
-    code = f"import sys, llpbench.report; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_a_whole_report_needs_no_engine_and_no_plugin(tmp_path: Path) -> None:

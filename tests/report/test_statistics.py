@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.resources import files
 from math import exp, inf, isnan, nan, sqrt
 
@@ -379,10 +377,3 @@ def test_ratio_interval_is_none_where_it_cannot_be() -> None:
     assert all(map(isnan, statistics.ratio_interval([(1.0, 2.0), (2.0, 3.0)])))
     assert all(map(isnan, statistics.ratio_interval([(1.0, -2.0), (2.0, 3.0), (2.0, 1.0), (1.0, -1.0)])))
     assert statistics.ratio_interval([(1.0, 2.0), (2.0, 4.0), (3.0, 6.0)]) == pytest.approx((0.5, 0.5))
-
-
-def test_importing_it_loads_nothing_heavy() -> None:
-    heavy = "{'torch', 'ray', 'matplotlib'}"
-    code = f"import sys, llpbench.report.statistics; print(sorted({heavy} & set(sys.modules)))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
