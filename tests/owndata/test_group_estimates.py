@@ -192,6 +192,15 @@ class TestEstimates:
         assert (unknown["count_max"] == unknown["rows"]).all()
         assert (unknown["count_upper"] > unknown["count_lower"]).all()
 
+    def test_rows_that_are_a_sample_have_no_bounds(self, tmp_path: Path) -> None:
+        frame, bags, votes = people(600, 20)
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=3 * counted(bags, votes), sampled=True)
+        model.save(tmp_path / "model")
+        for each in (model, LLPClassifier.load(tmp_path / "model")):
+            found = each.estimate(frame, bags, "owns")
+            assert (found["count_min"] == 0).all()
+            assert (found["count_max"] == found["rows"]).all()
+
     def test_other_methods_are_fitted_again(self, tmp_path: Path) -> None:
         frame, bags, votes = people(400, 12)
         model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
