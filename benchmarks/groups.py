@@ -78,16 +78,18 @@ CHOSEN_ON = {
     "telco_churn": Source(
         ("Contract", "PaymentMethod"), "Churn", ("gender", "SeniorCitizen", "tenure", "InternetService")
     ),
+    "electricity": Source(("date",), "class", ("period", "day", "vicprice", "nswdemand")),
+    "bike_sharing": Source(("date",), "high_demand", ("hr", "weekday", "hum", "weathersit"), ("yr",)),
 }
 JUDGED_ON = {
     "diamonds": Source(("color", "clarity"), "cut", ("carat", "depth", "table")),
     "diabetes130": Source(("medical_specialty",), "readmitted_30d", ("gender", "age", "race", "time_in_hospital")),
     "online_shoppers": Source(("Region", "Month"), "Revenue", ("VisitorType", "Weekend", "PageValues", "ExitRates")),
-    "electricity": Source(("date",), "class", ("period", "day", "vicprice", "nswdemand")),
-    "bike_sharing": Source(("date",), "high_demand", ("hr", "weekday", "hum", "weathersit"), ("yr",)),
     "california": Source((), "price_above_median", ("MedInc", "HouseAge", "AveOccup")),
     "nursery": Source((), "class", ("has_nurs", "children", "social", "health")),
     "credit": Source((), "SeriousDlqin2yrs", ("age", "NumberOfDependents", "NumberOfTimes90DaysLate")),
+    "wine_quality": Source((), "good", ("colour", "alcohol", "volatile_acidity", "pH")),
+    "ai4i2020": Source((), "Machine_failure", ("Type", "Torque [Nm]", "Tool wear [min]")),
 }
 SIMULATED = "simulated"
 _RANDOM_BAG = 40

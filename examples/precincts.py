@@ -39,7 +39,11 @@ def write_tables(folder: Path, rows: int | None = None, precincts: int = 250) ->
 
 
 def main(folder: Path, rows: int | None = None, precincts: int = 250, **settings: Any) -> dict[str, float]:
-    """Mean error, in points, of the share of yes of each level of education, and that of the overall share for all."""
+    """Estimate the share of yes of each level of education.
+
+    Return mean errors, in points, of the estimates and of the overall share, and the share of levels whose true share
+    is in the interval.
+    """
     write_tables(folder, rows, precincts)
     census, votes = pd.read_csv(folder / "census.csv"), pd.read_csv(folder / "votes.csv").set_index("precinct")
     people = census.loc[census.index.repeat(census.pop("people"))].reset_index(drop=True)
@@ -47,8 +51,9 @@ def main(folder: Path, rows: int | None = None, precincts: int = 250, **settings
     people[CELLS].assign(precinct=people["precinct"]).to_csv(folder / "people.csv", index=False)
     model = LLPClassifier(**settings)
     model.fit(cells, people["precinct"], proportions=votes[["no", "yes"]], sizes=votes["voters"])
-    yes = model.disaggregate(cells, people["precinct"])[:, list(model.classes_).index("yes")]
-    found = pd.Series(yes).groupby(people["education"]).mean()
+    estimates = model.estimate(cells, people["precinct"], "education")
+    estimates.to_csv(folder / "groups.csv", index=False)
+    found = estimates[(estimates["precinct"] == "all") & (estimates["class"] == "yes")].set_index("education")
     truth = pd.read_csv(folder / "truth.csv").set_index("education")["class"]
     size = people["education"].value_counts()
     overall = float((truth * size).sum() / size.sum())
@@ -56,7 +61,12 @@ def main(folder: Path, rows: int | None = None, precincts: int = 250, **settings
     def error(guess: Any) -> float:
         return float(100 * (size * (guess - truth).abs()).sum() / size.sum())
 
-    return {"error of the model": error(found), "error of the overall share": error(overall)}
+    inside = truth.between(found["share_lower"], found["share_upper"])
+    return {
+        "error of the model": error(found["share"]),
+        "error of the overall share": error(overall),
+        "in the interval": float(inside.mean()),
+    }
 
 
 if __name__ == "__main__":

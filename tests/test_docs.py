@@ -100,7 +100,11 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in DOCS if page.name == "python.md"], ids=lambda page: page.name)
+RUN = {"python.md", "group-estimates.md"}
+"""pages whose Python is run here"""
+
+
+@pytest.mark.parametrize("page", [page for page in DOCS if page.name in RUN], ids=lambda page: page.name)
 @pytest.mark.usefixtures("quick")
 def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}
@@ -115,7 +119,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
 def test_python_that_is_run_nowhere_stands_nowhere() -> None:
     """`test_examples.py` has the pages on own data."""
     own = {"own-data.md", "choosing.md"}
-    assert [page.name for page in DOCS if python_of(page) and page.name not in own] == ["python.md"]
+    assert {page.name for page in DOCS if python_of(page) and page.name not in own} == RUN
 
 
 def python_of(page: Path) -> list[Block]:

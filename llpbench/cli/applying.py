@@ -182,7 +182,8 @@ def predict(
         labels = model.classes_[proba.argmax(axis=1)]
     added = {"prediction": labels, **_by_class("probability", model, proba)}
     if interval:
-        found = model.predict_interval(given.features)
+        with told_in_flags():
+            found = model.predict_interval(given.features)
         added |= _by_class("lower", model, found.lower) | _by_class("upper", model, found.upper)
         added |= _by_class("logit_error", model, found.standard_error)
     if taken := [name for name in added if name in given.others.columns]:
@@ -241,10 +242,9 @@ def estimate(
     with warnings_as_lines(), told_in_flags():
         found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
     write_rows(found, out)
-    number = len(groups.drop_duplicates())
     assert given.bags is not None
-    inside = plural(len(given.bags.drop_duplicates()), "bag")
-    echo(f"{plural(number, 'group')} in {inside}: {plural(len(found), 'line')} in {out}")
+    told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
+    echo(f"{told}: {plural(len(found), 'line')} in {out}")
     return 0
 
 

@@ -199,7 +199,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `bag-gp` and "auto", the first part comes from the posterior of the process on bags; for "auto" it stands for
         all three members. Any other method is fitted again to bags drawn with replacement, `refits` times.
 
-        MEASURED
+        Measured on eight tables with hidden labels that had no part in choosing the rule, intervals hold 98 % of the
+        groups in all bags, and 90 % in the worst table. On the twenty-two other tables it is 96 %, and 69 % in the
+        worst, which has many bags of a few rows and strong effects (docs/group-estimates.md). In random bags intervals
+        are wider than necessary.
 
         Bounds do not hold for counts with noise, or of other people than the rows; they are then 0 and `rows`.
 

@@ -2,27 +2,28 @@
 
 A draw gives each row a latent value: its logit by the model, plus
 
-- a draw of the deviation of that logit (`logit_draws.py`), which says how far the model knows the effects of features;
+- a draw of the deviation of that logit (`logit_draws.py`): how far the model knows the effects of features;
 - an effect of the row's group, the same in all bags: what the model does not know of the group;
-- an effect of the group in this bag, with the standard deviation tau that effects of bags have (`bag_effects.py`);
+- a multiple of the group's mean logit, against that of all rows: models of bags tend to shrink effects;
+- an effect of the group in this bag, with the standard deviation tau of the effects of bags (`bag_effects.py`);
 - logistic noise: the chance of the row itself.
 
 In a bag with n rows of the class, these are the n rows with the largest latent values. So every draw meets all counts.
 This is Pareto sampling (Rosen 1997), close to independent rows given their sum.
 
-The effects of groups come from a regression of bags' proportions on their shares of groups (Goodman 1953), of which
-only the uncertainty is used. Their prior is `_EFFECT`. A bag's evidence is limited by the chance of its rows and by
-tau. Since what makes bags differ may go with their shares of groups (the ecological fallacy, a correlation of about
-`_CONFOUNDED`), more bags do not remove that limit. A group whose share hardly differs between bags keeps its prior.
-Draws of these effects have heavy tails (`_DEGREES`): a few groups are unlike all others.
+The uncertainty of effects of groups is that of a regression of bags' proportions on their shares of groups (Goodman
+1953). Their prior is `_EFFECT`. A bag's evidence is limited by the chance of its rows and by tau. Since what makes bags
+differ may go with their shares of groups (the ecological fallacy, a correlation of about `_CONFOUNDED`), more bags do
+not remove that limit. A group whose share hardly differs between bags keeps its prior. The deviations of logits have
+part of that uncertainty already, and half of their variance is taken off. Draws have heavy tails (`_DEGREES`): a few
+groups are unlike all others.
 
-These three numbers were chosen on twenty tables with hidden labels and judged on eight others
-(`benchmarks/groups.py`, docs/group-estimates.md).
+These numbers were chosen on twenty-two tables with hidden labels and judged on eight others (`benchmarks/groups.py`,
+docs/group-estimates.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,12 +37,18 @@ DRAWS = 200
 """draws of the counts of groups"""
 _AT_ONCE = 20
 """draws that are held in memory for all rows"""
+_FIRST = 40
+"""draws that tell the variance of deviations in groups"""
 _EFFECT = 1.0
 """prior standard deviation of what the model does not know of a group, on logits"""
 _CONFOUNDED = 0.5
 """correlation of the effects of bags with their shares of a group that is taken to be possible"""
 _DEGREES = 4
 """degrees of freedom of the effects of groups"""
+_SHRUNK = 0.4
+"""standard deviation of the factor by which effects of groups may be larger or smaller than the model's"""
+_TWICE = 0.5
+"""share of the variance of logits' deviations that a regression on groups would count again"""
 UNKNOWN_TAU = 0.5
 """standard deviation of effects of bags where bags are too few to learn it"""
 _LEAST_TAU = 0.05
@@ -101,6 +108,16 @@ class GroupedRows:
         return sums
 
     @cached_property
+    def group_shares(self) -> FloatArray:
+        """[groups] share of all rows"""
+        return self.by_group(self.cell_sizes) / len(self.bag_of_row)
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """Return the mean of `values` [rows] in each group [groups], minus that of all rows."""
+        sums = np.bincount(self.group_of_row, values, self.groups)
+        return np.asarray(sums / np.bincount(self.group_of_row, minlength=self.groups) - values.mean())
+
+    @cached_property
     def order(self) -> IntArray:
         """[rows] positions of rows, bag by bag"""
         return np.argsort(self.bag_of_row, kind="stable")
@@ -151,33 +168,35 @@ def drawn_counts(
     """
     tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else UNKNOWN_TAU
     logits = logit(proba.clip(_LEAST, 1 - _LEAST))
-    root = _root_of_group_effects(grouped, proba, np.isfinite(counts.numbers), tau)
-    found = [
-        grouped.by_cell(chosen.astype(np.float64))
-        for latent in _latent(grouped, rows, logits, label, draws, tau, root, rng)
-        for chosen in [_chosen(grouped, latent, counts.drawn(grouped.bag_sizes, rng))]
-    ]
+    known = np.isfinite(counts.numbers)
+    root = _root_of_group_effects(grouped, proba, known, tau)
+    deviations = draws(rows, label, _FIRST, rng).T
+    root = root * _still_unknown(root, np.stack([grouped.means(away) for away in deviations]))[:, None]
+    found = []
+    for _ in range(DRAWS // _AT_ONCE):
+        for away in draws(rows, label, _AT_ONCE, rng).T:
+            effects = _effects(grouped, grouped.means(logits), root, tau, rng)
+            latent = logits + away + effects + rng.logistic(size=len(logits))
+            chosen = _chosen(grouped, latent, counts.drawn(grouped.bag_sizes, rng))
+            found.append(grouped.by_cell(chosen.astype(np.float64)))
     return np.stack(found, axis=1)
 
 
-def _latent(
-    grouped: GroupedRows,
-    rows: Rows,
-    logits: FloatArray,
-    label: int,
-    draws: LogitDraws,
-    tau: float,
-    root: FloatArray,
-    rng: np.random.Generator,
-) -> Iterator[FloatArray]:
-    """Yield latent values [rows], `DRAWS` times."""
-    for _ in range(DRAWS // _AT_ONCE):
-        for away in draws(rows, label, _AT_ONCE, rng).T:
-            of_group = root @ rng.standard_normal(grouped.groups) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
-            of_cell = of_group[grouped.group_of_cell] + tau * rng.standard_normal(len(grouped.cell_sizes))
-            of_bag = tau * rng.standard_normal(grouped.bags)  # matters only where the count is not known
-            effects = of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row]
-            yield logits + away + effects + rng.logistic(size=len(logits))
+def _still_unknown(root: FloatArray, deviations: FloatArray) -> FloatArray:
+    """Return the factor [groups] for effects of groups of which draws of deviations [draws, groups] have a part."""
+    twice = (deviations**2).mean(axis=0) / np.maximum((root**2).sum(axis=1), 1e-12)
+    return np.asarray(np.sqrt(1 - _TWICE * twice.clip(0, 1)))
+
+
+def _effects(
+    grouped: GroupedRows, means: FloatArray, root: FloatArray, tau: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return a draw of the effects [rows] of groups, of groups in bags, and of bags."""
+    of_group = root @ rng.standard_normal(grouped.groups) * np.sqrt(_DEGREES / rng.chisquare(_DEGREES))
+    of_group = of_group + _SHRUNK * rng.standard_normal() * means
+    of_cell = of_group[grouped.group_of_cell] + tau * rng.standard_normal(len(grouped.cell_sizes))
+    of_bag = tau * rng.standard_normal(grouped.bags)  # matters only where the count is not known
+    return np.asarray(of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row])
 
 
 def _chosen(grouped: GroupedRows, latent: FloatArray, numbers: FloatArray) -> BoolArray:
@@ -203,4 +222,5 @@ def _root_of_group_effects(grouped: GroupedRows, proba: FloatArray, known: BoolA
     centred = shares - (weight @ shares) / max(weight.sum(), 1e-12)
     precision = np.eye(grouped.groups) / _EFFECT**2 + (centred * weight[:, None]).T @ centred
     values, vectors = np.linalg.eigh(precision)
-    return np.asarray(vectors / np.sqrt(values))
+    root = vectors / np.sqrt(values)
+    return np.asarray(root - grouped.group_shares @ root)  # what all groups have in common, counts tell

@@ -1,0 +1,120 @@
+"""`llpbench estimate` and `predict --interval`, from files to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench import LLPBench
+from districts import counted, people
+
+from llpbench import LLPClassifier
+
+FIT = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
+GP = ["--method", "bag-gp", "--set", "most_pairs=0", "--set", "draws=0", "--leave-out", "id,zone"]
+ASK = ["estimate", "model", "rows.csv", "--bag-column", "district", "--out", "groups.csv"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with rows and bags."""
+    frame, bags, votes = people(300, 12)
+    rows = frame.assign(district=[int(bag[1:]) for bag in bags], id=np.arange(300), zone=["z1", "z2", "z3"] * 100)
+    table = counted(rows["district"], np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    table.to_csv(tmp_path / "bags.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_groups_of_features_and_of_other_columns(llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *GP).code == 0
+    result = llpbench(*ASK, "--by", "zone,owns")
+    assert result.code == 0, result.err
+    assert "6 groups in 12 bags" in result.out
+    found, bags = pd.read_csv("groups.csv"), pd.read_csv("bags.csv")
+    assert list(found.columns[:5]) == ["district", "zone", "owns", "class", "rows"]
+    overall = found[found["district"] == "all"]
+    assert len(overall) == 12
+    assert overall.groupby("class")["count"].sum().round(6).to_dict() == bags[["no", "yes"]].sum().to_dict()
+    inside = found[found["district"] != "all"].groupby(["district", "class"])["count"].sum().unstack()
+    inside.index = inside.index.astype(int)
+    assert np.allclose(inside.sort_index(), bags[["no", "yes"]])
+    rows = pd.read_csv("rows.csv")
+    expected = LLPClassifier.load("model").estimate(
+        rows[["age", "owns", "town", "job", "zone"]], rows["district"].astype(str), ["zone", "owns"]
+    )
+    assert np.allclose(
+        expected.select_dtypes("number").drop(columns="class", errors="ignore"),
+        found[[*expected.select_dtypes("number").columns]],
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_that_stand_for_people_count_as_such(llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *GP).code == 0
+    rows = pd.read_csv("rows.csv")
+    names = [name for name in rows.columns if name != "id"]
+    rows.groupby(names, dropna=False).size().rename("people").reset_index().to_csv("cells.csv", index=False)
+    by = ["--bag-column", "district", "--by", "owns"]
+    assert llpbench(*ASK, "--by", "owns").code == 0
+    result = llpbench("estimate", "model", "cells.csv", *by, "--repeat-column", "people", "--out", "cells-by.csv")
+    assert result.code == 0, result.err
+    one, other = pd.read_csv("groups.csv"), pd.read_csv("cells-by.csv")
+    assert np.allclose(one[["rows", "count", "count_min"]], other[["rows", "count", "count_min"]])
+
+
+@pytest.mark.usefixtures("folder")
+def test_other_bags_and_other_methods(llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id,zone").code == 0
+    result = llpbench(*ASK, "--by", "owns", "--refits", "5")
+    assert result.code == 0, result.err
+    rows, bags = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
+    rows[rows["district"] < 6].to_csv("some.csv", index=False)
+    bags[bags["district"] < 6].assign(yes=bags["no"], no=bags["yes"]).to_csv("others.csv", index=False)
+    some = ["estimate", "model", "some.csv", "--bag-column", "district", "--by", "owns", "--out", "some-by.csv"]
+    result = llpbench(*some)
+    assert (result.code, "--method bag-gp" in result.err) == (2, True)
+    assert llpbench(*FIT, *GP).code == 0
+    result = llpbench(*some, "--bags", "others.csv", "--counts", "no,yes")
+    assert result.code == 0, result.err
+    found = pd.read_csv("some-by.csv")
+    turned = found[(found["district"] == "all") & (found["class"] == "yes")]["count"].sum()
+    assert turned == pytest.approx(bags.loc[bags["district"] < 6, "no"].sum())
+
+
+@pytest.mark.usefixtures("folder")
+def test_intervals_of_predictions(llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *GP).code == 0
+    result = llpbench("predict", "model", "rows.csv", "--interval", "--out", "new.csv")
+    assert result.code == 0, result.err
+    found = pd.read_csv("new.csv")
+    assert {"probability_yes", "lower_yes", "upper_yes", "logit_error_yes"} <= {*found.columns}
+    assert (found["lower_yes"] < found["probability_yes"]).all()
+    assert (found["probability_yes"] < found["upper_yes"]).all()
+    assert (found["logit_error_yes"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["estimate", "model", "rows.csv", "--by", "owns", "--out", "new.csv"], "--bag-column"),
+        ([*ASK, "--by", "colour"], "colour"),
+        ([*ASK, "--by", "district"], "'district'"),
+        ([*ASK, "--by", "owns", "--counts", "no,yes"], "--bags"),
+        ([*ASK, "--by", "owns", "--refits", "1"], "refits"),
+        ([*ASK[:-1], "rows.csv", "--by", "owns"], "input files"),
+        (["predict", "model", "rows.csv", "--interval", "--out", "new.csv"], "--method bag-gp"),
+        (["predict", "model", "rows.csv", "--interval", "--bag-column", "district", "--out", "n.csv"], "--interval"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_mistakes_are_one_clear_line(llpbench: LLPBench, flags: list[str], told: str) -> None:
+    assert llpbench(*FIT, "--method", "bag-mean-linear", "--leave-out", "id,zone").code == 0
+    result = llpbench(*flags)
+    assert result.code == 2
+    assert told in result.err
+    assert len(result.err.splitlines()) == 1

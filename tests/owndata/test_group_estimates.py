@@ -1,0 +1,337 @@
+"""Estimates of groups: bounds, sums, intervals, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+from scipy.special import expit
+
+from llpbench import LLPBenchError, LLPClassifier
+from llpbench.core.bags import FloatArray, Rows
+from llpbench.owndata.group_estimates import NUMBERS, UncertainGroups, bounds, read_groups
+from llpbench.owndata.group_intervals import ClassCounts, GroupedRows, drawn_counts
+from llpbench.owndata.logit_draws import ProcessDraws, RefitDraws, process_of
+
+FAST = {"most_pairs": 0, "draws": 0}
+
+
+def grouped(cells: dict[tuple[int, int], int]) -> GroupedRows:
+    """Rows of (bag, group), so many of each."""
+    keys = np.array([key for key, number in cells.items() for _ in range(number)])
+    return GroupedRows(keys[:, 0], keys[:, 1], int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1)
+
+
+def without_features(rows: int) -> Rows:
+    return Rows(np.zeros((rows, 1)), np.zeros((rows, 0), dtype=np.int64), np.zeros((rows, 1), dtype=bool))
+
+
+def no_deviation(rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
+    """A model that is sure of its logits."""
+    del label, rng
+    return np.zeros((len(rows.numeric), number))
+
+
+class TestBounds:
+    def test_of_duncan_and_davis_on_a_table_by_hand(self) -> None:
+        """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
+        rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8, (2, 0): 3, (2, 1): 2})
+        least, most = bounds(rows, ClassCounts(np.array([7.0, 1.0, np.nan])))
+        assert least.tolist() == [3, 1, 0, 0, 0, 0]
+        assert most.tolist() == [6, 4, 1, 1, 3, 2]
+
+    @pytest.mark.parametrize("counts", [{"noise": 2.0}, {"of_rows": False}])
+    def test_counts_that_are_not_exact_bound_nothing(self, counts: dict[str, Any]) -> None:
+        least, most = bounds(grouped({(0, 0): 6, (0, 1): 4}), ClassCounts(np.array([7.0]), **counts))
+        assert least.tolist() == [0, 0]
+        assert most.tolist() == [6, 4]
+
+
+class TestDraws:
+    def test_every_draw_meets_the_counts_of_bags(self) -> None:
+        rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8})
+        proba = np.where(rows.bag_of_row == 0, 0.7, 0.1)
+        counts = ClassCounts(np.array([7.0, 1.0]))
+        drawn = drawn_counts(rows, without_features(20), proba, counts, 1, no_deviation, 0.1, np.random.default_rng(0))
+        assert (drawn[:2].sum(axis=0) == 7).all()
+        assert (drawn[2:].sum(axis=0) == 1).all()
+        assert drawn.std(axis=1).min() > 0
+
+    def test_a_row_is_of_a_class_as_often_as_its_probability_says(self) -> None:
+        """One group a bag: what remains is the chance of rows, here with two kinds of them."""
+        rng = np.random.default_rng(0)
+        rows = grouped({(0, 0): 200, (0, 1): 200})
+        proba = np.where(rows.group_of_row == 0, 0.2, 0.6)
+        drawn = drawn_counts(
+            rows, without_features(400), proba, ClassCounts(np.array([160.0])), 1, no_deviation, 0.05, rng
+        )
+        assert np.median(drawn[0]) == pytest.approx(40, abs=8)
+
+    def test_fractions_and_noise_of_counts_are_drawn(self) -> None:
+        rng, sizes = np.random.default_rng(0), np.array([10, 10])
+        drawn = np.stack([ClassCounts(np.array([2.25, np.nan])).drawn(sizes, rng) for _ in range(2000)])
+        assert set(drawn[:, 0]) == {2.0, 3.0}
+        assert drawn[:, 0].mean() == pytest.approx(2.25, abs=0.05)
+        assert np.isnan(drawn[:, 1]).all()
+        noisy = np.stack([ClassCounts(np.array([5.0, 9.0]), noise=2.0).drawn(sizes, rng) for _ in range(2000)])
+        assert noisy[:, 0].std() == pytest.approx(2.0, abs=0.2)
+        assert noisy.max() == 10
+        sampled = np.stack([ClassCounts(np.array([5.0, 0.0]), of_rows=False).drawn(sizes, rng) for _ in range(2000)])
+        assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
+        assert (sampled[:, 1] == 0).all()
+
+    def test_a_group_that_bags_cannot_tell_gets_a_wider_interval(self) -> None:
+        """The same group in the same share of every bag, or in shares from 0 to 1."""
+        width = []
+        for women in (np.full(26, 25), 2 * np.arange(26)):
+            rows = grouped({(bag, group): int(abs(50 * group - women[bag])) for bag in range(26) for group in (0, 1)})
+            proba = np.full(len(rows.bag_of_row), 0.5)
+            drawn = drawn_counts(
+                rows,
+                without_features(len(proba)),
+                proba,
+                ClassCounts(np.full(26, 25.0)),
+                1,
+                no_deviation,
+                0.05,
+                np.random.default_rng(0),
+            )
+            total = rows.by_group(drawn)[0]
+            width.append(float(np.ptp(np.quantile(total, [0.05, 0.95]))))
+        assert width[0] > 1.5 * width[1]
+
+    def test_refits_have_the_spread_of_their_logits(self) -> None:
+        rows = without_features(3)
+        members = [
+            lambda _, p=p: np.column_stack([1 - p, p]) for p in expit(np.random.default_rng(0).normal(0, 2, (400, 3)))
+        ]
+        drawn = RefitDraws(members)(rows, 1, 2000, np.random.default_rng(1))
+        assert drawn.shape == (3, 2000)
+        assert drawn.std(axis=1) == pytest.approx([2, 2, 2], rel=0.15)
+        assert np.abs(drawn.mean(axis=1)).max() < 0.2
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[LLPClassifier, pd.DataFrame, Any, Any]:
+    frame, bags, votes = people(600, 20)
+    model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+    return model, frame, bags, votes
+
+
+class TestEstimates:
+    def test_groups_add_up_to_their_bag_and_to_all(self, fitted: Any) -> None:
+        model, frame, bags, votes = fitted
+        found = model.estimate(frame, bags, "job")
+        assert list(found.columns) == ["bag", "job", "class", *NUMBERS]
+        overall, inside = found[found["bag"] == "all"], found[found["bag"] != "all"]
+        sums = inside.groupby(["bag", "class"])["count"].sum().unstack()
+        assert np.allclose(sums, counted(bags, votes), atol=1e-6)
+        by_group = inside.groupby(["job", "class"], dropna=False)["count"].sum()
+        assert np.allclose(overall.set_index(["job", "class"])["count"].sort_index(), by_group.sort_index())
+        assert overall.groupby("class")["rows"].sum().tolist() == [600, 600]
+        expected = model.disaggregate(frame, bags)[(frame["job"] == "x").to_numpy(), 1].sum()
+        assert overall[(overall["job"] == "x") & (overall["class"] == 1)]["count"].item() == pytest.approx(expected)
+
+    def test_intervals_hold_the_estimate_and_lie_within_bounds(self, fitted: Any) -> None:
+        model, frame, bags, _ = fitted
+        found = model.estimate(frame, bags, ["owns", "job"])
+        for what in ("count", "share"):
+            ends = found[[f"{what}_min", f"{what}_lower", what, f"{what}_upper", f"{what}_max"]].to_numpy()
+            assert (np.diff(ends, axis=1) >= -1e-9).all()
+        assert found["share_upper"].max() <= 1
+        assert ((found["count_upper"] - found["count_lower"]) > 0).mean() > 0.5
+
+    def test_the_classes_of_two_mirror_each_other(self, fitted: Any) -> None:
+        model, frame, bags, _ = fitted
+        found = model.estimate(frame, bags, "owns")
+        zero, one = (found[found["class"] == label].reset_index(drop=True) for label in (0, 1))
+        assert np.allclose(zero["count"] + one["count"], zero["rows"])
+        assert np.allclose(zero["count_lower"] + one["count_upper"], zero["rows"])
+        assert np.allclose(zero["count_min"] + one["count_max"], zero["rows"])
+
+    def test_a_bag_of_one_class_is_certain(self) -> None:
+        frame, bags, votes = people(600, 20)
+        votes = np.where(bags == "d03", 1, np.where(bags == "d04", 0, votes))
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        found = model.estimate(frame, bags, "owns")
+        certain = found[found["bag"].isin(["d03", "d04"])]
+        assert (certain["count_lower"] == certain["count_upper"]).all()
+        assert (certain["share"] == (certain["class"] == np.where(certain["bag"] == "d03", 1, 0))).all()
+
+    def test_the_same_seed_gives_the_same_table_also_after_saving(self, fitted: Any, tmp_path: Path) -> None:
+        model, frame, bags, _ = fitted
+        found = model.estimate(frame, bags, "job")
+        model.save(tmp_path / "model")
+        again = LLPClassifier.load(tmp_path / "model").estimate(frame, bags, "job")
+        pd.testing.assert_frame_equal(found, again, rtol=1e-6)
+
+    def test_three_classes_add_up(self) -> None:
+        frame, bags, votes = people(600, 20, classes=3)
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        found = model.estimate(frame, bags, "owns")
+        assert np.allclose(found.groupby(["bag", "owns"])["share"].sum(), 1)
+        truth = pd.crosstab(frame["owns"], votes)
+        overall = found[found["bag"] == "all"].set_index(["owns", "class"])
+        assert all(
+            row["count_lower"] <= truth.loc[owns, label] <= row["count_upper"]
+            for (owns, label), row in overall.iterrows()
+        )
+
+    def test_suppressed_bags_have_no_bounds_but_estimates(self) -> None:
+        frame, bags, votes = people(600, 20)
+        counts = counted(bags, votes).astype(float)
+        counts.loc["d05"] = np.nan
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts)
+        found = model.estimate(frame, bags, "owns")
+        unknown = found[found["bag"] == "d05"]
+        assert (unknown["count_min"] == 0).all()
+        assert (unknown["count_max"] == unknown["rows"]).all()
+        assert (unknown["count_upper"] > unknown["count_lower"]).all()
+
+    def test_rows_that_are_a_sample_have_no_bounds(self, tmp_path: Path) -> None:
+        frame, bags, votes = people(600, 20)
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=3 * counted(bags, votes), sampled=True)
+        model.save(tmp_path / "model")
+        for each in (model, LLPClassifier.load(tmp_path / "model")):
+            found = each.estimate(frame, bags, "owns")
+            assert (found["count_min"] == 0).all()
+            assert (found["count_max"] == found["rows"]).all()
+
+    def test_other_methods_are_fitted_again(self, tmp_path: Path) -> None:
+        frame, bags, votes = people(400, 12)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        found = model.estimate(frame, bags, "owns", refits=5)
+        assert (found["count_upper"] > found["count_lower"]).any()
+        model.save(tmp_path / "model")
+        loaded = LLPClassifier.load(tmp_path / "model")
+        pd.testing.assert_frame_equal(found, loaded.estimate(frame, bags, "owns", refits=5), rtol=1e-6)
+        some = bags < "d05"
+        with pytest.raises(LLPBenchError, match="bag-gp"):
+            loaded.estimate(frame[some], bags[some], "owns", refits=5)
+
+    def test_intervals_cover_the_truth_of_a_simulation(self) -> None:
+        """Districts with effects of their own; groups of known effects."""
+        inside: list[bool] = []
+        widths: list[float] = []
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            district = np.repeat(np.arange(40), 30)
+            old = rng.random(1200) < expit(rng.normal(0, 1, 40))[district]
+            sex = rng.choice(["f", "m"], 1200)
+            logits = -0.5 + 1.2 * old + 0.6 * (sex == "f") + rng.normal(0, 0.3, 40)[district]
+            label = (rng.random(1200) < expit(logits)).astype(int)
+            frame = pd.DataFrame({"old": old, "sex": sex})
+            model = LLPClassifier("bag-gp", params=FAST, random_state=seed)
+            model.fit(frame, district, counts=counted(district, label))
+            found = model.estimate(frame, district, ["old", "sex"])
+            rows = frame.assign(bag=district, label=label)
+            truth = pd.concat([rows.assign(bag="all"), rows]).groupby(["bag", "old", "sex"])["label"].sum()
+            one = found[(found["class"] == 1) & (found["count_max"] > found["count_min"])]
+            true = truth.reindex(pd.MultiIndex.from_frame(one[["bag", "old", "sex"]])).to_numpy()
+            inside += ((one["count_lower"] <= true) & (true <= one["count_upper"])).tolist()
+            wide = one["rows"] >= 10
+            widths += ((one["share_upper"] - one["share_lower"]) / (one["share_max"] - one["share_min"]))[wide].tolist()
+        assert np.mean(inside) > 0.92
+        assert np.mean(widths) < 0.8
+
+    def test_a_line_warns_of_groups_that_bags_do_not_tell(self) -> None:
+        rng = np.random.default_rng(0)
+        bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
+        votes = rng.integers(0, 2, 800)
+        frame = pd.DataFrame({"age": rng.normal(size=800)})
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        with pytest.warns(UncertainGroups, match="tell next to nothing"):
+            model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
+
+
+class TestGroups:
+    frame = pd.DataFrame({"sex": ["f", "m", None, "f"], "age": [1, 2, 1, 1]})
+
+    def test_of_columns_and_of_labels(self) -> None:
+        found = read_groups(["sex", "age"], self.frame)
+        assert len(found.labels) == 3
+        assert found.of_row[0] == found.of_row[3]
+        assert read_groups(("a", "b", "a", "b"), self.frame).labels["group"].tolist() == ["a", "b"]
+        assert read_groups(pd.Series([3, 3, 1, 2], name="zone"), self.frame).labels["zone"].tolist() == [1, 2, 3]
+        ages = pd.Series(pd.Categorical(["old", "young", "old", "old"], ["young", "middle", "old"]), name="band")
+        assert read_groups(ages, self.frame).labels["band"].tolist() == ["young", "old"]
+
+    @pytest.mark.parametrize(
+        ("by", "told"),
+        [
+            ("town", "town"),
+            (["sex", "sex"], "once"),
+            (["a", "b"], "'a'"),
+            (np.zeros(3), "3 labels"),
+            (np.zeros((4, 2)), "by must be"),
+            (pd.Series([1, 2, 3, 4], name="count"), "count"),
+        ],
+    )
+    def test_what_is_no_group_is_one_clear_line(self, by: Any, told: str) -> None:
+        with pytest.raises(LLPBenchError, match=told):
+            read_groups(by, self.frame)
+
+    def test_names_of_bags_are_no_groups(self, fitted: Any) -> None:
+        model, frame, bags, _ = fitted
+        with pytest.raises(LLPBenchError, match="'job'"):
+            model.estimate(frame, pd.Series(bags, name="job"), "job")
+
+    @pytest.mark.parametrize("refits", [4, 2.5, "20"])
+    def test_refits_are_a_number(self, fitted: Any, refits: Any) -> None:
+        model, frame, bags, _ = fitted
+        with pytest.raises(LLPBenchError, match="refits"):
+            model.estimate(frame, bags, "job", refits=refits)
+
+
+class TestRows:
+    def test_the_standard_error_falls_with_bags(self) -> None:
+        errors = []
+        for rows, bags in ((300, 10), (3000, 100)):
+            frame, district, votes = people(rows, bags)
+            frame = frame[["age", "owns"]]
+            model = LLPClassifier("bag-gp", params=FAST).fit(frame, district, counts=counted(district, votes))
+            found = model.predict_interval(frame.head(50))
+            assert np.allclose(found.probability, model.predict_proba(frame.head(50)))
+            assert (found.lower < found.probability).all()
+            assert (found.probability < found.upper).all()
+            assert np.allclose(found.lower[:, 0], 1 - found.upper[:, 1])
+            errors.append(found.standard_error.mean())
+        assert errors[1] < 0.8 * errors[0]
+
+    @pytest.mark.parametrize("bags", [8, 700])
+    def test_draws_have_the_variance_of_the_posterior(self, bags: int) -> None:
+        """With fewer bags than features, and with more: the closed form is that of the effects of features."""
+        frame, district, votes = people(3000, bags)
+        counts = counted(district, votes)
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame[["age", "owns"]], district, counts=counts)
+        process = process_of(model._predictor)
+        assert process is not None
+        observed = process.observed[0]
+        weights = ProcessDraws(process)._weights(0, 4000, np.random.default_rng(0))[1:]
+        widths = [len(part) for part in process.coefficients[0]]
+        design = np.random.default_rng(1).normal(size=(4, len(weights)))
+        expected = observed.variance()(design * np.sqrt(np.repeat(observed.scales, widths)))
+        assert (design @ weights).var(axis=1) == pytest.approx(expected, rel=0.15)
+
+    def test_a_row_has_the_draws_of_its_features(self) -> None:
+        """The value of the process at drawn weights is what its components say of the rows."""
+        frame, bags, votes = people(300, 10)
+        model = LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counted(bags, votes))
+        process, rows = process_of(model._predictor), model._rows(frame)
+        assert process is not None
+        draws = ProcessDraws(process)
+        weights = draws._weights(0, 3, np.random.default_rng(0))
+        parts = np.split(weights[1:], np.cumsum([len(part) for part in process.coefficients[0]])[:-1])
+        expected = weights[0] + process.components.value(parts, process.components.bin(rows))
+        assert np.allclose(draws(rows, 1, 3, np.random.default_rng(0)), expected, atol=1e-4)
+        assert np.allclose(draws(rows, 0, 3, np.random.default_rng(0)), -expected, atol=1e-4)
+
+    def test_a_method_without_posterior_is_refused(self) -> None:
+        frame, bags, votes = people(300, 10)
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+        with pytest.raises(LLPBenchError, match="bag-gp"):
+            model.predict_interval(frame)
