@@ -33,6 +33,7 @@ _PATH = AnyPath(path_type=Path)
 
 
 _FLAGS = {
+    "as counts= with as_shares=True": "by --counts with --as-shares",
     "sampled=True": "--sampled",
     "as_shares=True": "--as-shares",
     "shares as proportions=": "shares by --proportions",
@@ -256,23 +257,26 @@ def _learning(command: Any) -> Any:
 @contextlib.contextmanager
 def _warnings_as_lines() -> Iterator[None]:
     """What fits and predictions warn of as a line, but for doubts, which are told when a fit is done."""
-    from llpbench.owndata.classifier import UnknownBags
-    from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
-    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
+    from llpbench.owndata.bag_columns import BagColumn
+    from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit
+    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, SamePredictions
     from llpbench.owndata.extremes import ExtremeValues
     from llpbench.owndata.number_text import NumbersAsText
     from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
+    from llpbench.owndata.unknown_bags import UnknownBags
 
     lines = (
+        BagColumn,
         LargeFit,
         LikelyIdentifier,
         UnknownBags,
-        UnknownCategories,
+        UnlikeFit,
         NumbersAsText,
         FileNote,
         CollapsedNetwork,
+        SamePredictions,
         ExtremeValues,
         FewPositives,
     )

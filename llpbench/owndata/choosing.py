@@ -30,9 +30,10 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
+from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import AUTO, LLPClassifier
-from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
-from llpbench.owndata.doubts import DoubtfulFit, Doubts
+from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
+from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import YARDSTICK, method_on_bags
 from llpbench.owndata.number_text import NumbersAsText
@@ -312,6 +313,8 @@ class _Bagged:
         model: LLPClassifier = clone(candidate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+            warnings.simplefilter("ignore", SamePredictions)  # the yardstick ties with them
+            warnings.simplefilter("ignore", BagColumn)
             warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
             warnings.simplefilter("ignore", LargeFit)
             warnings.simplefilter("ignore", NumbersAsText)
@@ -356,7 +359,8 @@ class _Bagged:
         rows = np.flatnonzero(place[self._of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnknownCategories)  # of what each bag has categories of its own
+            warnings.simplefilter("ignore", UnlikeFit)  # of what each bag has categories of its own
+            warnings.simplefilter("ignore", ExtremeValues)
             learned = model.predict_proba(self._learnable(chosen).iloc[rows])
         proba = (1 - uniform) * learned + uniform / len(self._classes)
         local = place[self._of_row[rows]]

@@ -33,7 +33,16 @@ from llpbench.owndata.bag_effects import (
     of_all_bags,
 )
 from llpbench.owndata.columns import as_frame
-from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Doubts, Union, collapse_warning, doubts_of
+from llpbench.owndata.doubts import (
+    CollapsedNetwork,
+    DoubtfulFit,
+    Doubts,
+    SamePredictions,
+    Union,
+    collapse_warning,
+    doubts_of,
+    sameness_warning,
+)
 from llpbench.owndata.fitting import (
     YARDSTICK,
     NetworkPredictor,
@@ -42,23 +51,20 @@ from llpbench.owndata.fitting import (
     numbers_for,
     own_code,
 )
-from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, is_rare
+from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of, by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.training_set import read_training_set
+from llpbench.owndata.unknown_bags import UnknownBags, unknown_bags_warning
 from llpbench.training.cell_runs import limit_threads, probabilities
 
 AUTO = "bag-gp-gbdt"
 """what `method="auto"` is: first of the published leaderboards, in seconds"""
 _TRIED = 100
-"""rows that a fitted method predicts before it is a model"""
+"""rows, of all bags, that a fitted method predicts before it is a model"""
 _SMALL = 100_000
 """rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
-
-
-class UnknownBags(UserWarning):
-    """None of the bags of the rows to predict was in `fit`."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
@@ -240,13 +246,13 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Warns
         -----
-        LikelyIdentifier, NumbersAsText
-            A column looks like an identifier, or like numbers written as text.
+        LikelyIdentifier, BagColumn, NumbersAsText
+            A column looks like an identifier, like a name or the counts of bags, or like numbers written as text.
         FewPositives
             Positives are rare. The method is then fitted two or three more times, and its probabilities are calibrated
             to held-out bags.
-        CollapsedNetwork
-            A network gives all rows the same probabilities.
+        CollapsedNetwork, SamePredictions
+            A network, or a direct method, gives all rows the same probabilities.
         DoubtfulFit
             The bags show that "auto" may be wrong about rows.
         """
@@ -271,15 +277,20 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
             predictor = self._fitted(train, columns.cardinalities)
-            tried = self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), number)
-            if is_rare(known) and self._method != YARDSTICK:
-                held_out = self._held_out_predictions(known, columns.cardinalities)
+            step = -(-len(train.bag_of_row) // _TRIED)
+            tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
+            rare, evidence = is_rare(known), None
+            if has_rare_class(known) and self._method != YARDSTICK:
+                if rare:
+                    held_out = self._held_out_predictions(known, columns.cardinalities)
                 calibrated = calibration(known, self._probabilities(predictor, known.rows, number), held_out)
-            evidence = None if calibrated is None else calibrated.evidence
+                evidence = calibrated.evidence if rare else None
             doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
         if isinstance(predictor, NetworkPredictor) and (told := collapse_warning(tried)):
             warnings.warn(told, CollapsedNetwork, stacklevel=2)
-        if is_rare(known) and (told := few_positives_warning(known, given.classes, calibrated)):
+        elif (told := sameness_warning(tried)) and not (rare or doubts or self._method == YARDSTICK):
+            warnings.warn(told, SamePredictions, stacklevel=2)
+        if rare and (told := few_positives_warning(known, given.classes, calibrated)):
             warnings.warn(told, FewPositives, stacklevel=2)
 
         self.classes_ = np.array(given.classes)
@@ -350,8 +361,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
         bag's random effect, as its counts tell it, hardly any in a small bag. How large effects are, and how far rows
         of a bag differ, is learned from bags that the method is fitted without: it is fitted two or three times more
-        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if none of the
-        bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
+        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if these are half
+        of the rows or more, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
         `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
@@ -365,14 +376,8 @@ class LLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
                 "Give labels of the same type."
             )
-        if labels.names and not inside.any():
-            warnings.warn(
-                f"none of {plural(len(labels.names), 'bag')} ({' and '.join(map(repr, labels.names[:2]))}) was in fit, "
-                f"whose bags are such as {' and '.join(map(repr, self.bags_[:2]))}: all rows are predicted by "
-                "their features alone.",
-                UnknownBags,
-                stacklevel=2,
-            )
+        if told := unknown_bags_warning(labels, inside, self.bags_):
+            warnings.warn(told, UnknownBags, stacklevel=2)
         return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:
