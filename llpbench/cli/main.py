@@ -88,7 +88,7 @@ def _fail(message: str) -> int:
     context_settings={"help_option_names": ["-h", "--help"]},
     examples=(
         "llpbench run",
-        "llpbench fit people.csv --bags votes.csv --bag-column district --counts yes,no --out model",
+        "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
     ),
 )
 @click.version_option(__version__, prog_name="llpbench", message="%(prog)s %(version)s")

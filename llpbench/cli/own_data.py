@@ -64,7 +64,7 @@ _BAG_OPTIONS = (
         "--counts",
         multiple=True,
         metavar="NAMES",
-        help="Columns of BAGS with the counts of each class, or of the positive class.",
+        help="Columns of BAGS with the counts of each class, in any order, or of the positive class.",
     ),
     click.option(
         "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions instead of counts."
@@ -305,7 +305,7 @@ def _warn_of(doubts: Doubts | None) -> None:
     cls=OwnDataCommand,
     groups=OWN_DATA,
     examples=(
-        "llpbench fit people.csv --bags votes.csv --bag-column district --counts yes,no --out model",
+        "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
         "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
     ),
 )
@@ -348,7 +348,7 @@ def fit(
     No labels are needed. ROWS is a .csv, .tsv, .xlsx or .parquet file (also compressed), a folder, a quoted
     pattern, or - for standard input.
     """
-    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.classifier import AUTO, LLPClassifier
     from llpbench.owndata.storing import demand_free
 
     del rows
@@ -377,9 +377,9 @@ def fit(
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
     echo(
-        f"{plural(int(model.bag_sizes_.sum()), 'row')} in {plural(len(model.bags_), 'bag')}, "
-        f"{plural(model.n_features_in_, 'feature')}, classes {', '.join(map(str, model.classes_))}: "
-        f"fitted in {seconds:.1f} s, saved in {out}"
+        f"{f'auto ({AUTO})' if method == 'auto' else method}, {plural(int(model.bag_sizes_.sum()), 'row')} in "
+        f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
+        f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
     )
     return 0
 
@@ -388,8 +388,8 @@ def fit(
     cls=OwnDataCommand,
     groups=OWN_DATA,
     examples=(
-        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no",
-        "llpbench choose people.csv --bags votes.csv --bag-column district --counts yes,no --methods auto,dllp",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes",
+        "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes --methods auto,dllp",
     ),
 )
 @_learning

@@ -262,9 +262,9 @@ class BagTable:
             elif self.is_counts:
                 meant = f"it has {plural(round(unit[first]), 'row')}"
                 mend = self._mend_counts(values, unit, hint) if self.at_fit else "Give whole bags"
-            elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and given.shape[1] > 1:
-                mend = "Divide percents by 100"
-                mend += ", or give percents as counts= with as_shares=True" if self.at_fit else ""
+            elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and given.shape[1] > 1 and self.at_fit:
+                mend = "Divide percents by 100, or give percents as counts= with as_shares=True"
+                return f"the proportions of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {mend}."
             elif given.shape[1] > 1 and total[first] < unit[first] and (values[first] >= 0).all():
                 mend = "Give a further class for the rest, which add up to 1"
             others = (

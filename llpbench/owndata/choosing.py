@@ -73,8 +73,8 @@ class MethodChoice:
     """a row for each `method`, `bag` (with its `place` in their order) and `class`: its `rows`, `known` share, and
     `predicted` share when it was held out (mean over repeats)"""
     reference: str
-    """what others are compared with: the union if it is among them, else the first that is not the yardstick; a method
-    that failed is neither"""
+    """what others are compared with: the union if it is among them, else the method with the best mean criterion; a
+    method that failed is neither"""
     best: str
     """the method that is advised"""
     advice: str
@@ -187,10 +187,12 @@ def choose(
     _require_any(candidates, failures)
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
-    reference = union if union in candidates else next(iter(candidates))
+    reference = union if union in candidates else _leader(by_fold, candidates)
     board = compared(by_fold, reference, DECIDES)
     unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
+    if reference != union:
+        advice += f" Since auto is not compared, {reference} takes its place, by its mean {DECIDES.upper()}."
     if failures:
         advice += f" Not compared, since a fit failed: {_listed([*failures])}."
     board = board.assign(failure="")
@@ -199,6 +201,12 @@ def choose(
     places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
     places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
     return MethodChoice(board.reset_index(drop=True), by_fold, places, reference, best, advice, fitted)
+
+
+def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
+    """The method with the best mean criterion, in whatever order methods are named."""
+    means = folds.groupby("method", sort=False)[DECIDES].mean()[[*candidates]]
+    return str(means.idxmax() if CRITERIA[DECIDES].maximise else means.idxmin())
 
 
 def _reason(error: Exception) -> str:
