@@ -16,6 +16,7 @@ from llpbench.owndata.marks import csv_parts
 
 _FLAGS = {
     "method='bag-gp'": "--method bag-gp in llpbench fit",
+    "as counts= with as_shares=True": "by --counts with --as-shares",
     "sampled=True": "--sampled",
     "as_shares=True": "--as-shares",
     "shares as proportions=": "shares by --proportions",
@@ -46,7 +47,7 @@ _BAG_OPTIONS = (
         "--counts",
         multiple=True,
         metavar="NAMES",
-        help="Columns of BAGS with the counts of each class, or of the positive class.",
+        help="Columns of BAGS with the counts of each class, in any order, or of the positive class.",
     ),
     click.option(
         "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions instead of counts."
@@ -103,24 +104,27 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Print warnings of fits and predictions as lines, except doubts, which come after the fit."""
-    from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
-    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit
+    from llpbench.owndata.bag_columns import BagColumn
+    from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit
+    from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, SamePredictions
     from llpbench.owndata.extremes import ExtremeValues
-    from llpbench.owndata.fitted import UnknownBags
     from llpbench.owndata.group_estimates import UncertainGroups
     from llpbench.owndata.number_text import NumbersAsText
     from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
+    from llpbench.owndata.unknown_bags import UnknownBags
 
     lines = (
+        BagColumn,
         LargeFit,
         LikelyIdentifier,
         UnknownBags,
-        UnknownCategories,
+        UnlikeFit,
         NumbersAsText,
         FileNote,
         CollapsedNetwork,
+        SamePredictions,
         ExtremeValues,
         FewPositives,
         UncertainGroups,

@@ -215,6 +215,7 @@ def fit(
     pattern, or - for standard input.
     """
     from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.fitting import AUTO
     from llpbench.owndata.storing import demand_free
 
     del rows
@@ -243,9 +244,9 @@ def fit(
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
     echo(
-        f"{plural(int(model.bag_sizes_.sum()), 'row')} in {plural(len(model.bags_), 'bag')}, "
-        f"{plural(model.n_features_in_, 'feature')}, classes {', '.join(map(str, model.classes_))}: "
-        f"fitted in {seconds:.1f} s, saved in {out}"
+        f"{f'auto ({AUTO})' if method == 'auto' else method}, {plural(int(model.bag_sizes_.sum()), 'row')} in "
+        f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
+        f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
     )
     return 0
 

@@ -255,9 +255,16 @@ class BagTable:
             listed += f" (in all {total[first]:g})" if given.shape[1] > 1 else " (of one class)"
             must = "add up to 1" if given.shape[1] > 1 else "lie between 0 and 1"
             meant, mend = f"they must {must}", "Give shares between 0 and 1, percents divided by 100"
-            if self.is_counts:
+            if self.is_counts and not noise and given.shape[1] > 1 and (values[first] < 0).any():
+                meant, mend = "they must not be negative", "Correct them"
+            elif self.is_counts and self.at_fit and not hint and (known := self._plain_mend(values, unit)):
+                return f"the counts of bag {labels.names[first]!r} are {listed}; {so}. {known}."
+            elif self.is_counts:
                 meant = f"it has {plural(round(unit[first]), 'row')}"
                 mend = self._mend_counts(values, unit, hint) if self.at_fit else "Give whole bags"
+            elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and given.shape[1] > 1 and self.at_fit:
+                mend = "Divide percents by 100, or give percents as counts= with as_shares=True"
+                return f"the proportions of bag {labels.names[first]!r} are {listed}, but {meant}; {so}. {mend}."
             elif given.shape[1] > 1 and total[first] < unit[first] and (values[first] >= 0).all():
                 mend = "Give a further class for the rest, which add up to 1"
             others = (
@@ -290,6 +297,22 @@ class BagTable:
         if (total[known] > unit[known]).all():
             return "Give sampled=True if X holds some rows only"
         return "Give as_shares=True if others are counted than X holds"
+
+    def _plain_mend(self, values: FloatArray, unit: FloatArray) -> str:
+        """Return the advice for counts that are shares, percents or of a class too many; "" if they are not."""
+        known = np.isfinite(values).all(axis=1)
+        values, unit = values[known], unit[known]
+        total = values.sum(axis=1)
+        for whole, advice in (
+            (1, "Give shares as proportions="),
+            (100, "Give percents as counts= with as_shares=True"),
+        ):
+            if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
+                return f"They add up to {whole} in every bag. {advice}"
+        for place, column in enumerate(self.columns or ()):
+            if values.shape[1] > 2 and (total - values[:, place] == unit).all():
+                return f"Without {column!r} they add up to the rows. Leave this class out"
+        return ""
 
     def _other_sizes(
         self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str

@@ -30,9 +30,10 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.seeding import generator
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import read_bag_labels, rows_of_bags
+from llpbench.owndata.bag_columns import BagColumn
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, as_frame
-from llpbench.owndata.doubts import DoubtfulFit, Doubts
+from llpbench.owndata.columns import LikelyIdentifier, UnlikeFit, as_frame
+from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 from llpbench.owndata.extremes import ExtremeValues
 from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
 from llpbench.owndata.number_text import NumbersAsText
@@ -72,8 +73,8 @@ class MethodChoice:
     """a row for each `method`, `bag` (with its `place` in their order) and `class`: its `rows`, `known` share, and
     `predicted` share when it was held out (mean over repeats)"""
     reference: str
-    """what others are compared with: the union if it is among them, else the first that is not the yardstick; a method
-    that failed is neither"""
+    """what others are compared with: the union if it is among them, else the method with the best mean criterion; a
+    method that failed is neither"""
     best: str
     """the method that is advised"""
     advice: str
@@ -186,10 +187,12 @@ def choose(
     _require_any(candidates, failures)
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
-    reference = union if union in candidates else next(iter(candidates))
+    reference = union if union in candidates else _leader(by_fold, candidates)
     board = compared(by_fold, reference, DECIDES)
     unsure = {name for name in candidates if _ties_yardstick(compared(by_fold, name, DECIDES))}
     best, advice = advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
+    if reference != union:
+        advice += f" Since auto is not compared, {reference} takes its place, by its mean {DECIDES.upper()}."
     if failures:
         advice += f" Not compared, since a fit failed: {_listed([*failures])}."
     board = board.assign(failure="")
@@ -198,6 +201,12 @@ def choose(
     places = pd.concat(predicted).groupby(["method", "place", "class"], sort=False).mean().reset_index()
     places.insert(1, "bag", [read.bags_[place] for place in places["place"]])
     return MethodChoice(board.reset_index(drop=True), by_fold, places, reference, best, advice, fitted)
+
+
+def _leader(folds: pd.DataFrame, candidates: Mapping[str, LLPClassifier]) -> str:
+    """The method with the best mean criterion, in whatever order methods are named."""
+    means = folds.groupby("method", sort=False)[DECIDES].mean()[[*candidates]]
+    return str(means.idxmax() if CRITERIA[DECIDES].maximise else means.idxmin())
 
 
 def _reason(error: Exception) -> str:
@@ -312,6 +321,8 @@ class _Bagged:
         model: LLPClassifier = clone(candidate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DoubtfulFit)  # `MethodChoice.union` tells them once
+            warnings.simplefilter("ignore", SamePredictions)  # the yardstick ties with them
+            warnings.simplefilter("ignore", BagColumn)
             warnings.simplefilter("ignore", LikelyIdentifier)  # told when all that is given was read
             warnings.simplefilter("ignore", LargeFit)
             warnings.simplefilter("ignore", NumbersAsText)
@@ -356,7 +367,8 @@ class _Bagged:
         rows = np.flatnonzero(place[self._of_row] >= 0)
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnknownCategories)  # of what each bag has categories of its own
+            warnings.simplefilter("ignore", UnlikeFit)  # of what each bag has categories of its own
+            warnings.simplefilter("ignore", ExtremeValues)
             learned = model.predict_proba(self._learnable(chosen).iloc[rows])
         proba = (1 - uniform) * learned + uniform / len(self._classes)
         local = place[self._of_row[rows]]

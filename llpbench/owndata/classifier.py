@@ -17,16 +17,24 @@ from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
-from llpbench.owndata.doubts import CollapsedNetwork, DoubtfulFit, Union, collapse_warning, doubts_of
+from llpbench.owndata.doubts import (
+    CollapsedNetwork,
+    DoubtfulFit,
+    SamePredictions,
+    Union,
+    collapse_warning,
+    doubts_of,
+    sameness_warning,
+)
 from llpbench.owndata.fitted import FittedClassifier, as_objects
 from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, NetworkTraining, fit_members, numbers_for
-from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, is_rare
+from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
 from llpbench.owndata.selecting import by_bag, without_nested
 from llpbench.owndata.storing import read_model, write_model
 from llpbench.owndata.training_set import read_training_set
 
 _TRIED = 100
-"""rows that a fitted method predicts before it is a model"""
+"""rows, of all bags, that a fitted method predicts before it is a model"""
 
 
 class LLPClassifier(FittedClassifier):
@@ -204,13 +212,13 @@ class LLPClassifier(FittedClassifier):
 
         Warns
         -----
-        LikelyIdentifier, NumbersAsText
-            A column looks like an identifier, or like numbers written as text.
+        LikelyIdentifier, BagColumn, NumbersAsText
+            A column looks like an identifier, like a name or the counts of bags, or like numbers written as text.
         FewPositives
             Positives are rare. The method is then fitted two or three more times, and its probabilities are calibrated
             to held-out bags.
-        CollapsedNetwork
-            A network gives all rows the same probabilities.
+        CollapsedNetwork, SamePredictions
+            A network, or a direct method, gives all rows the same probabilities.
         DoubtfulFit
             The bags show that "auto" may be wrong about rows.
         """
@@ -235,15 +243,20 @@ class LLPClassifier(FittedClassifier):
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
             predictor = self._fitted(train, columns.cardinalities)
-            tried = self._probabilities(predictor, Rows(*(part[:_TRIED] for part in train.rows)), number)
-            if is_rare(known) and self._method != YARDSTICK:
-                held_out = self._held_out_predictions(known, columns.cardinalities)
+            step = -(-len(train.bag_of_row) // _TRIED)
+            tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
+            rare, evidence = is_rare(known), None
+            if has_rare_class(known) and self._method != YARDSTICK:
+                if rare:
+                    held_out = self._held_out_predictions(known, columns.cardinalities)
                 calibrated = calibration(known, self._probabilities(predictor, known.rows, number), held_out)
-            evidence = None if calibrated is None else calibrated.evidence
+                evidence = calibrated.evidence if rare else None
             doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
         if isinstance(predictor, NetworkPredictor) and (told := collapse_warning(tried)):
             warnings.warn(told, CollapsedNetwork, stacklevel=2)
-        if is_rare(known) and (told := few_positives_warning(known, given.classes, calibrated)):
+        elif (told := sameness_warning(tried)) and not (rare or doubts or self._method == YARDSTICK):
+            warnings.warn(told, SamePredictions, stacklevel=2)
+        if rare and (told := few_positives_warning(known, given.classes, calibrated)):
             warnings.warn(told, FewPositives, stacklevel=2)
 
         self.classes_ = np.array(given.classes)

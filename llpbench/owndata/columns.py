@@ -17,13 +17,17 @@ from llpbench.core.errors import DataError
 from llpbench.core.text import plural
 from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
 from llpbench.data.tasks import Scaler
-from llpbench.owndata.extremes import number_range
+from llpbench.owndata.extremes import ExtremeValues, number_range
 from llpbench.owndata.marks import csv_line
 
 _FEWEST_ROWS = 20
 """of a table in which different, or unknown, values everywhere are no chance"""
+_MANY_ROWS = 200
+"""of a table in which texts that hardly stand twice are identifiers"""
+_FEWEST_STRANGE = 5
+"""values of a column that are all unknown, from which it is told"""
 _STRANGE = 0.5
-"""share of unknown values of a column from which it is told"""
+"""share of unknown or missing values of a column from which it is told"""
 
 
 class LikelyIdentifier(UserWarning):
@@ -33,35 +37,45 @@ class LikelyIdentifier(UserWarning):
 def identifier_warning(frame: pd.DataFrame) -> str:
     """One line that names the columns which look like identifiers, and says how to leave them out; "" if none does.
 
-    Every value is another one, and these are texts, or whole numbers that run up or down, or without a gap.
+    Texts whose values stand in two rows at most on average, and whole numbers that are all different and run up or
+    down, or without a gap.
     """
     found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
     if not found:
         return ""
     return (
-        f"taken as features, though no value stands twice, as in identifiers: {', '.join(map(repr, found))}. To leave "
-        f"out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
+        f"taken as features, though hardly a value stands twice, as in identifiers: {', '.join(map(repr, found))}. To "
+        f"leave out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
     )
 
 
 def _is_identifier(series: pd.Series) -> bool:
     known = series.dropna()
-    if len(known) < _FEWEST_ROWS or not known.is_unique:
+    if len(known) < _FEWEST_ROWS:
         return False
     if not is_numeric(known, "X"):
-        return True
+        return known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
+    if not known.is_unique:
+        return False
     numbers = known.to_numpy(dtype=np.float64)
     steps = np.diff(numbers)
     running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
     return running and bool((numbers == np.floor(numbers)).all())
 
 
-class UnknownCategories(UserWarning):
+class UnlikeFit(UserWarning):
+    """Half of the values of a column of new rows or more are missing, which were not in `fit`."""
+
+
+class UnknownCategories(UnlikeFit):
     """Half of the values of a column or more are no categories that `fit` saw."""
 
 
 class FeatureColumns:
     """The features of the training rows, and any rows with the same columns as `Rows`."""
+
+    gaps: Mapping[str, float] = {}
+    """share of missing values in training by column; empty for models saved by earlier versions"""
 
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
         """`numbers`: how they are scaled (`cell.NUMBERS`).
@@ -76,6 +90,7 @@ class FeatureColumns:
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]
         self.ranges = {name: number_range(values) for name, values in numeric.items()}
+        self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
         varying = [name for name, values in numeric.items() if len(np.unique(values)) > 1]
         varying += [name for name, (codes, _) in categorical.items() if len(np.unique(codes)) > 1]
         # in an order of their own, so that results do not depend on that of X
@@ -126,9 +141,18 @@ class FeatureColumns:
         ]
         return sorted(found, key=lambda effect: effect.feature)
 
+    def training_rows(self, frame: pd.DataFrame) -> Rows:
+        """The rows that the columns were learned from."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtremeValues)  # `numbers_far_away` names them
+            return self(frame)
+
     def __call__(self, frame: pd.DataFrame) -> Rows:
-        """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training;
-        warns where half of many values or more are no category of theirs (`UnknownCategories`)."""
+        """Rows, columns by their names in any order. Raises `DataError` if the columns are others than in training.
+
+        Warns where half of many values or more are unknown categories (`UnknownCategories`) or missing (`UnlikeFit`),
+        and of numbers far from those of training (`ExtremeValues`).
+        """
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if absent or foreign or len(names) > len(self.names):
@@ -145,6 +169,8 @@ class FeatureColumns:
                 example = (example if len(example) else series.dropna()).iloc[0]
                 raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
             numbers[name] = read_numbers(series, "X")
+            if name in self.used and (other := self.ranges[name].warning_of_new(name, numbers[name])):
+                warnings.warn(other, ExtremeValues, stacklevel=2)
         codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
             series = frame.iloc[:, names.index(name)]
@@ -156,7 +182,8 @@ class FeatureColumns:
             codes[name] = codes_of(series, known, "X")
             strange = (codes[name] < 0) & series.notna().to_numpy()
             present = int(series.notna().sum())
-            if name in self.used and present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present:
+            most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
+            if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
                 example = series[strange].iloc[0]
                 warnings.warn(
                     f"X: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, were not "
@@ -164,7 +191,20 @@ class FeatureColumns:
                     UnknownCategories,
                     stacklevel=2,
                 )
+        self._tell_gaps(frame)
         return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
+
+    def _tell_gaps(self, frame: pd.DataFrame) -> None:
+        """Warn of columns that are missing in half of the rows or more, and at least twice as often as in training."""
+        for place, name in enumerate(map(str, frame.columns)):
+            before, now = self.gaps.get(name, 1.0), float(frame.iloc[:, place].isna().mean())
+            if name in self.used and len(frame) >= _FEWEST_ROWS and now >= max(_STRANGE, 2 * before):
+                warnings.warn(
+                    f"X: {now:.0%} of the values of column {name!r} are missing, in fit {before:.0%} were. Check that "
+                    "the column was read as in fit.",
+                    UnlikeFit,
+                    stacklevel=3,
+                )
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:

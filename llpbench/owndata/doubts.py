@@ -23,7 +23,7 @@ DISAGREEING = 0.5
 _FEWEST_COUNTED = 10
 """fewest rows of a class that allow a statement"""
 _ALIKE = 0.02
-"""standard deviation of logits, over rows, of a network that has collapsed"""
+"""standard deviation of logits, over rows, that are the same"""
 _MOST_ROWS = 20_000
 """that ranks are compared on"""
 
@@ -36,16 +36,36 @@ class CollapsedNetwork(UserWarning):
     """A network gives all rows the same probabilities."""
 
 
+class SamePredictions(UserWarning):
+    """A direct method gives all rows the same probabilities."""
+
+
 def collapse_warning(proba: FloatArray) -> str:
-    """One line where probabilities [rows, classes] are the same for all rows; else ""."""
+    """One line where a network's probabilities [rows, classes] are the same for all rows; else ""."""
+    if not (same := _same(proba)):
+        return ""
+    return (
+        f"the network has collapsed: it gives all rows the same probabilities ({same}). Try another random_state or "
+        "learning_rate, or a direct method, such as auto."
+    )
+
+
+def sameness_warning(proba: FloatArray) -> str:
+    """One line where a direct method's probabilities [rows, classes] are the same for all rows; else ""."""
+    if not (same := _same(proba)):
+        return ""
+    return (
+        f"the model gives all rows the same probabilities ({same}): bags do not show that features help. Give more "
+        "bags, or bags that differ more."
+    )
+
+
+def _same(proba: FloatArray) -> str:
+    """The probabilities of all rows, if they are the same; else ""."""
     logits = np.log(proba.clip(1e-12, 1.0))
     if len(proba) < 2 or (logits - logits.mean(axis=1, keepdims=True)).std(axis=0).max() >= _ALIKE:
         return ""
-    shares = ", ".join(f"{share:.3g}" for share in proba.mean(axis=0))
-    return (
-        f"the network has collapsed: it gives all rows the same probabilities ({shares}). Try another random_state or "
-        "learning_rate, or a direct method, such as auto."
-    )
+    return ", ".join(f"{share:.3g}" for share in proba.mean(axis=0))
 
 
 @runtime_checkable

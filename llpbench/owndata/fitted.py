@@ -39,15 +39,12 @@ from llpbench.owndata.logit_draws import LogitDraws, ProcessDraws, RowIntervals,
 from llpbench.owndata.rare import BagCalibration
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
+from llpbench.owndata.unknown_bags import UnknownBags, unknown_bags_warning
 from llpbench.training.cell_runs import limit_threads, probabilities
 
 _FEWEST_REFITS = 5
 _SMALL = 100_000
 """rows: up to here one thread is quick enough, where several wait for one another if processors have other work"""
-
-
-class UnknownBags(UserWarning):
-    """None of the bags of the rows to predict was in `fit`."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
@@ -106,8 +103,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What made a bag of `fit` what it is, and no feature says, its new rows share: their logits are moved by the
         bag's random effect, as its counts tell it, hardly any in a small bag. How large effects are, and how far rows
         of a bag differ, is learned from bags that the method is fitted without: it is fitted two or three times more
-        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if none of the
-        bags is one of `fit`, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
+        when this, `disaggregate` or `save` is first called. Rows of other bags go by features alone; if these are half
+        of the rows or more, a line warns of it (`UnknownBags`). For the very rows that a bag's counts are of:
         `disaggregate`.
         """
         proba = self._predicted(self._rows(X, fewest=0))
@@ -121,14 +118,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"bag labels look like {labels.names[0]!r}, but fit saw labels like {self.bags_[0]!r}; none match. "
                 "Give labels of the same type."
             )
-        if labels.names and not inside.any():
-            warnings.warn(
-                f"none of {plural(len(labels.names), 'bag')} ({' and '.join(map(repr, labels.names[:2]))}) was in fit, "
-                f"whose bags are such as {' and '.join(map(repr, self.bags_[:2]))}: all rows are predicted by "
-                "their features alone.",
-                UnknownBags,
-                stacklevel=2,
-            )
+        if told := unknown_bags_warning(labels, inside, self.bags_):
+            warnings.warn(told, UnknownBags, stacklevel=2)
         return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:

@@ -66,6 +66,11 @@ def is_rare(known: BaggedRows) -> bool:
     return 1 - known.prior.max() < RARE and information(known) < _ENOUGH
 
 
+def has_rare_class(known: BaggedRows) -> bool:
+    """Return whether a class is so rare that a method's caution bends its share: nobody counted is 2 % of all."""
+    return bool(known.prior.min() < RARE)
+
+
 def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
     """From predictions of the rows of `known` by the model, and held-out ones; None of the latter: a alone is found."""
     if held_out is None:
@@ -94,14 +99,15 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     rare = [label for place, label in enumerate(classes) if place != known.prior.argmax()]
     positives = (1 - known.prior.max()) * len(known.bag_of_row)
     told = (
-        f"{positives:,.0f} of {len(known.bag_of_row):,} rows are of class {' or '.join(map(repr, rare[:3]))}"
+        f"{positives:,.0f} of {len(known.bag_of_row):,} rows {'is' if round(positives) == 1 else 'are'} of class "
+        f"{' or '.join(map(repr, rare[:3]))}"
         f"{' or another' if len(rare) > 3 else ''}, in {plural(len(known.sizes), 'bag')}"
     )
     if few:
         told += ": so few tell little of what such rows have in common"
     if found is not None:
         told += (
-            f". Held-out bags {'show' if supported else 'do not show'} that features tell anything (log evidence "
+            f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
             f"{found.evidence:.1f} nats); logits keep {100 * found.spread:.0f} % of their spread"
         )
     return f"{told}. Give more bags, or bags that differ more."

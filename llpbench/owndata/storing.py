@@ -61,10 +61,14 @@ _OWN = "the method's file"
 _WHAT_TO_DO = {
     "bags": "Call bags by texts or numbers.",
     "classes": "Call classes by texts or numbers.",
-    "predictor": "Choose another method; or its fit returns an object of a class at the top of the method's own file, "
-    "which keeps nothing but arrays, numbers, texts, lists, dicts and such objects.",
+    "predictor": "Choose another method, such as auto. Predictions of this one need the Python session of its fit.",
 }
 """by the part of a model that cannot be stored"""
+_FOR_AUTHORS = (
+    "Choose another method; or let its fit return an object of a class at the top of the method's own file, which "
+    "keeps nothing but arrays, numbers, texts, lists, dicts and such objects."
+)
+"""of methods of plugins"""
 
 
 def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
@@ -79,7 +83,9 @@ def write_model(folder: Path, method: str, content: dict[str, Any]) -> None:
         try:
             told_of[name] = writer.tree(value)
         except _UnstorableError as held:
-            what = f"a model of {method!r} cannot be saved: its {name} contains {held}. {_WHAT_TO_DO.get(name, '')}"
+            own = name == "predictor" and not METHODS.get(method).__module__.startswith(f"{METHODS.package}.")
+            why = f": its {name} contains {held}" if own or name != "predictor" else ""
+            what = f"a model of {method!r} cannot be saved{why}. {_FOR_AUTHORS if own else _WHAT_TO_DO.get(name, '')}"
             raise LLPBenchError(what.rstrip()) from held
     tree = json.dumps({"dict": told_of}, indent=1)
     buffer = io.BytesIO()

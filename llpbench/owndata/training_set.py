@@ -15,6 +15,7 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
+from llpbench.owndata.bag_columns import BagColumn, bag_column_warning
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
@@ -96,7 +97,8 @@ def read_training_set(
         "suppressed": suppressed,
         "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
     }
-    keys = [] if keep_key else key_columns(frame, bags)
+    in_both = key_columns(frame, bags)
+    keys = [] if keep_key else in_both
     frame = frame.iloc[inside].drop(columns=keys)
     if not frame.shape[1]:
         raise LLPBenchError(
@@ -111,7 +113,10 @@ def read_training_set(
     ):
         if told:
             warnings.warn(told, category, stacklevel=3)
-    train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[inside], len(labels.names)), found, deviation)
+    index = rows_of_bags(labels.of_row[inside], len(labels.names))
+    train = BaggedRows(columns.training_rows(frame), index, found, deviation)
+    if told := bag_column_warning(frame, train, in_both):
+        warnings.warn(told, BagColumn, stacklevel=3)
     known = train.where_known()
     if len(known.sizes) < 2:
         raise LLPBenchError(

@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_from_rows_and_counts_to_predictions(folder: Path, llpbench: LLPBench) -> None:
     result = llpbench(*FIT, *QUICK)
     assert result.code == 0, result.err
-    assert "300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
+    assert "count-gbdt, 300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
     result = llpbench("predict", "model", "rows.csv", "--out", "new.parquet")
     assert result.code == 0, result.err
     found = pd.read_parquet(folder / "new.parquet")

@@ -22,8 +22,7 @@ from llpbench import bag_scorer
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories
-from llpbench.owndata.fitted import UnknownBags
+from llpbench.owndata.columns import LikelyIdentifier, UnknownCategories, identifier_warning
 from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 
@@ -558,21 +557,6 @@ def test_what_cannot_be_predicted_is_one_clear_line(call: Any, told: str) -> Non
     assert "\n" not in str(error.value)
 
 
-def test_a_line_warns_where_no_bag_is_known() -> None:
-    model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
-    alone = model.predict_proba(FRAME)
-    elsewhere = np.where(np.arange(len(FRAME)) % 2, "nowhere", "far")
-    told = r"^none of 2 bags \('far' and 'nowhere'\) was in fit, whose bags are such as 'd00' and 'd01': .* alone\.$"
-    with pytest.warns(UnknownBags, match=told):
-        found = model.predict_proba(FRAME, elsewhere)
-    assert np.array_equal(found, alone)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        some = model.predict_proba(FRAME, np.where(BAGS == "d00", "nowhere", BAGS))
-        model.predict_proba(FRAME, [None] * len(FRAME))
-    assert np.array_equal(some[BAGS == "d00"], alone[BAGS == "d00"])
-
-
 def test_what_is_unmatched_can_be_dropped() -> None:
     table = pd.concat([TABLE.drop("d02"), TABLE.iloc[:1].set_axis(["d99"])])
     model = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=table, unmatched="drop")
@@ -603,6 +587,12 @@ def test_a_column_that_looks_like_an_identifier_is_warned_of(values: Any, told: 
         LLPClassifier("bag-mean-linear").fit(frame, np.arange(40) % 4, counts=[3, 4, 5, 6])
     found = [str(each.message) for each in caught if issubclass(each.category, LikelyIdentifier)]
     assert [": 'what'. To leave out" in text for text in found] == [True] * told
+
+
+@pytest.mark.parametrize(("copies", "told"), [(2, True), (3, False)])
+def test_texts_that_hardly_stand_twice_look_like_identifiers(copies: int, told: bool) -> None:
+    texts = pd.Series(np.arange(240) // copies, dtype=object).astype(str)
+    assert bool(identifier_warning(pd.DataFrame({"who": "p" + texts}))) == told
 
 
 def test_encoders_can_be_pretrained_on_bags_of_which_some_are_suppressed(tmp_path: Path) -> None:

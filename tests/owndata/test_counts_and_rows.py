@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -148,3 +149,27 @@ def test_a_class_of_nobody_raises_no_doubt(persons: int) -> None:
         model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=table)
     other = list(model.classes_).index("other")
     assert model.predict_proba(frame)[:, other].mean() < 0.02
+
+
+SHARES = TABLE.div(TABLE.sum(axis=1), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"counts": SHARES}, "Give shares as proportions="),
+        ({"counts": (100 * SHARES).round(1)}, "as_shares=True"),
+        ({"proportions": (100 * SHARES).round(1)}, "Divide percents by 100"),
+        ({"counts": TABLE.assign(other=3)}, "Without 'other'"),
+        ({"counts": TABLE + np.outer(TABLE["yes"], [1, -1]) + [2, -2]}, "must not be negative"),
+    ],
+)
+def test_advice_fits_what_is_wrong_with_counts(given: dict[str, Any], advice: str) -> None:
+    with pytest.raises(LLPBenchError, match=f"^[^\n]*{re.escape(advice)}[^\n]*$"):
+        fitted(**given)
+
+
+def test_percents_are_shares_of_other_people() -> None:
+    by_shares = fitted(proportions=SHARES)
+    by_percents = fitted(counts=100 * SHARES, as_shares=True)
+    assert np.allclose(by_percents.predict_proba(FRAME), by_shares.predict_proba(FRAME))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from districts import counted, people
 
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.doubts import DoubtfulFit, Doubts
+from llpbench.owndata.doubts import DoubtfulFit, Doubts, SamePredictions
 
 
 @pytest.mark.parametrize(
@@ -62,3 +64,14 @@ def test_bags_that_tell_nothing_are_warned_of() -> None:
     votes = (rng.random(200) < 0.4).astype(int)
     with pytest.warns(DoubtfulFit, match="effects of features are identified from next to nothing"):
         LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counted(bags, votes))
+
+
+def test_a_direct_method_that_gives_all_rows_the_same_is_told() -> None:
+    """Every bag has the same share."""
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=800)})
+    bags = np.repeat(np.arange(20), 40)
+    with pytest.warns(SamePredictions, match=r"^the model gives all rows the same probabilities \(0.5, 0.5\)"):
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=dict.fromkeys(range(20), 20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LLPClassifier("bag-share").fit(frame, bags, counts=dict.fromkeys(range(20), 20))

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from llpbench.core.bags import FloatArray
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.columns import FeatureColumns, UnknownCategories
+from llpbench.owndata.columns import FeatureColumns, UnknownCategories, UnlikeFit
 from llpbench.owndata.extremes import ExtremeValues, number_range
 
 ROWS = 1000
@@ -99,8 +99,48 @@ def test_values_far_away_at_both_ends_are_missing() -> None:
 def test_new_rows_far_away_are_moved_too(frame: pd.DataFrame, labels: Any) -> None:
     model = fitted(frame, labels)
     new = frame.head(2).assign(age=[frame["age"].max(), 1e30])
-    high, far = model.predict_proba(new.assign(height=0.0, town="a"))[:, 1]
+    with pytest.warns(ExtremeValues, match=r"^X: column 'age' holds 1e\+30 or the like in 1 row"):
+        high, far = model.predict_proba(new.assign(height=0.0, town="a"))[:, 1]
     assert high < far < high + 0.2
+
+
+def test_a_single_value_far_away_is_missing_in_up_to_half_of_the_rows(frame: pd.DataFrame, labels: Any) -> None:
+    clean = auc(frame, labels)
+    frame.loc[::5, "age"] = -9999
+    with pytest.warns(ExtremeValues, match="holds -9999 or the like in 200 of 1,000 rows"):
+        assert auc(frame, labels) > clean - 0.1
+    assert number_range(frame["age"].to_numpy()).far == 200
+    assert number_range(np.where(np.arange(ROWS) % 5 < 3, -9999.0, frame["height"])).far == 0, "most rows"
+    assert number_range(np.where(np.arange(ROWS) % 5 == 0, 1000.0, np.arange(ROWS) % 3)).far == 0, "few values"
+
+
+@pytest.mark.filterwarnings("error")
+def test_magnitudes_that_no_unit_holds_are_numbers_nevertheless(frame: pd.DataFrame, labels: Any) -> None:
+    mixed = np.where(np.arange(ROWS) % 2, 1e300, 1e-300) * (1 + np.arange(ROWS) / ROWS)
+    found = number_range(mixed)(mixed)
+    assert np.isfinite(found).all()
+    assert (found[1::2] >= 1).all()
+    assert (found[::2] < 1e-100).all()
+    assert np.isfinite(fitted(frame.assign(mixed=mixed), labels).predict_proba(frame.assign(mixed=mixed))).all()
+
+
+def test_new_rows_in_another_unit_are_told(frame: pd.DataFrame) -> None:
+    columns = FeatureColumns(frame)
+    with pytest.warns(ExtremeValues, match="100% of the values of column 'age'.*outside those of fit"):
+        columns(frame.assign(age=1000 * frame["age"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        columns(frame.assign(age=frame["age"] + 5))
+
+
+def test_a_column_that_is_missing_in_new_rows_alone_is_told(frame: pd.DataFrame) -> None:
+    with pytest.warns(UnlikeFit, match="100% of the values of column 'town' are missing, in fit 0% were"):
+        FeatureColumns(frame)(frame.assign(town=None))
+    often = frame.assign(age=frame["age"].where(np.arange(ROWS) % 2 == 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FeatureColumns(often)(often.head(200))
+        FeatureColumns(frame)(frame.head(10).assign(town=None))
 
 
 @pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
@@ -134,3 +174,6 @@ def test_mostly_unknown_categories_are_reported() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         columns(pd.DataFrame({"town": ["a"] * 60 + ["new"] * 40}))
+        columns(pd.DataFrame({"town": ["new"] * 4}))
+    with pytest.warns(UnknownCategories):
+        columns(pd.DataFrame({"town": ["new"] * 5}))

@@ -110,3 +110,15 @@ def test_a_fit_warns_of_a_collapsed_network() -> None:
         LLPClassifier("dllp", params={"weight_decay": 0.5, "learning_rate": 0.05}, epochs=30).fit(
             frame * 0 + 1.0, bags, counts=counts
         )
+
+
+@pytest.mark.parametrize("people", [0, 3, 40])
+def test_a_small_class_among_three_has_its_share(people: int) -> None:
+    """Ridge on bag means gives a class of nobody 2 % of all rows."""
+    frame, labels = table(1.0, 0.4)
+    labels[:: ROWS // people if people else 2 * ROWS][:people] = 2
+    bags = np.arange(ROWS) // SIZE
+    counts = pd.crosstab(bags, labels).reindex(columns=[0, 1, 2], fill_value=0)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    assert model.predict_proba(frame).mean(axis=0) == pytest.approx(counts.sum() / ROWS, abs=3e-4)
+    assert model.doubts_ is None

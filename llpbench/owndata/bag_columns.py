@@ -1,0 +1,70 @@
+"""Columns that say which bag a row is of, or what was counted there: they explain counts without any other feature."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+from llpbench.data.frames import is_numeric
+from llpbench.owndata.marks import csv_line
+
+_FEWEST_BAGS = 5
+"""in which a column that agrees with all of them is no chance"""
+_NEARLY_ALL = 0.95
+"""share of bags whose counts a column repeats"""
+_ROUNDED = 0.0051
+"""difference of shares that are printed with two digits"""
+
+
+class BagColumn(UserWarning):
+    """A column names the bags, or repeats their counts, and is taken as a feature."""
+
+
+def bag_column_warning(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
+    """One line that names such columns, and says how to leave them out; "" if there are none.
+
+    `keys`: columns that somebody has asked for. A text that is another one in each bag is a name of it. A number that
+    is the same in all rows of a bag, and its count or share of a class, is no feature of a row.
+    """
+    bags = len(train.sizes)
+    if bags < _FEWEST_BAGS or len(frame) < 2 * bags:
+        return ""
+    first = train.bag_by_bag[np.cumsum(train.sizes) - train.sizes]
+    names, repeats = [], []
+    for place, name in enumerate(frame.columns):
+        codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
+        if name in keys or len(values) < 2 or not (codes == codes[first][train.bag_of_row]).all():
+            continue
+        column = frame.iloc[first, place]
+        if not is_numeric(column, "X"):
+            names += [name] * (len(values) == bags)
+        elif _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
+            repeats.append(name)
+    told = [f"another value in each bag, as names of bags have: {', '.join(map(repr, names))}"] if names else []
+    told += [f"the counts or shares of the bags: {', '.join(map(repr, repeats))}"] if repeats else []
+    if not told:
+        return ""
+    found = [str(name) for name in (*names, *repeats)]
+    return (
+        f"taken as features, though columns hold {'; '.join(told)}. They explain counts without any other feature. To "
+        f"leave out: --leave-out {shlex.quote(csv_line(found))}, in Python X.drop(columns={found})."
+    )
+
+
+def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
+    """Whether a number for each bag [bags] is its count, share or percentage of a class."""
+    known: IntArray = np.flatnonzero(train.known)
+    if len(known) < _FEWEST_BAGS:
+        return False
+    values, counts = values[known], train.counts[known]
+    shares = counts / train.sizes[known, None]
+    for column in range(counts.shape[1]):
+        for truth, off in ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED)):
+            same = np.abs(values - truth[:, column]) <= off
+            if same.mean() >= _NEARLY_ALL and len(np.unique(values[same])) >= _FEWEST_BAGS:
+                return True
+    return False

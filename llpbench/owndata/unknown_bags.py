@@ -1,0 +1,31 @@
+"""Rows to predict whose bags `fit` has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from llpbench.core.bags import BoolArray
+from llpbench.core.text import plural
+from llpbench.data.bag_tables import BagLabels
+
+_MANY = 0.5
+"""share of rows without a known bag from which it is told"""
+
+
+class UnknownBags(UserWarning):
+    """Half of the rows to predict or more are of bags that were not in `fit`, or of none."""
+
+
+def unknown_bags_warning(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
+    """One line where half of the rows or more are not `inside` one of the bags of `fit`; else ""."""
+    strange = ~inside
+    if not strange.any() or strange.mean() < _MANY:
+        return ""
+    examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
+    such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
+    who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
+    none = "" if (labels.of_row[strange] >= 0).all() else ", or of none"
+    return (
+        f"{who} are of bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
+        "predicted by their features alone."
+    )
