@@ -261,8 +261,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any) -> RowIntervals:
         """Return how sure the model is of the probabilities of rows: standard errors of logits, intervals of 95 %.
 
-        They come from the posterior of the process, at fitted scales. They are of probabilities, not of labels, and
-        trust that effects between bags hold between rows. Raises `LLPBenchError` for a method without a posterior.
+        They come from the posterior of the process, at fitted scales. They are of probabilities, not of labels. They
+        trust that effects between bags hold between rows: in a simulation they hold 97 to 99 % of the probabilities,
+        but 72 to 84 % if bags have effects of their own. Raises `LLPBenchError` for a method without a posterior.
         """
         self._demand_fitted()
         process = None if isinstance(self._predictor, Union) else process_of(self._predictor)
