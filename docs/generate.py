@@ -146,12 +146,15 @@ a feature.
 
 OPENML_DATASETS = """## Any dataset of OpenML
 
-`--datasets openml:31` takes a dataset of OpenML by its number, `--datasets openml-suite:99` every dataset of a suite
-there. Target, types, gaps and columns to be ignored are as OpenML states them; of two classes, the later in string
-order is positive. The first run or `llpbench data fetch openml:31` downloads it, after which no network is needed.
-`llpbench list datasets` shows those that are there. A copy for another machine is `openml-31.parquet`, in the cache or
-in `--data-dir`, with the target as its last column. What has no default target, a numeric one or is sparse is refused:
-such a dataset needs a file of its own, with `source=OpenML(31)`, in which classes are made (`CONTRIBUTING.md`).
+`--datasets openml:31` uses a dataset of OpenML by its number, `--datasets openml-suite:99` every dataset of a suite.
+
+- Target, types, missing values and ignored columns are those of OpenML. Of two classes, the later one in string order is
+  positive.
+- The first run or `llpbench data fetch openml:31` downloads the dataset. Later runs need no network. `llpbench list
+  datasets` shows downloaded datasets.
+- To use a copy on another machine, put `openml-31.parquet` into its cache or `--data-dir`. The target is the last column.
+- Sparse datasets, and datasets without a default target or with a numeric one, are errors. Write a file with
+  `source=OpenML(31)` that makes the classes (`CONTRIBUTING.md`).
 """
 
 

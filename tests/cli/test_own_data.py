@@ -220,7 +220,7 @@ def broken_rows(folder: Path) -> None:
         (None, ["--set", "trees"], "--set must be NAME=VALUE"),
         (None, ["--set", "leave=3"], "no hyperparameter 'leave'. Did you mean leaves"),
         (None, ["--bags", "gone.csv"], "there is no file 'gone.csv'"),
-        (None, ["--out", "rows.csv"], "'rows.csv' already exists"),
+        (None, ["--out", "rows.csv"], "'rows.csv' exists"),
         (lambda f: (f / "bags.csv").write_bytes(b"\x00\xff"), [], "'bags.csv' must be in UTF-8"),
         (broken_rows, [], "Give NaN if they are suppressed, or --drop-unmatched."),
     ],
