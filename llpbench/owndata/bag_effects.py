@@ -173,9 +173,15 @@ def counts_evidence(
     return effects, evidence - of_counts + float((counts.counts * np.log(np.maximum(means, 1e-300))).sum())
 
 
+def total_shares(known: BaggedRows) -> FloatArray:
+    """[classes] share of each class in all counts; negative ones of noise offset others, unlike in `prior`."""
+    total = known.counts.sum(axis=0).clip(min=0)
+    return np.asarray(total / total.sum()) if known.noise and total.sum() > 0 else known.prior
+
+
 def level(logits: FloatArray, known: BaggedRows, rounds: int = 100) -> FloatArray:
     """[classes] what, added to the logits of all rows, makes their mean prediction the share of all known counts."""
-    target = known.prior.clip(0.5 / len(logits))
+    target = total_shares(known).clip(0.5 / len(logits))
     target = target / target.sum()
     offset: FloatArray = np.zeros(len(target))
     for _ in range(rounds):

@@ -169,8 +169,8 @@ class FeatureColumns:
                 example = (example if len(example) else series.dropna()).iloc[0]
                 raise DataError(f"X: column {name!r} held numbers in fit, and now holds {example!r}. Turn it back.")
             numbers[name] = read_numbers(series, "X")
-            if name in self.used and (other := self.ranges[name].warning_of_new(name, numbers[name])):
-                warnings.warn(other, ExtremeValues, stacklevel=2)
+            if name in self.used and (far := self.ranges[name].warning_of_new(name, numbers[name])):
+                warnings.warn(far, ExtremeValues, stacklevel=2)
         codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
             series = frame.iloc[:, names.index(name)]

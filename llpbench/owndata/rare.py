@@ -19,7 +19,7 @@ from llpbench.blocks.assigning import log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.text import plural
-from llpbench.owndata.bag_effects import counts_evidence, level
+from llpbench.owndata.bag_effects import counts_evidence, level, total_shares
 
 RARE = 0.05
 """share of all classes but the largest, below which predictions are calibrated"""
@@ -57,18 +57,18 @@ class BagCalibration:
 
 def information(known: BaggedRows) -> float:
     """B p (1 - p) of bags of known counts, p the share of all classes but the largest."""
-    share = 1 - float(known.prior.max())
+    share = 1 - float(total_shares(known).max())
     return len(known.sizes) * share * (1 - share)
 
 
 def is_rare(known: BaggedRows) -> bool:
     """Return whether positives are so rare that predictions need calibration."""
-    return 1 - known.prior.max() < RARE and information(known) < _ENOUGH
+    return 1 - total_shares(known).max() < RARE and information(known) < _ENOUGH
 
 
 def has_rare_class(known: BaggedRows) -> bool:
     """Return whether a class is so rare that a method's caution bends its share: nobody counted is 2 % of all."""
-    return bool(known.prior.min() < RARE)
+    return bool(total_shares(known).min() < RARE)
 
 
 def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
@@ -96,8 +96,8 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     supported = found is None or found.evidence >= SUPPORTED
     if not few and supported:
         return ""
-    rare = [label for place, label in enumerate(classes) if place != known.prior.argmax()]
-    positives = (1 - known.prior.max()) * len(known.bag_of_row)
+    rare = [label for place, label in enumerate(classes) if place != total_shares(known).argmax()]
+    positives = (1 - total_shares(known).max()) * len(known.bag_of_row)
     told = (
         f"{positives:,.0f} of {len(known.bag_of_row):,} rows {'is' if round(positives) == 1 else 'are'} of class "
         f"{' or '.join(map(repr, rare[:3]))}"

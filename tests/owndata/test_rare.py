@@ -122,3 +122,14 @@ def test_a_small_class_among_three_has_its_share(people: int) -> None:
     model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
     assert model.predict_proba(frame).mean(axis=0) == pytest.approx(counts.sum() / ROWS, abs=3e-4)
     assert model.doubts_ is None
+
+
+def test_noise_that_makes_counts_negative_does_not_raise_the_share() -> None:
+    frame, labels = table(1.0, 0.015)
+    bags, counts = bagged(labels)
+    noisy = counts + np.random.default_rng(0).normal(0, 3, len(counts))
+    given = pd.DataFrame({0: SIZE - noisy, 1: noisy})
+    with pytest.warns(FewPositives, match=f"^{noisy.sum():,.0f} of 4,000 rows"):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=given, noise=3.0)
+    assert model.predict_proba(frame)[:, 1].mean() == pytest.approx(noisy.sum() / ROWS, rel=0.05)
+    assert noisy.clip(lower=0).sum() > 1.3 * noisy.sum()
