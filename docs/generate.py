@@ -148,11 +148,12 @@ OPENML_DATASETS = """## Any dataset of OpenML
 
 `--datasets openml:31` uses a dataset of OpenML by its number, `--datasets openml-suite:99` every dataset of a suite.
 
-- Target, types, missing values and ignored columns are those of OpenML. Of two classes, the later one in string order is
-  positive.
+- Target, types, missing values and ignored columns are those of OpenML. Of two classes, the later one in string order
+  is positive.
 - The first run or `llpbench data fetch openml:31` downloads the dataset. Later runs need no network. `llpbench list
   datasets` shows downloaded datasets.
-- To use a copy on another machine, put `openml-31.parquet` into its cache or `--data-dir`. The target is the last column.
+- To use a copy on another machine, put `openml-31.parquet` into its cache or `--data-dir`. The last column is
+  the target.
 - Sparse datasets, and datasets without a default target or with a numeric one, are errors. Write a file with
   `source=OpenML(31)` that makes the classes (`CONTRIBUTING.md`).
 """
