@@ -121,7 +121,7 @@ class FittedProcess:
 def fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Return the posterior mean of shares. All counts in `train` must be known.
 
-    With more than a million rows, everything except the weights is estimated from randomly drawn bags: about half a
+    With more than 600,000 rows, everything except the weights is estimated from randomly drawn bags: about half a
     million rows, in 300 to 1,000 bags.
     """
     bags = len(train.sizes)

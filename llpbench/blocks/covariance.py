@@ -23,8 +23,8 @@ _MOST_GRAMS = 1.5e8
 """largest size of all Gram matrices together"""
 _MOST_SUMS = 5e7
 """the same for the sums of G'G"""
-_READING = 40
-"""products that take as long as reading a number of a Gram matrix twice and writing nothing"""
+_READING = 60
+"""products that take as long as reading two numbers of Gram matrices from memory"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +59,12 @@ def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | Bags | F
     kinds : [bags] 0, 1, ...; bags of the same kind always have the same D
     """
     bags, width = len(kinds), sum(mean.shape[1] for mean in means)
-    work = {Bags: 2.0 * bags**2 * width + bags**3}
-    if len(means) * bags**2 <= _MOST_GRAMS:
-        work[Grams] = _READING * len(means) * bags**2 + bags**3
     few = _few_kinds(kinds, width)
-    work[Features] = width**3 + (0.0 if few else 2.0 * bags * width**2)
-    best = min(work, key=lambda kind: work[kind])
-    return Features(means, kinds) if best is Features else Grams(means) if best is Grams else Bags(means)
+    work = {"bags": 2.0 * bags**2 * width + bags**3, "features": width**3 + (0.0 if few else 2.0 * bags * width**2)}
+    if len(means) * bags**2 <= _MOST_GRAMS:
+        work["grams"] = float(_READING * len(means) * bags**2 + bags**3)
+    best = min(work, key=lambda name: work[name])
+    return Grams(means) if best == "grams" else Bags(means) if best == "bags" else Features(means, kinds)
 
 
 def _few_kinds(kinds: IntArray, width: int) -> bool:
