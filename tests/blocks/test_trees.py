@@ -76,11 +76,15 @@ def test_scores_of_training_rows_are_predictions(classes: int) -> None:
 @pytest.mark.usefixtures("in_parts")
 def test_every_part_has_trees_of_its_own() -> None:
     train, _ = some_train()
-    data, seen = TreeRows(train.rows), []
-    parts = data.parts(train.bag_of_row, BAGS)
+    data = TreeRows(train.rows)
+    parts, seen = data.parts(train.bag_of_row, BAGS), list[int]()
 
     def gradients(part: int) -> trees.Gradients:
-        return lambda scores: (seen.append(part), (scores, np.ones_like(scores)))[1]
+        def of_part(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+            seen.append(part)
+            return scores, np.ones_like(scores)
+
+        return of_part
 
     booster = data.grow([gradients(part) for part in range(len(parts))], 1, TreeSettings(7), np.random.default_rng(0))
     assert seen == [0, 1, 2, 0, 1, 2, 0]
