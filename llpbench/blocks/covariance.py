@@ -23,6 +23,8 @@ _MOST_GRAMS = 1.5e8
 """largest size of all Gram matrices together"""
 _MOST_SUMS = 5e7
 """the same for the sums of G'G"""
+_REPEATED = 20
+"""mean number of bags of a kind from which sums save work, since they are read in each evaluation"""
 _READING = 60
 """products that take as long as reading two numbers of Gram matrices from memory"""
 
@@ -69,7 +71,7 @@ def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | Bags | F
 
 def _few_kinds(kinds: IntArray, width: int) -> bool:
     number = int(kinds.max()) + 1
-    return bool(number * width**2 <= _MOST_SUMS and number < len(kinds))
+    return bool(number * width**2 <= _MOST_SUMS and number * _REPEATED <= len(kinds))
 
 
 class Grams:

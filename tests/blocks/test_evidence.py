@@ -49,8 +49,7 @@ def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     """All ways of doing the algebra."""
     algebra = {"grams": lambda means, _: Grams(means), "bags": lambda means, _: Bags(means)}
     monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
-    if request.param == "features":
-        monkeypatch.setattr(room, "_MOST_SUMS", 0)
+    monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
 
 
@@ -112,7 +111,8 @@ def test_bags_of_the_same_size_and_noise_are_of_one_kind(monkeypatch: pytest.Mon
         (120, 9000, 250, True, Grams),
         (1500, 3000, 100, True, Bags),
         (3000, 400, 40, True, Features),
-        (300, 600, 20, False, Grams),
+        (300, 600, 10, False, Grams),
+        (3000, 1000, 40, False, Features),
     ],
 )
 def test_the_algebra_with_the_least_work_is_chosen(
