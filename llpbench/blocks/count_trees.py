@@ -53,6 +53,15 @@ def boost_counts(
     classes = len(prior)
     prior = prior.clip(1e-6, 1 - 1e-6)
     offset = logit(prior[1:]) if classes == 2 else np.log(prior)
+    parts = data.parts(counts.bag_of_row, len(counts.sizes))
+    gradients = [
+        _likelihood(counts if len(parts) == 1 else counts.some(part.rows, part.bags), offset) for part in parts
+    ]
+    return TreeLogits(data.input, data.grow(gradients, len(offset), settings, rng), offset)
+
+
+def _likelihood(counts: BagCounts, offset: FloatArray) -> Gradients:
+    """Return the gradients of the likelihood of some counts."""
 
     def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = expit(scores[:, 0] + offset)
@@ -63,8 +72,7 @@ def boost_counts(
         p = softmax(scores + offset, axis=1)
         return p - counts.posterior(p), p * (1 - p)
 
-    booster = data.grow(binary if classes == 2 else several, len(offset), settings, rng)
-    return TreeLogits(data.input, booster, offset)
+    return binary if len(offset) == 1 else several
 
 
 def boost_posteriors(
@@ -77,8 +85,10 @@ def boost_posteriors(
     """
     outputs = 1 if start.shape[1] == 2 else start.shape[1]
     logits = start
+    parts = data.parts(counts.bag_of_row, len(counts.sizes))
     for _ in range(rounds):
-        booster = data.grow(_cross_entropy(counts.fitted(logits)[:, -outputs:]), outputs, settings, rng)
+        targets = counts.fitted(logits)[:, -outputs:]
+        booster = data.grow([_cross_entropy(targets[part.rows]) for part in parts], outputs, settings, rng)
         logits = full_logits(data.scores(booster))
     return TreeLogits(data.input, booster, np.zeros(outputs))
 

@@ -6,6 +6,8 @@ Rows of a bag are assumed independent given their features. Maximum likelihood f
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
@@ -27,6 +29,18 @@ class BagCounts:
         exact = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
         self._small = np.flatnonzero(exact)
         self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
+
+    def some(self, rows: IntArray, bags: IntArray) -> BagCounts:
+        """Return the counts of some `bags`, in ascending order, with all their `rows`, in any order."""
+        some, place = copy(self), np.zeros(len(self.sizes), dtype=np.int64)
+        place[bags] = np.arange(len(bags))
+        row = np.zeros(len(self.bag_of_row), dtype=np.int64)
+        row[rows] = np.arange(len(rows))
+        inside = np.isin(self._small, bags)
+        some.bag_of_row, some.sizes, some.counts = place[self.bag_of_row[rows]], self.sizes[bags], self.counts[bags]
+        some._small, padded = place[self._small[inside]], self._rows[inside]
+        some._rows = np.where(padded >= 0, row[padded], -1)
+        return some
 
     def posterior(self, proba: FloatArray) -> FloatArray:
         """Return the posterior [rows, classes] of each row's class, given `proba` [rows, classes] and its bag's counts.

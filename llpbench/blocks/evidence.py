@@ -11,24 +11,20 @@ class is a separate process. Since their targets sum to zero, C classes count as
 
 Hyperparameters t: the numbers that determine the logarithms of the scales s (linearly, by `exponents`), then log
 sigma^2, then log omega^2 if present; each has a normal prior. Aggregated Gaussian processes: Law et al. 2018, equation
-2; gradients of the evidence: Rasmussen & Williams 2006, equation 5.9.
-
-The algebra is done in bags or in features, whichever is smaller.
+2; gradients of the evidence: Rasmussen & Williams 2006, equation 5.9. The algebra is in `covariance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
 
+from llpbench.blocks.covariance import Inverse, covariance
 from llpbench.core.bags import FloatArray, IntArray
 
 _JITTER = 1e-10
-_MOST_GRAMS = 1.5e8
-"""largest size of all Gram matrices together; beyond, the algebra is done in features"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +48,8 @@ class Posterior:
     """[components]"""
     alpha: FloatArray
     """[bags, classes] C^-1 R"""
-    inverse_times: Callable[[FloatArray], FloatArray]
-    """[bags, columns] X -> C^-1 X"""
+    inverse: Inverse
+    """products with C^-1"""
 
 
 class Evidence:
@@ -83,9 +79,8 @@ class Evidence:
         self.noise = noise + _JITTER
         self.scale_names = exponents.shape[1]
         self.has_bag_effects = len(prior.mean) == self.scale_names + 2
-        bags, features = len(sizes), sum(mean.shape[1] for mean in means)
-        in_bags = len(means) * bags**2 <= _MOST_GRAMS and bags <= 4 * features
-        self._space: _Bags | _Features = _Bags(means) if in_bags else _Features(means)
+        kinds = np.unique(np.stack([self.unit, self.noise]), axis=1, return_inverse=True)[1]
+        self._space = covariance(means, kinds.ravel())
         self.means = self._space.parts
 
     def scales(self, t: FloatArray) -> FloatArray:
@@ -124,101 +119,7 @@ class Evidence:
     def posterior(self, t: FloatArray) -> Posterior:
         """Return the posterior. Raises `FloatingPointError` unless C is positive definite."""
         scales = self.scales(t)
-        inverse_times = self._space.inverse(scales, self.diagonal(t))
-        if inverse_times is None:
+        inverse = self._space.inverse(scales, self.diagonal(t))
+        if inverse is None:
             raise FloatingPointError("the covariance of the bags is not positive definite")
-        return Posterior(scales, inverse_times(self.targets), inverse_times)
-
-
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """Solutions with C; M = C^-1 - alpha alpha' / classes is the derivative of C's part of the evidence."""
-
-    alpha: FloatArray
-    """[bags, classes] C^-1 R"""
-    log_det: float
-    by_scale: FloatArray
-    """[components] trace of s_c G_c' M G_c"""
-    by_bag: FloatArray
-    """[bags] diagonal of M"""
-
-
-class _Bags:
-    """The algebra in matrices of bags, for up to a few hundred bags."""
-
-    def __init__(self, means: Sequence[FloatArray]) -> None:
-        self.bags = len(means[0])
-        self.parts = means
-        self.lower = np.tril_indices(self.bags)
-        self.twice = np.where(self.lower[0] == self.lower[1], 1.0, 2.0)
-        self.grams = np.stack([(mean @ mean.T)[self.lower] for mean in means])
-
-    def factor(self, scales: FloatArray, diagonal: FloatArray) -> FloatArray | None:
-        """Return the Cholesky factor of C; None unless C is positive definite."""
-        covariance = np.zeros((self.bags, self.bags), order="F")
-        covariance[self.lower] = scales @ self.grams
-        covariance[np.diag_indices(self.bags)] += diagonal
-        factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
-        return None if failed else factor
-
-    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
-        """Return the map X -> C^-1 X; None unless C is positive definite."""
-        factor = self.factor(scales, diagonal)
-        return None if factor is None else lambda x: lapack.dpotrs(factor, x, lower=1)[0]
-
-    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
-        """Return the terms of value and gradient; None unless C is positive definite."""
-        factor = self.factor(scales, diagonal)
-        if factor is None:
-            return None
-        log_det = 2 * float(np.log(np.diag(factor)).sum())
-        alpha = lapack.dpotrs(factor, targets, lower=1)[0]
-        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-        inner = inverse[self.lower] - (alpha @ alpha.T)[self.lower] / targets.shape[1]
-        by_bag = np.diag(inverse) - (alpha**2).mean(axis=1)
-        return _Solved(alpha, log_det, scales * (self.grams @ (inner * self.twice)), by_bag)
-
-
-class _Features:
-    """The algebra in matrices of features (Woodbury), linear in the number of bags."""
-
-    def __init__(self, means: Sequence[FloatArray]) -> None:
-        self.means = np.hstack(means)
-        self.starts = np.cumsum([0, *(mean.shape[1] for mean in means[:-1])])
-        self.widths = np.array([mean.shape[1] for mean in means])
-        self.parts: Sequence[FloatArray] = np.split(self.means, self.starts[1:], axis=1)
-
-    def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return F = D^-1/2 [sqrt(s_c) G_c, ...] and the Cholesky factor of I + F'F; None if there is none."""
-        scaled = self.means * np.sqrt(np.repeat(scales, self.widths)) / np.sqrt(diagonal)[:, None]
-        inner = scaled.T @ scaled
-        inner[np.diag_indices(len(inner))] += 1.0
-        factor, failed = lapack.dpotrf(inner, lower=1, overwrite_a=1)
-        return None if failed else (scaled, factor)
-
-    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
-        """Return the map X -> C^-1 X; None if I + F'F has no Cholesky factor."""
-        found = self.factor(scales, diagonal)
-        if found is None:
-            return None
-        (scaled, factor), deviation = found, np.sqrt(diagonal)[:, None]
-
-        def times(x: FloatArray) -> FloatArray:
-            white = x / deviation
-            return np.asarray((white - scaled @ lapack.dpotrs(factor, scaled.T @ white, lower=1)[0]) / deviation)
-
-        return times
-
-    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> _Solved | None:
-        """Return the terms of value and gradient; None unless C is positive definite."""
-        found = self.factor(scales, diagonal)
-        if found is None:
-            return None
-        (scaled, factor), deviation = found, np.sqrt(diagonal)[:, None]
-        half = solve_triangular(factor, scaled.T, lower=True)
-        alpha = (targets / deviation - half.T @ (half @ (targets / deviation))) / deviation
-        log_det = 2 * float(np.log(np.diag(factor)).sum()) + float(np.log(diagonal).sum())
-        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-        squares = scales * np.add.reduceat(((self.means.T @ alpha) ** 2).mean(axis=1), self.starts)
-        by_bag = (1 - (half**2).sum(axis=0)) / diagonal - (alpha**2).mean(axis=1)
-        return _Solved(alpha, log_det, np.add.reduceat(1 - np.diag(inverse), self.starts) - squares, by_bag)
+        return Posterior(scales, inverse.times(self.targets), inverse)

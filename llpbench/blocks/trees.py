@@ -7,21 +7,27 @@ system's, which slim machines lack. `xgboost-cpu` is the same library without GP
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from llpbench.blocks.boosting import BoostingRows
-from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.bags import FloatArray, IntArray, Rows
 
 if TYPE_CHECKING:
     import xgboost
 
 _SMALL = 20_000
 """rows of a small table"""
+_ONE_PART = 600_000
+"""most rows that are one part"""
+_PART_ROWS = 200_000
+_PART_BAGS = 1000
+"""least number of bags in a part"""
 
 Gradients = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """[rows, outputs] scores -> first and second derivatives of the loss, of the same shape"""
@@ -50,10 +56,11 @@ class TreeInput:
         self._encode = BoostingRows(rows)
         self._types = ["c" if categorical else "q" for categorical in self._encode.categorical]
 
-    def __call__(self, rows: Rows, kind: type[xgboost.DMatrix]) -> xgboost.DMatrix:
+    def __call__(self, rows: Rows, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
         """Return a matrix of the given kind."""
         values = self._encode(rows).astype(np.float32)
-        return kind(values, feature_types=self._types, enable_categorical=True, nthread=_threads(len(values)))
+        threads = _threads(len(values))
+        return kind(values, feature_types=self._types, enable_categorical=True, nthread=threads, **options)
 
     def scores(self, booster: xgboost.Booster, rows: Rows) -> FloatArray:
         """Return a booster's scores [rows, outputs]."""
@@ -67,33 +74,82 @@ def _threads(rows: int) -> int:
     return torch.get_num_threads() if rows > _SMALL else 1
 
 
+def _parts(rows: int, bags: int) -> int:
+    """Return the number of parts."""
+    return 1 if rows <= _ONE_PART else max(min(round(rows / _PART_ROWS), bags // _PART_BAGS), 1)
+
+
 def margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
     """Return the sum of all trees [rows, outputs]."""
     found = np.asarray(booster.predict(data, output_margin=True), dtype=np.float64)
     return found.reshape(data.num_row(), -1)
 
 
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """Some of the training rows, binned."""
+
+    rows: IntArray
+    """indices of the rows, in ascending order"""
+    bags: IntArray
+    """the bags of these rows, in ascending order"""
+    data: xgboost.DMatrix
+
+
 class TreeRows:
-    """Training rows, binned once for all trees."""
+    """Training rows, binned once for all trees.
+
+    Up to 600,000 rows are one part. More rows are divided into parts of whole bags, about 200,000 rows in at least
+    1,000 bags, and each tree is grown on the next part in turn. So the work for a tree does not grow with the rows.
+    """
 
     def __init__(self, rows: Rows) -> None:
+        self.input = TreeInput(rows)
+        self._rows = rows
+        self._parts: list[TreePart] = []
+
+    def parts(self, bag_of_row: IntArray, bags: int) -> list[TreePart]:
+        """Return the parts, which are the same in every call. Bags are assigned at random, always in the same way."""
         import xgboost
 
-        self.input = TreeInput(rows)
-        self.data = self.input(rows, xgboost.QuantileDMatrix)
+        if not self._parts:
+            number = _parts(len(bag_of_row), bags)
+            part_of_bag = np.random.default_rng(0).permutation(bags) % number
+            reference = {} if number == 1 else {"ref": self.input(self._some(), xgboost.QuantileDMatrix)}
+            for part in range(number):
+                rows = np.flatnonzero(part_of_bag[bag_of_row] == part)
+                some = self._rows if number == 1 else Rows(*(each[rows] for each in self._rows))
+                data = self.input(some, xgboost.QuantileDMatrix, **reference)
+                self._parts.append(TreePart(rows, np.flatnonzero(part_of_bag == part), data))
+        return self._parts
+
+    def _some(self) -> Rows:
+        """Return rows whose quantiles are the bins of all parts, with every category among them."""
+        count = len(self._rows.numeric)
+        chosen = [np.arange(0, count, -(-count // _PART_ROWS))]
+        chosen += [np.unique(codes, return_index=True)[1] for codes in self._rows.categorical.T]
+        rows = np.unique(np.concatenate(chosen))
+        return Rows(*(each[rows] for each in self._rows))
 
     def scores(self, booster: xgboost.Booster) -> FloatArray:
-        """Return a booster's scores [rows, outputs] of the training rows."""
-        return margins(booster, self.data)
+        """Return a booster's scores [rows, outputs] of the training rows, after `grow`."""
+        found = [margins(booster, part.data) for part in self._parts]
+        scores = np.empty((len(self._rows.numeric), found[0].shape[1]))
+        for part, each in zip(self._parts, found, strict=True):
+            scores[part.rows] = each
+        return scores
 
     def grow(
-        self, gradients: Gradients, outputs: int, settings: TreeSettings, rng: np.random.Generator
+        self, gradients: Sequence[Gradients], outputs: int, settings: TreeSettings, rng: np.random.Generator
     ) -> xgboost.Booster:
-        """Return a booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`."""
+        """Return a booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`.
+
+        `gradients` are those of the rows of each part.
+        """
         import xgboost
 
-        def objective(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
-            first, second = gradients(scores.reshape(-1, outputs).astype(np.float64))
+        def objective(scores: FloatArray, _: Any, of_part: Gradients) -> tuple[FloatArray, FloatArray]:
+            first, second = of_part(scores.reshape(-1, outputs).astype(np.float64))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
 
         options = {
@@ -107,13 +163,17 @@ class TreeRows:
             "colsample_bytree": settings.features,
             "base_score": 0.0,
             "seed": int(rng.integers(2**31)),
-            "nthread": _threads(self.data.num_row()),
+            "nthread": _threads(len(self._parts[0].rows)),
             "disable_default_eval_metric": True,
             "verbosity": 0,
         }
         if outputs > 1:
             options["num_class"] = outputs
-        return xgboost.train(options, self.data, settings.rounds, obj=objective)
+        booster = xgboost.Booster(options, [part.data for part in self._parts])
+        for step in range(settings.rounds):  # as `xgboost.train`, with a part in each step
+            turn = step % len(self._parts)
+            booster.update(self._parts[turn].data, step, partial(objective, of_part=gradients[turn]))
+        return booster.reset()
 
 
 def full_logits(scores: FloatArray) -> FloatArray:

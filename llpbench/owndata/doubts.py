@@ -136,9 +136,12 @@ def _counted_classes(counts: FloatArray) -> list[int]:
 
 
 def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
-    """Posterior variance of the effects, divided by that and their squares: means over rows, classes together."""
+    """Posterior variance of the effects, divided by that and their squares: means over rows, classes together.
+
+    With two classes, effects on one are minus those on the other, so one of them is enough.
+    """
     squares = variance = 0.0
-    for label in classes:
+    for label in classes[:1] if len(process.offsets) == 1 else classes:
         for effect in process.effects(label):
             squares += effect.importance**2
             variance += float(effect.weights @ effect.std**2)

@@ -142,3 +142,21 @@ class TestBagEffects:
         counts = BagCounts(in_bags(rows_of([[0.0]] * 4000), halves, [[1600, 400], [500, 1500]]))
         found, exact = counts.bag_effects(logits), counts.shifts(logits)
         assert_allclose(found[:, 1] - found[:, 0], exact[:, 1], rtol=0.02)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_some_bags_have_the_posterior_of_all(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.array([3, 20, 5, 12, 30, 1, 8])
+    bags = [part.tolist() for part in np.split(rng.permutation(sizes.sum()), np.cumsum(sizes)[:-1])]
+    labels = rng.integers(0, classes, sizes.sum())
+    train = in_bags(
+        rows_of([[0.0]] * int(sizes.sum())),
+        bags,
+        [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags],
+    )
+    proba = rng.dirichlet(np.ones(classes), sizes.sum())
+    chosen = np.array([1, 2, 4, 6])
+    rows = np.flatnonzero(np.isin(train.bag_of_row, chosen))
+    some = BagCounts(train).some(rows, chosen)
+    assert_allclose(some.posterior(proba[rows]), BagCounts(train).posterior(proba)[rows], atol=1e-12)

@@ -7,12 +7,17 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
-from llpbench.blocks import evidence as room
+from llpbench.blocks import covariance as room
+from llpbench.blocks import evidence as evidence_room
+from llpbench.blocks.covariance import Bags, Features, Grams, covariance
 from llpbench.blocks.evidence import Evidence, Prior
 from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import FloatArray
 
 BAGS, WIDTHS = 7, (2, 3, 4)
+SIZES = np.array([20, 3, 20, 20, 7, 3, 20])
+NOISE = np.array([0.1, 0.02, 0.1, 0.1, 0.0, 0.02, 0.0])
+KINDS = np.array([0, 1, 0, 0, 2, 1, 3])
 
 
 def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
@@ -23,7 +28,7 @@ def some_evidence(classes: int = 2, *, bag_effects: bool = True) -> Evidence:
     prior = Prior(np.linspace(-1, 0, numbers), np.linspace(0.5, 1.5, numbers))
     targets = rng.normal(size=(BAGS, classes))
     targets -= targets.mean(axis=1, keepdims=True)  # as shares do, they sum to zero
-    return Evidence(means, exponents, prior, targets, rng.integers(1, 50, BAGS), rng.uniform(0, 0.1, BAGS))
+    return Evidence(means, exponents, prior, targets, SIZES, NOISE)
 
 
 def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
@@ -39,18 +44,19 @@ def dense(evidence: Evidence, t: FloatArray) -> FloatArray:
 T = np.array([-0.3, -1.2, 0.4, -0.8])
 
 
-@pytest.fixture(params=["bags", "features"])
+@pytest.fixture(params=["grams", "bags", "features", "sums"])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways of doing the algebra."""
-    if request.param == "features":
-        monkeypatch.setattr(room, "_MOST_GRAMS", 0)
+    """All ways of doing the algebra."""
+    algebra = {"grams": lambda means, _: Grams(means), "bags": lambda means, _: Bags(means)}
+    monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
+    monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_it_is_the_density_of_a_normal_distribution(space: str, classes: int) -> None:
     found = some_evidence(classes)
-    assert type(found._space).__name__ == f"_{space.title()}"
+    assert (getattr(found._space, "sums", None) is not None) == (space == "sums")
     normal = multivariate_normal(np.zeros(BAGS), dense(found, T))
     total = sum(-normal.logpdf(each) for each in found.targets.T) * (classes - 1) / classes
     constant = (classes - 1) * BAGS / 2 * np.log(2 * np.pi)
@@ -83,7 +89,38 @@ def test_posterior(space: str) -> None:
     found = some_evidence()
     posterior = found.posterior(T)
     assert_allclose(posterior.alpha, np.linalg.solve(dense(found, T), found.targets), rtol=1e-8)
-    assert_allclose(posterior.inverse_times(np.eye(BAGS)), np.linalg.inv(dense(found, T)), rtol=1e-7, atol=1e-10)
+    inverse = np.linalg.inv(dense(found, T))
+    assert_allclose(posterior.inverse.times(np.eye(BAGS)), inverse, rtol=1e-7, atol=1e-10)
+    some = np.random.default_rng(1).normal(size=(2, BAGS, 3))
+    expected = [np.trace(each.T @ inverse @ each) for each in some]
+    assert_allclose(list(posterior.inverse.traces(some)), expected, rtol=1e-9)
+
+
+def test_bags_of_the_same_size_and_noise_are_of_one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence_room, "covariance", Features)
+    space = some_evidence()._space
+    assert isinstance(space, Features)
+    assert len(space.counts) == KINDS.max() + 1
+    assert sorted(space.counts) == [1, 1, 2, 3]
+    assert (space.kinds[[0, 1]] == space.kinds[[2, 5]]).all()
+
+
+@pytest.mark.parametrize(
+    ("bags", "width", "components", "equal", "best"),
+    [
+        (120, 9000, 250, True, Grams),
+        (1500, 3000, 100, True, Bags),
+        (3000, 400, 40, True, Features),
+        (300, 600, 10, False, Grams),
+        (3000, 1000, 40, False, Features),
+    ],
+)
+def test_the_algebra_with_the_least_work_is_chosen(
+    bags: int, width: int, components: int, equal: bool, best: type
+) -> None:
+    means = np.split(np.ones((bags, width), dtype=np.float64), components, axis=1)
+    kinds = np.zeros(bags, dtype=np.int64) if equal else np.arange(bags)
+    assert isinstance(covariance(means, kinds), best)
 
 
 def test_draws_have_the_moments_of_a_known_posterior() -> None:

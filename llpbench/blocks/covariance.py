@@ -1,0 +1,265 @@
+"""The covariance of bags, C = sum_c s_c G_c G_c' + D, with G_c the bag means of component c and D diagonal.
+
+Three classes do the same algebra; `covariance` picks the one with the least work in each evaluation.
+
+- `Grams` keeps the matrix G_c G_c' of each component. This is best for up to a few hundred bags.
+- `Bags` builds C from the features. This is best for more bags, if features are more still.
+- `Features` uses Woodbury's identity with F = D^-1/2 [sqrt(s_c) G_c, ...]. This is best for more bags than features. If
+  bags have only a few different sizes, the sums of G'G over bags of each size are kept, and the work does not grow with
+  the number of bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from llpbench.core.bags import FloatArray, IntArray
+
+_MOST_GRAMS = 1.5e8
+"""largest size of all Gram matrices together"""
+_MOST_SUMS = 5e7
+"""the same for the sums of G'G"""
+_REPEATED = 20
+"""mean number of bags of a kind from which sums save work, since they are read in each evaluation"""
+_READING = 60
+"""products that take as long as reading two numbers of Gram matrices from memory"""
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Solutions with C; M = C^-1 - alpha alpha' / classes is the derivative of C's part of the evidence."""
+
+    alpha: FloatArray
+    """[bags, classes] C^-1 R"""
+    log_det: float
+    by_scale: FloatArray
+    """[components] trace of s_c G_c' M G_c"""
+    by_bag: FloatArray
+    """[bags] diagonal of M, or its mean over bags that have the same D"""
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """Products with C^-1."""
+
+    times: Callable[[FloatArray], FloatArray]
+    """[bags, columns] X -> C^-1 X"""
+    traces: Callable[[Iterable[FloatArray]], Iterator[float]]
+    """X [bags, columns] -> tr X' C^-1 X, for each X"""
+
+
+def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | Bags | Features:
+    """Return the algebra with the least work.
+
+    Parameters
+    ----------
+    means : [bags, features] G_c of each component
+    kinds : [bags] 0, 1, ...; bags of the same kind always have the same D
+    """
+    bags, width = len(kinds), sum(mean.shape[1] for mean in means)
+    few = _few_kinds(kinds, width)
+    work = {"bags": 2.0 * bags**2 * width + bags**3, "features": width**3 + (0.0 if few else 2.0 * bags * width**2)}
+    if len(means) * bags**2 <= _MOST_GRAMS:
+        work["grams"] = float(_READING * len(means) * bags**2 + bags**3)
+    best = min(work, key=lambda name: work[name])
+    return Grams(means) if best == "grams" else Bags(means) if best == "bags" else Features(means, kinds)
+
+
+def _few_kinds(kinds: IntArray, width: int) -> bool:
+    number = int(kinds.max()) + 1
+    return bool(number * width**2 <= _MOST_SUMS and number * _REPEATED <= len(kinds))
+
+
+class Grams:
+    """The algebra in matrices of bags, with the Gram matrix of each component."""
+
+    def __init__(self, means: Sequence[FloatArray]) -> None:
+        self.bags = len(means[0])
+        self.parts = means
+        self.lower = np.tril_indices(self.bags)
+        self.twice = np.where(self.lower[0] == self.lower[1], 1.0, 2.0)
+        self.grams = np.stack([(mean @ mean.T)[self.lower] for mean in means])
+
+    def factor(self, scales: FloatArray, diagonal: FloatArray) -> FloatArray | None:
+        """Return the Cholesky factor of C; None unless C is positive definite."""
+        covariance = np.zeros((self.bags, self.bags), order="F")
+        covariance[self.lower] = scales @ self.grams
+        covariance[np.diag_indices(self.bags)] += diagonal
+        factor, failed = lapack.dpotrf(covariance, lower=1, overwrite_a=1)
+        return None if failed else factor
+
+    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Inverse | None:
+        """Return products with C^-1; None unless C is positive definite."""
+        factor = self.factor(scales, diagonal)
+        return None if factor is None else _inverse_of(factor)
+
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
+        """Return the terms of value and gradient; None unless C is positive definite."""
+        factor = self.factor(scales, diagonal)
+        if factor is None:
+            return None
+        alpha = lapack.dpotrs(factor, targets, lower=1)[0]
+        log_det = _log_det(factor)
+        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        inner = inverse[self.lower] - (alpha @ alpha.T)[self.lower] / targets.shape[1]
+        by_bag = np.diag(inverse) - (alpha**2).mean(axis=1)
+        return Solved(alpha, log_det, scales * (self.grams @ (inner * self.twice)), by_bag)
+
+
+class _Joined:
+    """The features of all components side by side."""
+
+    def __init__(self, means: Sequence[FloatArray]) -> None:
+        self.means = np.hstack(means)
+        self.starts = np.cumsum([0, *(mean.shape[1] for mean in means[:-1])])
+        self.widths = np.array([mean.shape[1] for mean in means])
+        self.parts: Sequence[FloatArray] = np.split(self.means, self.starts[1:], axis=1)
+
+    def roots(self, scales: FloatArray) -> FloatArray:
+        """Return the root of the scale of each feature."""
+        return np.asarray(np.sqrt(np.repeat(scales, self.widths)))
+
+    def of_components(self, of_features: FloatArray) -> FloatArray:
+        """Return sums over the features of each component."""
+        return np.asarray(np.add.reduceat(of_features, self.starts))
+
+    def explained(self, scales: FloatArray, alpha: FloatArray) -> FloatArray:
+        """Return s_c |G_c' alpha|^2 / classes of each component."""
+        return scales * self.of_components(((self.means.T @ alpha) ** 2).mean(axis=1))
+
+
+class Bags(_Joined):
+    """The algebra in matrices of bags, which are built from the features each time."""
+
+    def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return [sqrt(s_c) G_c, ...] and the Cholesky factor of C; None unless C is positive definite."""
+        scaled = self.means * self.roots(scales)
+        covariance = scaled @ scaled.T
+        covariance[np.diag_indices(len(covariance))] += diagonal
+        factor, failed = lapack.dpotrf(covariance.T, lower=1, overwrite_a=1)
+        return None if failed else (scaled, factor)
+
+    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Inverse | None:
+        """Return products with C^-1; None unless C is positive definite."""
+        found = self.factor(scales, diagonal)
+        return None if found is None else _inverse_of(found[1])
+
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
+        """Return the terms of value and gradient; None unless C is positive definite."""
+        found = self.factor(scales, diagonal)
+        if found is None:
+            return None
+        scaled, factor = found
+        alpha, log_det = lapack.dpotrs(factor, targets, lower=1)[0], _log_det(factor)
+        half = blas.dtrsm(1.0, factor, scaled.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # (L^-1 G)' in place
+        traces = self.of_components(np.einsum("ij,ij->i", half, half)) - self.explained(scales, alpha)
+        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        return Solved(alpha, log_det, traces, np.diag(inverse) - (alpha**2).mean(axis=1))
+
+
+class Features(_Joined):
+    """The algebra in matrices of features."""
+
+    def __init__(self, means: Sequence[FloatArray], kinds: IntArray) -> None:
+        super().__init__(means)
+        self.kinds = kinds
+        self.counts = np.bincount(kinds)
+        self.first = np.unique(kinds, return_index=True)[1]
+        """a bag of each kind"""
+        self.sums: FloatArray | None = None
+        """[kinds, features, features] G'G of the bags of each kind"""
+        if _few_kinds(kinds, self.means.shape[1]):
+            self.sums = np.stack([part.T @ part for part in (self.means[kinds == k] for k in range(len(self.counts)))])
+
+    def factor(self, scales: FloatArray, diagonal: FloatArray) -> FloatArray | None:
+        """Return the Cholesky factor of I + F'F; None if there is none."""
+        roots = self.roots(scales)
+        if self.sums is None:
+            scaled = self._whitened(roots, diagonal)
+            inner = scaled.T @ scaled
+        else:
+            inner = np.tensordot(1 / diagonal[self.first], self.sums, 1)
+            inner *= roots
+            inner *= roots[:, None]
+        inner[np.diag_indices(len(inner))] += 1.0
+        factor, failed = lapack.dpotrf(inner.T, lower=1, overwrite_a=1)
+        return None if failed else factor
+
+    def inverse(self, scales: FloatArray, diagonal: FloatArray) -> Inverse | None:
+        """Return products with C^-1; None if I + F'F has no Cholesky factor."""
+        factor = self.factor(scales, diagonal)
+        if factor is None:
+            return None
+        scaled, deviation = self._whitened(self.roots(scales), diagonal), np.sqrt(diagonal)[:, None]
+
+        def times(x: FloatArray) -> FloatArray:
+            white = x / deviation
+            return np.asarray((white - scaled @ lapack.dpotrs(factor, scaled.T @ white, lower=1)[0]) / deviation)
+
+        def traces(many: Iterable[FloatArray]) -> Iterator[float]:
+            half = blas.dtrsm(1.0, factor, (scaled / deviation).T, lower=1, overwrite_b=1)
+            return (_squares(x / deviation) - _squares(half @ x) for x in many)
+
+        return Inverse(times, traces)
+
+    def solve(self, scales: FloatArray, diagonal: FloatArray, targets: FloatArray) -> Solved | None:
+        """Return the terms of value and gradient; None unless C is positive definite."""
+        factor = self.factor(scales, diagonal)
+        if factor is None:
+            return None
+        roots = self.roots(scales)
+        weights = roots[:, None] * (self.means.T @ (targets / diagonal[:, None]))
+        away = self.means @ (roots[:, None] * lapack.dpotrs(factor, weights, lower=1)[0])
+        alpha = (targets - away) / diagonal[:, None]
+        log_det = _log_det(factor) + float(np.log(diagonal).sum())
+        if self.sums is None:
+            scaled = self._whitened(roots, diagonal)
+            half = blas.dtrsm(1.0, factor, scaled.T, lower=1, overwrite_b=1)
+            leverage = np.einsum("ij,ij->j", half, half)
+        inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        kept = np.diag(inverse).copy()
+        if self.sums is not None:
+            leverage = self._leverage(inverse, roots, diagonal)
+        traces = self.of_components(1 - kept) - self.explained(scales, alpha)
+        return Solved(alpha, log_det, traces, (1 - leverage) / diagonal - (alpha**2).mean(axis=1))
+
+    def _whitened(self, roots: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """Return F [bags, features]."""
+        scaled = self.means * roots
+        scaled /= np.sqrt(diagonal)[:, None]
+        return scaled
+
+    def _leverage(self, inverse: FloatArray, roots: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """Return the diagonal of F (I + F'F)^-1 F', as a mean over bags of a kind; `inverse` has the lower triangle."""
+        assert self.sums is not None
+        traces = np.empty(len(self.sums))
+        traces[0] = len(inverse) - np.trace(inverse)  # of all kinds together
+        if len(traces) > 1:
+            twice = 2.0 * np.tril(inverse, -1)
+            twice[np.diag_indices(len(twice))] = np.diag(inverse)
+            twice *= roots
+            twice *= roots[:, None]
+            for kind in range(1, len(traces)):
+                traces[kind] = float(np.vdot(twice, self.sums[kind])) / diagonal[self.first[kind]]
+                traces[0] -= traces[kind]
+        return np.asarray((traces / self.counts)[self.kinds])
+
+
+def _inverse_of(factor: FloatArray) -> Inverse:
+    """Return products with the inverse of a matrix, given its Cholesky factor."""
+    return Inverse(
+        lambda x: lapack.dpotrs(factor, x, lower=1)[0],
+        lambda many: (_squares(blas.dtrsm(1.0, factor, x, lower=1)) for x in many),
+    )
+
+
+def _squares(values: FloatArray) -> float:
+    return float(np.einsum("ij,ij->", values, values))
+
+
+def _log_det(factor: FloatArray) -> float:
+    return 2 * float(np.log(np.diag(factor)).sum())

@@ -1,0 +1,113 @@
+"""Training rows of trees in parts of whole bags."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bagged import in_bags, rows_of
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+
+from llpbench.blocks import trees
+from llpbench.blocks.count_trees import boost_counts, boost_posteriors
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.core.bags import BaggedRows, FloatArray
+
+BAGS, SIZE = 300, 10
+FEW = TreeSettings(60)
+
+
+def some_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
+    """Rows in bags in no order, one with a category of its own and one with a missing number, and the logit."""
+    rng = np.random.default_rng(0)
+    count = BAGS * SIZE
+    numbers, codes = rng.normal(size=(count, 2)), rng.integers(1, 4, (count, 1))
+    codes[1234], numbers[77, 1] = 9, np.nan
+    logit = 2 * numbers[:, 0] + 1.5 * (codes[:, 0] == 2) - 0.5
+    labels = (rng.random(count) < expit(logit)) * (classes - 1)
+    labels[rng.random(count) < 0.1 * (classes - 2)] = 1
+    bags = rng.permutation(count).reshape(BAGS, SIZE).tolist()
+    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
+    return in_bags(rows_of(numbers.tolist(), codes.tolist()), bags, counts), logit
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three parts of 100 bags."""
+    monkeypatch.setattr(trees, "_ONE_PART", BAGS * SIZE - 1)
+    monkeypatch.setattr(trees, "_PART_ROWS", 500)
+    monkeypatch.setattr(trees, "_PART_BAGS", 100)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_parts_are_of_whole_bags_and_always_the_same() -> None:
+    train, _ = some_train()
+    parts = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
+    assert [len(part.bags) for part in parts] == [100, 100, 100]
+    assert sorted(np.concatenate([part.bags for part in parts])) == list(range(BAGS))
+    for part in parts:
+        assert_array_equal(part.rows, np.flatnonzero(np.isin(train.bag_of_row, part.bags)))
+        assert part.data.num_row() == len(part.rows)
+    again = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
+    assert_array_equal([part.bags for part in parts], [part.bags for part in again])
+    assert np.ptp(parts[0].bags) > 150, "bags in a row may have much in common"
+
+
+def test_number_of_parts() -> None:
+    assert trees._parts(600_000, 6000) == 1
+    assert trees._parts(600_001, 6000) == 3
+    assert trees._parts(1_000_000, 10_000) == 5
+    assert trees._parts(1_000_000, 2500) == 2
+    assert trees._parts(1_000_000, 300) == 1
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_of_training_rows_are_predictions(classes: int) -> None:
+    train, _ = some_train(classes)
+    data, counts = TreeRows(train.rows), BagCounts(train)
+    found = boost_counts(data, counts, train.prior, FEW, np.random.default_rng(0))
+    scores = data.scores(found.booster)
+    assert scores.std() > 0.1
+    assert_allclose(scores, found.input.scores(found.booster, train.rows), atol=1e-5)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_every_part_has_trees_of_its_own() -> None:
+    train, _ = some_train()
+    data = TreeRows(train.rows)
+    parts, seen = data.parts(train.bag_of_row, BAGS), list[int]()
+
+    def gradients(part: int) -> trees.Gradients:
+        def of_part(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+            seen.append(part)
+            return scores, np.ones_like(scores)
+
+        return of_part
+
+    booster = data.grow([gradients(part) for part in range(len(parts))], 1, TreeSettings(7), np.random.default_rng(0))
+    assert seen == [0, 1, 2, 0, 1, 2, 0]
+    assert booster.num_boosted_rounds() == 7
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_parts_together_learn_from_all_bags() -> None:
+    train, logit = some_train()
+    start = np.zeros((len(logit), 2))
+    data, counts = TreeRows(train.rows), BagCounts(train)
+    some = train.some(np.isin(np.arange(BAGS), data.parts(train.bag_of_row, BAGS)[0].bags))
+    alone, of_some = TreeRows(some.rows), BagCounts(some)
+    for found, of_part in (
+        (
+            boost_counts(data, counts, train.prior, FEW, np.random.default_rng(0)),
+            boost_counts(alone, of_some, some.prior, FEW, np.random.default_rng(0)),
+        ),
+        (
+            boost_posteriors(data, counts, start, FEW, 3, np.random.default_rng(0)),
+            boost_posteriors(alone, of_some, start[: len(some.bag_of_row)], FEW, 3, np.random.default_rng(0)),
+        ),
+    ):
+        correlations = [np.corrcoef(each(train.rows)[:, 1], logit)[0, 1] for each in (found, of_part)]
+        assert correlations[0] > 0.75
+        assert correlations[0] > correlations[1] + 0.02
