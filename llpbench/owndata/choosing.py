@@ -150,6 +150,11 @@ def choose(
     frame = as_frame(X).drop(columns=read.key_features_)
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
+    copies = read._repeats
+    if copies is not None:
+        frame, of_row = frame.iloc[copies.places], of_row[copies.places]
+        found = copies.counts(found, noisy=bool(noise.get("noise")))
+        noise |= {"noise": noise["noise"] * copies.ratio} if "noise" in noise else {}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
     parts = list(random_folds(found, folds, repeats, random_state))
     _demand_classes(found, parts, read.classes_.tolist())
