@@ -15,6 +15,8 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.marks import csv_parts
 
 _FLAGS = {
+    "sample_weight=": "--weight-column",
+    "labels=": "--label-column",
     "method='bag-gp'": "--method bag-gp in llpbench fit",
     "sampled=True": "--sampled",
     "as_shares=True": "--as-shares",
@@ -112,6 +114,7 @@ def warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.rare import FewPositives
     from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
+    from llpbench.owndata.weights import RoundedWeights
 
     lines = (
         LargeFit,
@@ -123,6 +126,7 @@ def warnings_as_lines() -> Iterator[None]:
         CollapsedNetwork,
         ExtremeValues,
         FewPositives,
+        RoundedWeights,
         UncertainGroups,
     )
     with warnings.catch_warnings():

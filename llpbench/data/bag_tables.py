@@ -43,19 +43,21 @@ class BagLabels:
     def sizes(self) -> IntArray | FloatArray:
         """[bags] number of rows in each bag, or the sum of their weights"""
         inside = self.of_row >= 0
-        weights = None if self.weights is None else self.weights[inside]
-        sums = np.bincount(self.of_row[inside], weights, len(self.names))
-        return np.asarray(sums if weights is not None and (weights % 1).any() else sums.astype(np.int64))
+        if self.weights is not None and (self.weights[inside] % 1).any():
+            return np.asarray(np.bincount(self.of_row[inside], self.weights[inside], len(self.names)), np.float64)
+        sums = np.bincount(self.of_row[inside], None if self.weights is None else self.weights[inside], len(self.names))
+        return np.asarray(sums.astype(np.int64))
 
     def rounding(self, published: FloatArray) -> FloatArray:
         """Return how far sums of weights may be from published numbers [bags, columns], as printed: 0 if all are whole.
 
         Half a unit of the last digit, for each row and each column.
         """
-        if self.weights is None or not (self.weights % 1).any():
-            return np.zeros(len(self.names))
-        rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names))
-        return np.asarray(rows * _half_a_unit(self.weights)) + published.shape[1] * _half_a_unit(published)
+        found: FloatArray = np.zeros(len(self.names))
+        if self.weights is not None and (self.weights % 1).any():
+            rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names))
+            found += rows * _half_a_unit(self.weights) + published.shape[1] * _half_a_unit(published)
+        return found
 
     @property
     def keys(self) -> int:

@@ -146,6 +146,8 @@ def choose(
     ['bag-mean-linear', 'bag-share', 'bag-soft-label-linear']
     """
     candidates = _candidates(methods, random_state)
+    if given.get("labels") is not None:
+        raise LLPBenchError("labels= is not used in comparisons. Leave it out.")
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
     frame = as_frame(X).drop(columns=read.key_features_)
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_

@@ -156,6 +156,7 @@ class LLPClassifier(FittedClassifier):
         impossible: str = "raise",
         keep_key: bool = False,
         sample_weight: Any = None,
+        labels: Any = None,
     ) -> Self:
         """Learn from rows in bags.
 
@@ -202,6 +203,9 @@ class LLPClassifier(FittedClassifier):
             sums of weights, and counts are of people. Whole weights give what repeated rows would give, up to two
             million people. Beyond, and if weights are not whole, they are rounded up or down (docs/own-data.md). A
             column of X with the name and values of this series is no feature.
+        labels
+            [rows] known labels of some rows, None or NaN for all others. Each is learned from as a bag of one row, and
+            is taken out of its bag and of its counts.
 
         Raises
         ------
@@ -226,6 +230,7 @@ class LLPClassifier(FittedClassifier):
             X,
             bags,
             sample_weight=sample_weight,
+            labels=labels,
             proportions=proportions,
             counts=counts,
             classes=classes,

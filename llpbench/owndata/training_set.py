@@ -18,6 +18,7 @@ from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_b
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
+from llpbench.owndata.known_labels import read_labels, with_labels
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
 from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people
@@ -29,9 +30,9 @@ class TrainingSet:
 
     columns: FeatureColumns
     train: BaggedRows
-    """as often repeated as their weights say"""
+    """as often repeated as their weights say, labelled rows as bags of one"""
     known: BaggedRows
-    """the bags whose counts are known"""
+    """the bags whose counts are known, with labelled rows inside"""
     bags: Sequence[Hashable]
     """their names"""
     counts: FloatArray
@@ -63,6 +64,7 @@ def read_training_set(
     bags: Any,
     *,
     sample_weight: Any,
+    labels: Any,
     proportions: Any,
     counts: Any,
     classes: Sequence[Hashable] | None,
@@ -86,30 +88,30 @@ def read_training_set(
         raise LLPBenchError(f"noise= needs counts of the rows in X, got {given}. Leave one out.")
     if as_shares and counts is None:
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
-    labels = read_bag_labels(bags, X, read_weights(sample_weight, X))
-    table = read_bag_table(proportions, counts, labels, sizes)
+    of_bags = read_bag_labels(bags, X, read_weights(sample_weight, X))
+    table = read_bag_table(proportions, counts, of_bags, sizes)
     if not (deviation or as_shares):
         require_no_shares(table)
     if unmatched == "drop":
         table = table.only(classes)
     named = table.classes(classes)
-    require_classes(len(named), len(frame) if labels.weights is None else int(labels.sizes.sum()))
+    require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
     order = ascending(named)
-    labels = matched(labels, table, unmatched)
-    require_people(labels)
-    inside = np.flatnonzero(labels.of_row >= 0)
-    hint, suppress = repeat_hint(frame, labels, table, sampled), impossible == "suppress"
-    found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
+    of_bags = matched(of_bags, table, unmatched)
+    require_people(of_bags)
+    inside = np.flatnonzero(of_bags.of_row >= 0)
+    hint, suppress = repeat_hint(frame, of_bags, table, sampled), impossible == "suppress"
+    found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
-    suppressed = table.suppressed(labels)
+    suppressed = table.suppressed(of_bags)
     left_out = {
         "rows": len(frame) - len(inside),
-        "bags": len(table.names) - len(labels.names),
+        "bags": len(table.names) - len(of_bags.names),
         "suppressed": suppressed,
         "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
     }
     keys = [*key_columns(frame, sample_weight), *([] if keep_key else key_columns(frame, bags))]
-    copies = None if labels.weights is None else repeats(frame.drop(columns=keys), labels)
+    copies = None if of_bags.weights is None else repeats(frame.drop(columns=keys), of_bags)
     places = inside if copies is None else copies.places
     frame = frame.iloc[places].drop(columns=keys)
     if not frame.shape[1]:
@@ -126,7 +128,7 @@ def read_training_set(
     ):
         if told:
             warnings.warn(told, category, stacklevel=3)
-    train = BaggedRows(columns(frame), rows_of_bags(labels.of_row[places], len(labels.names)), found, deviation)
+    train = BaggedRows(columns(frame), rows_of_bags(of_bags.of_row[places], len(of_bags.names)), found, deviation)
     if copies is not None:
         noise = deviation * copies.ratio
         train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
@@ -141,14 +143,19 @@ def read_training_set(
         raise LLPBenchError(
             f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add other bags."
         )
+    if labels is not None:
+        ascending_names = [named[place] for place in order]
+        label = read_labels(labels, X, ascending_names)
+        of_rows = not (sampled or as_shares)
+        train = with_labels(train, label, places, of_bags.names, ascending_names, of_rows=of_rows)
     nameless = table.columns is None or table.values.shape[1] == 1
     return TrainingSet(
         columns=columns,
         train=train,
         known=known,
-        bags=labels.names,
+        bags=of_bags.names,
         counts=found,
-        sizes=labels.sizes,
+        sizes=of_bags.sizes,
         deviation=deviation,
         repeats=copies,
         named=named,

@@ -12,6 +12,7 @@ to their weights within half a row. So shares of a feature in a bag are kept wit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, require_same_order
+from llpbench.owndata.number_text import read_number_text
+from llpbench.owndata.row_files import column_of
 
 MOST_REPEATED = 2_000_000
 """repeated rows"""
@@ -55,6 +58,13 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
             "them in, or leave these rows out."
         )
     return np.asarray(numbers)
+
+
+def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
+    """Return a column of a file as weights, NaN where it holds no number."""
+    column = column_of(frame, name, path)
+    numbers = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    return np.asarray(pd.to_numeric(numbers, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def require_people(labels: BagLabels) -> None:
