@@ -41,7 +41,7 @@ class _Given:
     bags: DataFrame | None
     """[rows] what names the bag of each row"""
     counts: dict[str, Any]
-    """arguments of `LLPClassifier`: weights of rows, and counts or proportions of bags unless they are those of `fit`"""
+    """arguments of `LLPClassifier`: weights of rows, and counts or proportions of bags (default: those of `fit`)"""
 
 
 def _applying(command: Any) -> Any:
