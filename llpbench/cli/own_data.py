@@ -270,6 +270,8 @@ def fit(
         f"{plural(model.n_features_in_, 'feature')}, classes {', '.join(map(str, model.classes_))}: "
         f"fitted in {seconds:.1f} s, saved in {out}"
     )
+    if model.distinct_rows_ is not None:
+        echo(f"{plural(model.distinct_rows_, 'distinct row')}: rows with the same features are computed once")
     return 0
 
 

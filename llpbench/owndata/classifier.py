@@ -14,6 +14,7 @@ import pandas as pd
 
 from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.cell import Protocol
+from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
@@ -84,6 +85,8 @@ class LLPClassifier(FittedClassifier):
     left_out_
         Numbers of "rows" without a known bag and of "bags" without rows, which were dropped, and of bags with
         "suppressed" or "impossible" counts.
+    distinct_rows_
+        Number of distinct rows, if they are so few that each is computed only once; else None.
     key_features_
         Columns of X that name bags or hold weights, and were not used as features.
     reading_
@@ -273,6 +276,8 @@ class LLPClassifier(FittedClassifier):
         self.bag_counts_, self.bag_sizes_ = given.counts, given.sizes
         self._deviation, self._repeats = given.deviation, given.repeats
         self.left_out_ = given.left_out
+        same = distinct_rows(train.rows)
+        self.distinct_rows_ = None if same is None else len(same.first)
         self._columns, self._predictor = columns, predictor
         self._known = known
         self._table = None if sampled or as_shares else by_bag(proportions, counts)

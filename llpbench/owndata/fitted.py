@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
+from llpbench.core.distinct import distinct_rows
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
@@ -35,7 +36,15 @@ from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
 from llpbench.owndata.group_estimates import group_estimates, of_people, read_groups
 from llpbench.owndata.group_intervals import ClassCounts
-from llpbench.owndata.logit_draws import LogitDraws, ProcessDraws, RowIntervals, process_of, refit_draws, row_intervals
+from llpbench.owndata.logit_draws import (
+    DistinctDraws,
+    LogitDraws,
+    ProcessDraws,
+    RowIntervals,
+    process_of,
+    refit_draws,
+    row_intervals,
+)
 from llpbench.owndata.rare import BagCalibration
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
@@ -255,7 +264,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             whole.rows,
             proba,
             [ClassCounts(number, self._deviation * ratio, self._of_rows) for number in numbers.T],
-            self._logit_draws(labels, whole, refits),
+            DistinctDraws(self._logit_draws(labels, whole, refits)),
             tau=learned.deviation,
             seed=self.random_state,
         )
@@ -417,8 +426,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
+        same = None if isinstance(predictor, NetworkPredictor) else distinct_rows(rows)
         with own_code(self._method):
-            made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
+            if isinstance(predictor, NetworkPredictor):
+                made = predictor.on(rows, self.device)
+            elif same is None:
+                made = predictor(rows)
+            else:
+                made = np.asarray(predictor(Rows(*(part[same.first] for part in rows))))[same.place]
         try:
             return probabilities(made, len(rows.numeric), classes)
         except ValueError as error:

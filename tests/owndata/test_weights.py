@@ -11,6 +11,7 @@ import pytest
 from districts import counted
 
 from llpbench import choose
+from llpbench.core import distinct
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import read_bag_labels
 from llpbench.owndata import weights as module
@@ -154,3 +155,18 @@ def test_a_bag_left_out_takes_its_weights_along() -> None:
     model = fitted(counts=TABLE.iloc[1:], unmatched="drop")
     plain = LLPClassifier("bag-mean-linear").fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE.iloc[1:], unmatched="drop")
     assert np.array_equal(model.predict_proba(CELLS), plain.predict_proba(CELLS))
+
+
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp", "count-gbdt"])
+def test_rows_that_are_the_same_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    often = 60 * PEOPLE
+    plain = fitted(method, counts=60 * TABLE, sample_weight=often)
+    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
+    assert plain.distinct_rows_ is None
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
+    model = fitted(method, counts=60 * TABLE, sample_weight=often)
+    assert model.distinct_rows_ == len(CELLS[PEOPLE > 0].drop_duplicates())
+    assert np.allclose(model.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG), atol=2e-3)
+    found = model.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
+    numbers = ["count", "count_lower", "count_upper", "share"]
+    assert np.allclose(found[numbers], expected[numbers], rtol=0.02, atol=2)
