@@ -15,7 +15,7 @@ from scipy.special import expit, logit, softmax
 
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.trees import Gradients, TreeInput, TreeRows, TreeSettings, full_logits
-from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.bags import FloatArray, IntArray, Rows
 
 if TYPE_CHECKING:
     import xgboost
@@ -51,19 +51,20 @@ def boost_counts(
 ) -> TreeLogits:
     """Boost the likelihood of the counts, starting from the logit of the prior [classes]."""
     classes = len(prior)
+    counts, cells = _in_cells(data, counts)
     prior = prior.clip(1e-6, 1 - 1e-6)
     offset = logit(prior[1:]) if classes == 2 else np.log(prior)
 
     def binary(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = expit(scores[:, 0] + offset)
         q = counts.binary_posterior(p)
-        return (p - q)[:, None], (p * (1 - p))[:, None]
+        return counts.weighted((p - q)[:, None]), counts.weighted((p * (1 - p))[:, None])
 
     def several(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = softmax(scores + offset, axis=1)
-        return p - counts.posterior(p), p * (1 - p)
+        return counts.weighted(p - counts.posterior(p)), counts.weighted(p * (1 - p))
 
-    booster = data.grow(binary if classes == 2 else several, len(offset), settings, rng)
+    booster = data.grow(binary if classes == 2 else several, len(offset), settings, rng, cells.place)
     return TreeLogits(data.input, booster, offset)
 
 
@@ -76,16 +77,36 @@ def boost_posteriors(
     makes its mean equal its proportions.
     """
     outputs = 1 if start.shape[1] == 2 else start.shape[1]
-    logits = start
+    counts, cells = _in_cells(data, counts)
+    logits = start if cells.first is None else start[cells.first]
     for _ in range(rounds):
-        booster = data.grow(_cross_entropy(counts.fitted(logits)[:, -outputs:]), outputs, settings, rng)
+        gradients = _cross_entropy(counts.fitted(logits)[:, -outputs:], counts)
+        booster = data.grow(gradients, outputs, settings, rng, cells.place)
         logits = full_logits(data.scores(booster))
+        logits = logits if cells.place is None else logits[cells.place]
     return TreeLogits(data.input, booster, np.zeros(outputs))
 
 
-def _cross_entropy(targets: FloatArray) -> Gradients:
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Rows that are the same and in the same bag."""
+
+    first: IntArray | None
+    """[cells] a row of each; None: each row is a cell"""
+    place: IntArray | None
+    """[cells] the distinct row of each"""
+
+
+def _in_cells(data: TreeRows, counts: BagCounts) -> tuple[BagCounts, _Cells]:
+    if data.same is None:
+        return counts, _Cells(None, None)
+    counts, first = counts.folded(data.same)
+    return counts, _Cells(first, data.same.place[first])
+
+
+def _cross_entropy(targets: FloatArray, counts: BagCounts) -> Gradients:
     def gradients(scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         p = expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
-        return p - targets, p * (1 - p)
+        return counts.weighted(p - targets), counts.weighted(p * (1 - p))
 
     return gradients

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from llpbench.blocks.boosting import BoostingRows
-from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.bags import FloatArray, IntArray, Rows
+from llpbench.core.distinct import distinct_rows
 
 if TYPE_CHECKING:
     import xgboost
@@ -80,20 +81,36 @@ class TreeRows:
         import xgboost
 
         self.input = TreeInput(rows)
-        self.data = self.input(rows, xgboost.QuantileDMatrix)
+        self.same = distinct_rows(rows)
+        """the distinct rows, if they are so few that trees are grown on them"""
+        if self.same is None:
+            self.data = self.input(rows, xgboost.QuantileDMatrix)
+        else:
+            self.data = self.input(Rows(*(part[self.same.first] for part in rows)), xgboost.QuantileDMatrix)
 
     def scores(self, booster: xgboost.Booster) -> FloatArray:
-        """Return a booster's scores [rows, outputs] of the training rows."""
+        """Return a booster's scores [rows, outputs] of the training rows, or of the distinct ones."""
         return margins(booster, self.data)
 
     def grow(
-        self, gradients: Gradients, outputs: int, settings: TreeSettings, rng: np.random.Generator
+        self,
+        gradients: Gradients,
+        outputs: int,
+        settings: TreeSettings,
+        rng: np.random.Generator,
+        place: IntArray | None = None,
     ) -> xgboost.Booster:
-        """Return a booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`."""
+        """Return a booster of scores [rows, outputs] that starts from zero. Deterministic under `rng`.
+
+        `place` [cells]: the distinct row of each cell of `BagCounts.folded`, whose gradients are summed.
+        """
         import xgboost
 
         def objective(scores: FloatArray, _: Any) -> tuple[FloatArray, FloatArray]:
-            first, second = gradients(scores.reshape(-1, outputs).astype(np.float64))
+            values = scores.reshape(-1, outputs).astype(np.float64)
+            first, second = gradients(values if place is None else values[place])
+            if place is not None:
+                first, second = (_sums(each, place, len(values)) for each in (first, second))
             return (first, second) if outputs > 1 else (first.ravel(), second.ravel())
 
         options = {
@@ -114,6 +131,10 @@ class TreeRows:
         if outputs > 1:
             options["num_class"] = outputs
         return xgboost.train(options, self.data, settings.rounds, obj=objective)
+
+
+def _sums(values: FloatArray, place: IntArray, number: int) -> FloatArray:
+    return np.stack([np.bincount(place, column, number) for column in values.T], axis=1)
 
 
 def full_logits(scores: FloatArray) -> FloatArray:
