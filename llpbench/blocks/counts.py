@@ -30,7 +30,7 @@ class BagCounts:
         exact = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
         self._small = np.flatnonzero(exact)
         self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
-        self._weights: FloatArray | None = None
+        self.weights: FloatArray | None = None
 
     def folded(self, same: Distinct) -> tuple[BagCounts, IntArray]:
         """Return the counts of cells, and a row of each cell [cells].
@@ -44,17 +44,17 @@ class BagCounts:
         _, first, cell_of_row = np.unique(key, return_index=True, return_inverse=True)
         cells = copy(self)
         cells.bag_of_row = self.bag_of_row[first]
-        cells._weights = np.bincount(cell_of_row).astype(np.float64)
+        cells.weights = np.bincount(cell_of_row).astype(np.float64)
         cells._rows = np.where(self._rows >= 0, cell_of_row[self._rows], -1)
         return cells, np.asarray(first, dtype=np.int64)
 
     def weighted(self, values: FloatArray) -> FloatArray:
         """Return values [cells, columns] times the rows that each cell stands for; those of rows are unchanged."""
-        return values if self._weights is None else values * self._weights[:, None]
+        return values if self.weights is None else values * self.weights[:, None]
 
-    def _sums(self, values: FloatArray) -> FloatArray:
+    def sums(self, values: FloatArray) -> FloatArray:
         """Return the sums of `values` [rows] in each bag."""
-        values = values if self._weights is None else self._weights * values
+        values = values if self.weights is None else self.weights * values
         return np.asarray(np.bincount(self.bag_of_row, values, len(self.sizes)), dtype=np.float64)
 
     def posterior(self, proba: FloatArray) -> FloatArray:
@@ -71,8 +71,8 @@ class BagCounts:
         total = np.zeros((bags, classes, classes))
         for c in range(classes):
             for d in range(c + 1):
-                total[:, c, d] = total[:, d, c] = -self._sums(proba[:, c] * proba[:, d])
-        sums = np.stack([self._sums(proba[:, c]) for c in range(classes)], axis=1)
+                total[:, c, d] = total[:, d, c] = -self.sums(proba[:, c] * proba[:, d])
+        sums = np.stack([self.sums(proba[:, c]) for c in range(classes)], axis=1)
         each = np.arange(classes)
         total[:, each, each] += sums + self.noise + 1e-9
         # the indicators of a row sum to one: the last class follows from the others
@@ -84,8 +84,8 @@ class BagCounts:
     def binary_posterior(self, p: FloatArray) -> FloatArray:
         """Return the posterior of the second of two classes [rows]."""
         variance = p * (1 - p)
-        lacking = self.counts[:, 1] - self._sums(p)
-        total = self._sums(variance) + self.noise
+        lacking = self.counts[:, 1] - self.sums(p)
+        total = self.sums(variance) + self.noise
         q = p + variance * (lacking / np.maximum(total, 1e-12))[self.bag_of_row]
         if len(self._small):
             inside = self._rows >= 0  # padding has probability 0 of the second class
@@ -121,17 +121,17 @@ class BagCounts:
             shift = found[:, 1]
             for _ in range(rounds):
                 p = expit(z + shift[of_row])
-                gap = self._sums(p) / self.sizes - target[:, 1]
+                gap = self.sums(p) / self.sizes - target[:, 1]
                 if np.abs(gap).max() < 1e-6:
                     break
                 low, high = np.where(gap < 0, shift, low), np.where(gap < 0, high, shift)
-                slope = self._sums(p * (1 - p)) / self.sizes
+                slope = self.sums(p * (1 - p)) / self.sizes
                 step = shift - gap / np.maximum(slope, 1e-12)
                 shift[:] = np.where((step > low) & (step < high), step, (low + high) / 2)
             return found
         for _ in range(rounds):
             proba = softmax(logits + found[of_row], axis=1)
-            sums = np.stack([self._sums(proba[:, c]) for c in range(classes)], axis=1)
+            sums = np.stack([self.sums(proba[:, c]) for c in range(classes)], axis=1)
             factor = target * self.sizes[:, None] / np.maximum(sums, 1e-12)
             if np.abs(factor - 1).max() < 1e-4:
                 break
@@ -183,13 +183,13 @@ class BagCounts:
             away = (lacking * np.linalg.solve(total, lacking[:, :, None])[:, :, 0]).sum()
             fit = -(away + np.linalg.slogdet(total)[1].sum()) / 2
         else:
-            fit = (self.counts * effects).sum() - self._total(logsumexp(logits + effects[self.bag_of_row], axis=1))
+            fit = (self.counts * effects).sum() - self.total(logsumexp(logits + effects[self.bag_of_row], axis=1))
         doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * information)[1].sum()
         return effects, float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
 
-    def _total(self, values: FloatArray) -> float:
+    def total(self, values: FloatArray) -> float:
         """Return the sum of `values` [rows]."""
-        return float(values.sum() if self._weights is None else self._weights @ values)
+        return float(values.sum() if self.weights is None else self.weights @ values)
 
     def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return gradient and information of counts: V (V + s^2 I)^-1 times `lacking` [bags, classes], and times V."""
@@ -202,11 +202,11 @@ class BagCounts:
         """Return mean [bags, classes] and covariance [bags, classes, classes] of counts of independent rows."""
         proba = softmax(logits + effects[self.bag_of_row], axis=1).T
         bags, classes = self.counts.shape
-        sums: FloatArray = np.stack([self._sums(each) for each in proba], axis=1)
+        sums: FloatArray = np.stack([self.sums(each) for each in proba], axis=1)
         covariance = np.zeros((bags, classes, classes))
         for c in range(classes):
             for d in range(c + 1):
-                covariance[:, c, d] = covariance[:, d, c] = -self._sums(proba[c] * proba[d])
+                covariance[:, c, d] = covariance[:, d, c] = -self.sums(proba[c] * proba[d])
         covariance[:, range(classes), range(classes)] += sums
         return sums, covariance
 
