@@ -1,6 +1,6 @@
 """Ecological inference: how groups voted, from a census table of precincts and the precincts' vote shares.
 
-The census counts people by precinct, sex, age group and education. The script repeats each line once for each person.
+The census counts people by precinct, sex, age group and education. The number of people is the weight of a line.
 The answer is the share of each group that voted yes.
 """
 
@@ -46,16 +46,15 @@ def main(folder: Path, rows: int | None = None, precincts: int = 250, **settings
     """
     write_tables(folder, rows, precincts)
     census, votes = pd.read_csv(folder / "census.csv"), pd.read_csv(folder / "votes.csv").set_index("precinct")
-    people = census.loc[census.index.repeat(census.pop("people"))].reset_index(drop=True)
-    cells = people[CELLS]
-    people[CELLS].assign(precinct=people["precinct"]).to_csv(folder / "people.csv", index=False)
+    cells, precinct, people = census[CELLS], census["precinct"], census["people"]
     model = LLPClassifier(**settings)
-    model.fit(cells, people["precinct"], proportions=votes[["no", "yes"]], sizes=votes["voters"])
-    estimates = model.estimate(cells, people["precinct"], "education")
+    shares, voters = votes[["no", "yes"]], votes["voters"]
+    model.fit(cells, precinct, proportions=shares, sizes=voters, sample_weight=people)
+    estimates = model.estimate(cells, precinct, "education", sample_weight=people)
     estimates.to_csv(folder / "groups.csv", index=False)
     found = estimates[(estimates["precinct"] == "all") & (estimates["class"] == "yes")].set_index("education")
+    size = people.groupby(census["education"]).sum()
     truth = pd.read_csv(folder / "truth.csv").set_index("education")["class"]
-    size = people["education"].value_counts()
     overall = float((truth * size).sum() / size.sum())
 
     def error(guess: Any) -> float:

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from llpbench.blocks.binning import FeatureBins, RowBins
 from llpbench.core.bags import FloatArray, IntArray, Rows
+from llpbench.core.distinct import distinct
 
 _CHUNK = 65_536
 """rows processed at once"""
@@ -120,18 +121,21 @@ class Components:
         self._tables = [column_table(feature).astype(np.float32) for feature in fine]
         self._wide = [_root(feature, 1.5 * lengthscale) for feature in coarse]
         self.binned = self.bin(rows)
+        self._same = distinct((*self.binned.fine, *self.binned.coarse))
+        self._training = self.binned if self._same is None else self.binned.rows(self._same.first)
         self.effects = [Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
         size = sum(1 if feature.positions is not None else feature.size for feature in fine)
         frequencies = rng.standard_normal((size, waves), np.float32) / np.float32(joint_lengthscale * len(fine) ** 0.5)
         phases = rng.uniform(0, 2 * np.pi, waves).astype(np.float32)
         self.joint = [self._standardised(frequencies, phases), self._standardised(None, np.zeros(size, np.float32))]
         self._kept: list[list[FloatArray]] | None = None
-        if len(self.binned) * (waves + size) <= _MOST_KEPT:
-            self._kept = [self.joint_values(chunk) for _, chunk in self.binned.chunks()]
+        if len(self._training) * (waves + size) <= _MOST_KEPT:
+            self._kept = [self.joint_values(chunk) for _, chunk in self._training.chunks()]
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the training rows, which may be gigabytes; saved components only predict other rows."""
-        return {**self.__dict__, "overlaps": self.overlaps, "binned": self.binned[:0], "_kept": None}
+        rows = {"binned": self.binned[:0], "_training": self.binned[:0], "_same": None}
+        return {**self.__dict__, "overlaps": self.overlaps, **rows, "_kept": None}
 
     @property
     def fine_bins(self) -> list[FeatureBins]:
@@ -165,7 +169,8 @@ class Components:
         """Return the same components with `rows` as training rows; all estimates stay."""
         other = copy(self)
         other.overlaps = self.overlaps
-        other.binned, other._kept = self.bin(rows), None
+        other.binned = other._training = self.bin(rows)
+        other._same = other._kept = None
         return other
 
     def bin(self, rows: Rows) -> Binned:
@@ -179,11 +184,17 @@ class Components:
 
     def _standardised(self, frequencies: FloatArray | None, phases: FloatArray) -> Joint:
         plain = Joint(frequencies, phases, np.zeros_like(phases), np.float32(1))
-        total, squares = np.zeros(len(phases)), 0.0
-        for _, part in self.binned.chunks():
+        total: FloatArray = np.zeros(len(phases))
+        squares = 0.0
+        for place, part in self._training.chunks():
             values = plain(self.columns(part))
-            total += values.sum(axis=0, dtype=np.float64)
-            squares += float(np.vdot(values, values))
+            if self._same is None:
+                total += values.sum(axis=0, dtype=np.float64)
+                squares += float(np.vdot(values, values))
+            else:
+                rows = self._same.counts[place]
+                total += rows @ values
+                squares += float(rows @ (values.astype(np.float64) ** 2).sum(axis=1))
         mean = total / len(self.binned)
         variance = squares / len(self.binned) - float(mean @ mean)
         return Joint(frequencies, phases, mean.astype(np.float32), np.float32(1 / np.sqrt(max(variance, 1e-9))))
@@ -191,25 +202,44 @@ class Components:
     def bag_means(self, bag_of_row: IntArray, sizes: IntArray, weights: FloatArray | None = None) -> list[FloatArray]:
         """Return bag means of phi for each component, [bags, features]; `weights` [rows] multiply phi if given."""
         bags = len(sizes)
-        share = np.asarray((1.0 if weights is None else weights) / sizes[bag_of_row])
-        means = [self._effect_means(effect, bag_of_row, share, bags) for effect in self.effects]
+        share: FloatArray = np.asarray((1.0 if weights is None else weights) / sizes[bag_of_row])
+        bag_of_row, place_of_row, share = self._cells(bag_of_row, share, bags)
+        means = [self._effect_means(effect, bag_of_row, place_of_row, share, bags) for effect in self.effects]
         joint = [np.zeros((bags, len(part.mean))) for part in self.joint]
         for part, chunk, values in self._training_chunks():
-            place = (bag_of_row[part], np.arange(len(chunk)))
-            average = sparse.csr_array((share[part].astype(np.float32), place), shape=(bags, len(chunk)))
+            if place_of_row is None:
+                cells, rows, some = bag_of_row[part], np.arange(len(chunk)), share[part]
+            else:
+                inside = (place_of_row >= part.start) & (place_of_row < part.stop)
+                cells, rows, some = bag_of_row[inside], place_of_row[inside] - part.start, share[inside]
+            average = sparse.csr_array((some.astype(np.float32), (cells, rows)), shape=(bags, len(chunk)))
             for mean, value in zip(joint, values, strict=True):
                 mean += average @ value
         return means + joint
 
-    def _effect_means(self, effect: Effect, bag_of_row: IntArray, share: FloatArray, bags: int) -> FloatArray:
+    def _cells(
+        self, bag_of_row: IntArray, share: FloatArray, bags: int
+    ) -> tuple[IntArray, IntArray | None, FloatArray]:
+        """Return the bag, the distinct row and the sum of `share` of each cell; None: each row is a cell."""
+        if self._same is None:
+            return bag_of_row, None, share
+        rows = (bag_of_row, self._same.place)
+        sums = sparse.coo_array(sparse.csr_array((share, rows), shape=(bags, len(self._same.first))))
+        return sums.row.astype(np.int64), sums.col.astype(np.int64), sums.data
+
+    def _effect_means(
+        self, effect: Effect, bag_of_row: IntArray, place_of_row: IntArray | None, share: FloatArray, bags: int
+    ) -> FloatArray:
         bins = len(effect.factor)
-        place = bag_of_row * bins + self.codes(effect, self.binned)
+        codes = self.codes(effect, self._training)
+        place = bag_of_row * bins + (codes if place_of_row is None else codes[place_of_row])
         histogram = np.bincount(place, weights=share, minlength=bags * bins)
         return np.asarray(histogram.reshape(bags, bins) @ effect.factor)
 
     def effect_means(self, effect: Effect, bag_of_row: IntArray, sizes: IntArray) -> FloatArray:
         """Return the bag means of one effect, [bags, features]."""
-        return self._effect_means(effect, bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
+        cells = self._cells(bag_of_row, 1.0 / sizes[bag_of_row], len(sizes))
+        return self._effect_means(effect, *cells, len(sizes))
 
     def joint_values(self, binned: Binned) -> list[FloatArray]:
         """Return the features of each joint component, [rows, features] float32."""
@@ -217,7 +247,7 @@ class Components:
         return [component(columns) for component in self.joint]
 
     def _training_chunks(self) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
-        for i, (part, chunk) in enumerate(self.binned.chunks()):
+        for i, (part, chunk) in enumerate(self._training.chunks()):
             yield part, chunk, self.joint_values(chunk) if self._kept is None else self._kept[i]
 
     @staticmethod
@@ -233,7 +263,7 @@ class Components:
         """
         tables = [effect.factor @ w for effect, w in zip(self.effects, coefficients, strict=False)]
         chunks = self._training_chunks() if binned is None else self._chunks(binned)
-        value = np.zeros((len(self.binned if binned is None else binned), coefficients[0].shape[1]))
+        value = np.zeros((len(self._training if binned is None else binned), coefficients[0].shape[1]))
         for part, chunk, joint in chunks:
             for effect, table in zip(self.effects, tables, strict=True):
                 codes = self.codes(effect, chunk)
@@ -241,7 +271,7 @@ class Components:
                     value[part, output] += np.take(table[:, output], codes)
             for features, w in zip(joint, coefficients[len(tables) :], strict=True):
                 value[part] += features @ w.astype(np.float32)
-        return value
+        return value if binned is not None or self._same is None else value[self._same.place]
 
     def _chunks(self, binned: Binned) -> Iterator[tuple[slice, Binned, list[FloatArray]]]:
         return ((part, chunk, self.joint_values(chunk)) for part, chunk in binned.chunks())

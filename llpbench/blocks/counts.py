@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+from llpbench.core.distinct import Distinct
 
 _EXACT = 12
 """largest bag whose posterior of two classes is exact"""
@@ -29,6 +30,28 @@ class BagCounts:
         exact = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
         self._small = np.flatnonzero(exact)
         self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
+        self.weights: FloatArray | None = None
+
+    def folded(self, same: Distinct) -> tuple[BagCounts, IntArray]:
+        """Return the counts of cells, and a row of each cell [cells].
+
+        A cell stands for all rows of a bag that are the same row of `same`. Rows of small bags, whose posterior is
+        exact, stay cells of their own.
+        """
+        key = self.bag_of_row * len(same.first) + same.place
+        alone = np.flatnonzero(np.isin(self.bag_of_row, self._small))
+        key[alone] = -1 - alone
+        _, first, cell_of_row = np.unique(key, return_index=True, return_inverse=True)
+        cells = copy(self)
+        cells.bag_of_row = self.bag_of_row[first]
+        cells.weights = np.bincount(cell_of_row).astype(np.float64)
+        cells._rows = np.where(self._rows >= 0, cell_of_row[self._rows], -1)
+        return cells, np.asarray(first, dtype=np.int64)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sums of `values` [rows] in each bag."""
+        values = values if self.weights is None else self.weights * values
+        return np.asarray(np.bincount(self.bag_of_row, values, len(self.sizes)), dtype=np.float64)
 
     def some(self, rows: IntArray, bags: IntArray) -> BagCounts:
         """Return the counts of some `bags`, in ascending order, with all their `rows`, in any order."""
@@ -56,8 +79,8 @@ class BagCounts:
         total = np.zeros((bags, classes, classes))
         for c in range(classes):
             for d in range(c + 1):
-                total[:, c, d] = total[:, d, c] = -np.bincount(of_row, proba[:, c] * proba[:, d], bags)
-        sums = np.stack([np.bincount(of_row, proba[:, c], bags) for c in range(classes)], axis=1)
+                total[:, c, d] = total[:, d, c] = -self.sums(proba[:, c] * proba[:, d])
+        sums = np.stack([self.sums(proba[:, c]) for c in range(classes)], axis=1)
         each = np.arange(classes)
         total[:, each, each] += sums + self.noise + 1e-9
         # the indicators of a row sum to one: the last class follows from the others
@@ -69,9 +92,8 @@ class BagCounts:
     def binary_posterior(self, p: FloatArray) -> FloatArray:
         """Return the posterior of the second of two classes [rows]."""
         variance = p * (1 - p)
-        bags = len(self.sizes)
-        lacking = self.counts[:, 1] - np.bincount(self.bag_of_row, p, bags)
-        total = np.bincount(self.bag_of_row, variance, bags) + self.noise
+        lacking = self.counts[:, 1] - self.sums(p)
+        total = self.sums(variance) + self.noise
         q = p + variance * (lacking / np.maximum(total, 1e-12))[self.bag_of_row]
         if len(self._small):
             inside = self._rows >= 0  # padding has probability 0 of the second class
@@ -107,17 +129,17 @@ class BagCounts:
             shift = found[:, 1]
             for _ in range(rounds):
                 p = expit(z + shift[of_row])
-                gap = np.bincount(of_row, p, bags) / self.sizes - target[:, 1]
+                gap = self.sums(p) / self.sizes - target[:, 1]
                 if np.abs(gap).max() < 1e-6:
                     break
                 low, high = np.where(gap < 0, shift, low), np.where(gap < 0, high, shift)
-                slope = np.bincount(of_row, p * (1 - p), bags) / self.sizes
+                slope = self.sums(p * (1 - p)) / self.sizes
                 step = shift - gap / np.maximum(slope, 1e-12)
                 shift[:] = np.where((step > low) & (step < high), step, (low + high) / 2)
             return found
         for _ in range(rounds):
             proba = softmax(logits + found[of_row], axis=1)
-            sums = np.stack([np.bincount(of_row, proba[:, c], bags) for c in range(classes)], axis=1)
+            sums = np.stack([self.sums(proba[:, c]) for c in range(classes)], axis=1)
             factor = target * self.sizes[:, None] / np.maximum(sums, 1e-12)
             if np.abs(factor - 1).max() < 1e-4:
                 break
@@ -169,9 +191,13 @@ class BagCounts:
             away = (lacking * np.linalg.solve(total, lacking[:, :, None])[:, :, 0]).sum()
             fit = -(away + np.linalg.slogdet(total)[1].sum()) / 2
         else:
-            fit = (self.counts * effects).sum() - logsumexp(logits + effects[self.bag_of_row], axis=1).sum()
+            fit = (self.counts * effects).sum() - self.total(logsumexp(logits + effects[self.bag_of_row], axis=1))
         doubt = np.linalg.slogdet(np.eye(classes) + spread**2 * information)[1].sum()
         return effects, float(fit - ((effects**2).sum() / spread**2 + doubt) / 2)
+
+    def total(self, values: FloatArray) -> float:
+        """Return the sum of `values` [rows]."""
+        return float(values.sum() if self.weights is None else self.weights @ values)
 
     def _seen_through_noise(self, lacking: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return gradient and information of counts: V (V + s^2 I)^-1 times `lacking` [bags, classes], and times V."""
@@ -184,11 +210,11 @@ class BagCounts:
         """Return mean [bags, classes] and covariance [bags, classes, classes] of counts of independent rows."""
         proba = softmax(logits + effects[self.bag_of_row], axis=1).T
         bags, classes = self.counts.shape
-        sums: FloatArray = np.stack([np.bincount(self.bag_of_row, each, bags) for each in proba], axis=1)
+        sums: FloatArray = np.stack([self.sums(each) for each in proba], axis=1)
         covariance = np.zeros((bags, classes, classes))
         for c in range(classes):
             for d in range(c + 1):
-                covariance[:, c, d] = covariance[:, d, c] = -np.bincount(self.bag_of_row, proba[c] * proba[d], bags)
+                covariance[:, c, d] = covariance[:, d, c] = -self.sums(proba[c] * proba[d])
         covariance[:, range(classes), range(classes)] += sums
         return sums, covariance
 

@@ -41,7 +41,7 @@ class _Given:
     bags: DataFrame | None
     """[rows] what names the bag of each row"""
     counts: dict[str, Any]
-    """counts or proportions of these bags, as `LLPClassifier` takes them; empty: those of `fit`"""
+    """arguments of `LLPClassifier`: weights of rows, and counts or proportions of bags (default: those of `fit`)"""
 
 
 def _applying(command: Any) -> Any:
@@ -56,6 +56,7 @@ def _applying(command: Any) -> Any:
         formats: Formats,
         bags: Path | None,
         repeat_column: str | None,
+        weight_column: str | None,
         out: Path,
         plugin: tuple[str, ...],
         **others: Any,
@@ -69,8 +70,10 @@ def _applying(command: Any) -> Any:
             raise LLPBenchError(f"--out {str(out)!r} is one of the input files. Choose another --out.")
         if bags is None and any(columns.values()):
             raise LLPBenchError("--counts, --proportions, --class-column and --suppressed need --bags. Add it.")
-        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column)
-        return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, repeat=repeat_column, **others)
+        read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
+        people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
+        given = [flag for flag, column in people.items() if column is not None]
+        return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, people=given, **others)
 
     decorated: Any = called
     for option in reversed(_APPLYING_OPTIONS):
@@ -84,6 +87,7 @@ _APPLYING_OPTIONS = (
     bag_options(required=False),
     click.option("--bags", type=_PATH, metavar="FILE", help="For whole bags: table of bags that fit has not seen."),
     click.option("--repeat-column", metavar="NAME", help="Column of ROWS: how many people a row stands for."),
+    click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
     format_options,
     plugin_option,
@@ -98,12 +102,14 @@ def _read(
     formats: Formats,
     bags: Path | None,
     repeat_column: str | None,
+    weight_column: str | None,
 ) -> _Given:
     import pandas as pd
 
     from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, repeated
+    from llpbench.owndata.weights import weights_of_column
 
     loaded = LLPClassifier.load(model)
     if not hasattr(loaded, "feature_names_in_"):
@@ -130,6 +136,8 @@ def _read(
         loaded.bags_ = bags_as_texts(loaded.bags_, names)
     with warnings_as_lines(), reading("bags"):
         counts = {} if bags is None else BagFile(bags, names, **columns, form=formats.bags).read()
+    if weight_column is not None:
+        counts["sample_weight"] = weights_of_column(frame, weight_column, rows)
     return _Given(loaded, frame, features, others, keys, counts)
 
 
@@ -149,7 +157,7 @@ def predict(
     rows: Path,
     bags: Path | None,
     bag_column: tuple[str, ...],
-    repeat: str | None,
+    people: list[str],
     out: Path,
     whole_bags: bool,
     interval: bool,
@@ -158,22 +166,28 @@ def predict(
 
     With --bag-column, predictions also use the counts of the row's bag. The file has the columns of ROWS that are not
     features, `prediction`, and the probability of each class. --interval adds the lower and upper end of an interval
-    of 95 % of each probability, and the standard error of its logit. In a .csv, text that a spreadsheet would read as
+    of 95 % of each probability, and the standard error of its logit. --weight-column adds the expected number of
+    people of each class. In a .csv, text that a spreadsheet would read as
     a formula begins with an apostrophe.
     """
     from llpbench.owndata.row_files import write_rows
 
     if whole_bags and not bag_column:
         raise LLPBenchError("--whole-bags needs --bag-column, the column with the bag of each row.")
-    if repeat is not None and not whole_bags:
-        raise LLPBenchError("--repeat-column needs --whole-bags: all people of a row are predicted alike.")
+    if people and not whole_bags:
+        raise LLPBenchError(f"{people[0]} needs --whole-bags: all people of a row are predicted alike.")
     if bags is not None and not whole_bags:
         raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
     if interval and bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
     given = read()
     model = given.model
-    if whole_bags:
+    weights = given.counts.get("sample_weight")
+    if weights is not None:
+        with warnings_as_lines(), told_in_flags():
+            proba = model.disaggregate(given.features, given.bags, **given.counts)
+        labels = model.classes_[proba.argmax(axis=1)]
+    elif whole_bags:
         with told_in_flags():
             proba, labels = model.disaggregate_and_assign(given.features, given.bags, **given.counts)
     else:
@@ -181,6 +195,8 @@ def predict(
             proba = model.predict_proba(given.features, given.bags)
         labels = model.classes_[proba.argmax(axis=1)]
     added = {"prediction": labels, **_by_class("probability", model, proba)}
+    if weights is not None:
+        added |= _by_class("count", model, proba * weights[:, None])
     if interval:
         with told_in_flags():
             found = model.predict_interval(given.features)
@@ -204,7 +220,7 @@ def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, 
     groups=OWN_DATA,
     examples=(
         "llpbench estimate model people.csv --bag-column district --by sex,age-group --out groups.csv",
-        "llpbench estimate model census.csv --bag-column precinct --repeat-column people --by sex --out groups.csv",
+        "llpbench estimate model census.csv --bag-column precinct --weight-column people --by sex --out groups.csv",
     ),
 )
 @_applying
@@ -217,7 +233,7 @@ def estimate(
     rows: Path,
     bags: Path | None,
     bag_column: tuple[str, ...],
-    repeat: str | None,
+    people: list[str],
     out: Path,
     by: tuple[str, ...],
     refits: int,
@@ -233,7 +249,7 @@ def estimate(
     from llpbench.owndata.column_names import split_names
     from llpbench.owndata.row_files import column_of, write_rows
 
-    del bags, repeat
+    del bags, people
     if not bag_column:
         raise LLPBenchError("estimate needs --bag-column, the column with the bag of each row.")
     given = read()

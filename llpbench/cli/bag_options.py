@@ -15,6 +15,8 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.marks import csv_parts
 
 _FLAGS = {
+    "sample_weight=": "--weight-column",
+    "labels=": "--label-column",
     "method='bag-gp'": "--method bag-gp in llpbench fit",
     "as counts= with as_shares=True": "by --counts with --as-shares",
     "sampled=True": "--sampled",
@@ -114,6 +116,7 @@ def warnings_as_lines() -> Iterator[None]:
     from llpbench.owndata.row_files import FileNote
     from llpbench.owndata.sizes import LargeFit
     from llpbench.owndata.unknown_bags import UnknownBags
+    from llpbench.owndata.weights import RoundedWeights
 
     lines = (
         BagColumn,
@@ -127,6 +130,7 @@ def warnings_as_lines() -> Iterator[None]:
         SamePredictions,
         ExtremeValues,
         FewPositives,
+        RoundedWeights,
         UncertainGroups,
     )
     with warnings.catch_warnings():

@@ -50,6 +50,16 @@ _LEARNING_OPTIONS = (
         help="Column of ROWS: how many people a row stands for.",
     ),
     click.option(
+        "--weight-column",
+        metavar="NAME",
+        help="Column of ROWS with weights: how many people a row stands for.",
+    ),
+    click.option(
+        "--label-column",
+        metavar="NAME",
+        help="Column of ROWS with known classes of some rows, empty in others.",
+    ),
+    click.option(
         "--noise", default=0.0, metavar="SCALE", help="Scale of the privacy noise added to each count. [default: 0]"
     ),
     click.option(
@@ -107,13 +117,17 @@ def _learning(command: Any) -> Any:
         sampled: bool,
         as_shares: bool,
         repeat_column: str | None,
+        weight_column: str | None,
+        label_column: str | None,
         noise: float,
         noise_kind: str,
         **others: Any,
     ) -> Any:
         from llpbench.owndata.bag_files import BagFile
         from llpbench.owndata.column_names import split_names
+        from llpbench.owndata.known_labels import labels_of_column
         from llpbench.owndata.row_files import bag_keys, column_of, read_rows, repeated
+        from llpbench.owndata.weights import weights_of_column
 
         load_plugins(plugin)
         if rows == bags == Path("-"):
@@ -129,6 +143,10 @@ def _learning(command: Any) -> Any:
             frame[name] = frame[name].astype("category")  # somebody has said what it is
         if repeat_column is not None:
             frame = repeated(frame, repeat_column, rows)
+        weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
+        labels = None if label_column is None else labels_of_column(column_of(frame, label_column, rows))
+        others_of_rows = [name for name in (weight_column, label_column) if name is not None]
+        out += [str(column_of(frame, name, rows).name) for name in others_of_rows]
         with warnings_as_lines(), reading("bags"):
             table = BagFile(bags, names, **columns, size_column=size_column, form=formats.bags).read()
         bag_of_row = bag_keys(frame, names, rows)
@@ -147,6 +165,8 @@ def _learning(command: Any) -> Any:
             "unmatched": "drop" if drop_unmatched else "raise",
             "impossible": "suppress" if suppress_impossible else "raise",
             "keep_key": keep_key,
+            "sample_weight": weights,
+            "labels": labels,
         }
         read = {
             "missing": list(formats.rows.missing),
@@ -243,11 +263,16 @@ def fit(
         echo(f"suppressed: {plural(left['suppressed'], 'bag')} without counts in the table")
     if left["impossible"]:
         echo(f"suppressed: {plural(left['impossible'], 'bag')} whose counts cannot be those of their rows")
+    people = plural(int(model.bag_sizes_.sum()), "row")
+    if given["sample_weight"] is not None:
+        people = f"{plural(len(given['X']), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(
-        f"{f'auto ({AUTO})' if method == 'auto' else method}, {plural(int(model.bag_sizes_.sum()), 'row')} in "
+        f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in "
         f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
         f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
     )
+    if model.distinct_rows_ is not None:
+        echo(f"{plural(model.distinct_rows_, 'distinct row')}: rows with the same features are computed once")
     return 0
 
 

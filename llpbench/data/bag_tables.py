@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged, counts_of
+from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
@@ -18,6 +18,8 @@ _ROUNDED = 0.02
 """tolerance of the sum of a bag's proportions, unless they are printed with less precision"""
 _PRINTED_DIGITS = range(1, 5)
 """numbers of digits of proportions rounded for print"""
+_FLOAT_DIGITS = 6
+"""digits that are compared in weights with more than print has"""
 _NOISE_TAIL = 10.0
 """noise tolerated in counts, in standard deviations"""
 _EXACT = 2.0**53
@@ -34,11 +36,28 @@ class BagLabels:
     """labels of the bags in ascending order, or in order of appearance if they cannot be compared"""
     columns: list[Hashable] | None = None
     """column names of natural keys"""
+    weights: FloatArray | None = None
+    """[rows] how many people each row stands for; None: one"""
 
     @property
-    def sizes(self) -> IntArray:
-        """[bags] number of rows in each bag"""
-        return np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names)).astype(np.int64)
+    def sizes(self) -> IntArray | FloatArray:
+        """[bags] number of rows in each bag, or the sum of their weights"""
+        inside = self.of_row >= 0
+        if self.weights is not None and (self.weights[inside] % 1).any():
+            return np.asarray(np.bincount(self.of_row[inside], self.weights[inside], len(self.names)), np.float64)
+        sums = np.bincount(self.of_row[inside], None if self.weights is None else self.weights[inside], len(self.names))
+        return np.asarray(sums.astype(np.int64))
+
+    def rounding(self, published: FloatArray) -> FloatArray:
+        """Return how far sums of weights may be from published numbers [bags, columns], as printed: 0 if all are whole.
+
+        Half a unit of the last digit, for each row and each column.
+        """
+        found: FloatArray = np.zeros(len(self.names))
+        if self.weights is not None and (self.weights % 1).any():
+            rows = np.bincount(self.of_row[self.of_row >= 0], minlength=len(self.names))
+            found += rows * _half_a_unit(self.weights) + published.shape[1] * _half_a_unit(published)
+        return found
 
     @property
     def keys(self) -> int:
@@ -51,7 +70,7 @@ class BagLabels:
         return np.array([*(place.get(name, -1) for name in self.names), -1], dtype=np.int64)[self.of_row]
 
 
-def read_bag_labels(bags: Any, features: Any) -> BagLabels:
+def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None) -> BagLabels:
     """Return the bag of each row from an array, series or list of labels, or from a frame of natural keys.
 
     Labels of natural keys are tuples. Labels are matched by position. Raises `LLPBenchError` if their number differs
@@ -66,7 +85,7 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     if len(bags) != rows:
         raise LLPBenchError(f"bags has {len(bags):,} entries, X has {rows:,} rows. Give the bag of each row.")
     if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame):
-        _demand_same_order(bags.index, features.index)
+        require_same_order("bags", bags.index, features.index)
     if frame is None:
         labels = pd.Series(bags.to_numpy() if isinstance(bags, pd.Series) else bags)
     elif frame.shape[1] == 1:
@@ -88,7 +107,7 @@ def read_bag_labels(bags: Any, features: Any) -> BagLabels:
     place[-1] = -1
     _require_exact(labels if frame is None or frame.shape[1] == 1 else frame)
     columns = None if frame is None else list(frame.columns)
-    return BagLabels(place[codes], [names[number] for number in order], columns)
+    return BagLabels(place[codes], [names[number] for number in order], columns, weights)
 
 
 def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
@@ -103,13 +122,14 @@ def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
             )
 
 
-def _demand_same_order(bags: pd.Index, rows: pd.Index) -> None:
-    if bags.equals(rows) or not (bags.is_unique and rows.is_unique) or len(bags.difference(rows)):
+def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
+    """Raise `LLPBenchError` if an argument has the index of X in another order."""
+    if given.equals(rows) or not (given.is_unique and rows.is_unique) or len(given.difference(rows)):
         return
-    first = next(place for place, (bag, row) in enumerate(zip(bags, rows, strict=True)) if bag != row)
+    first = next(place for place, (entry, row) in enumerate(zip(given, rows, strict=True)) if entry != row)
     raise LLPBenchError(
-        f"bags and X have the same index in different orders: entry {first} is {bags[first]!r} in bags and "
-        f"{rows[first]!r} in X. Give bags.loc[X.index], or bags.to_numpy() to match by position."
+        f"{what} and X have the same index in different orders: entry {first} is {given[first]!r} in {what} and "
+        f"{rows[first]!r} in X. Give {what}.loc[X.index], or {what}.to_numpy() to match by position."
     )
 
 
@@ -215,7 +235,7 @@ class BagTable:
         share = values / unit[:, None]
         if noise == 0:
             share = share / share.sum(axis=1, keepdims=True)
-        return counts_of(share, labels.sizes)
+        return np.asarray(share * labels.sizes[:, None])
 
     def suppressed(self, labels: BagLabels) -> int:
         """Return the number of bags in `labels` without an entry or with a suppressed one."""
@@ -244,7 +264,8 @@ class BagTable:
     ) -> _Fault:
         """Return which bags [bags] have impossible counts or shares: `given` as in the table, `values` by class."""
         total = values.sum(axis=1)
-        most = _NOISE_TAIL * noise / (1 if self.is_counts else np.maximum(labels.sizes, 1.0))
+        most: FloatArray = np.asarray(_NOISE_TAIL * noise / (1 if self.is_counts else np.maximum(labels.sizes, 1.0)))
+        most = most + (labels.rounding(given) if self.is_counts else 0.0)
         beyond = ((values < -(most + 1e-9 * unit)[:, None]) | (values > (unit * (1 + 1e-9) + most)[:, None])).any(
             axis=1
         )
@@ -261,6 +282,8 @@ class BagTable:
                 return f"the counts of bag {labels.names[first]!r} are {listed}; {so}. {known}."
             elif self.is_counts:
                 meant = f"it has {plural(round(unit[first]), 'row')}"
+                if labels.weights is not None:
+                    meant = f"its weights add up to {unit[first]:,.10g}"
                 mend = self._mend_counts(values, unit, hint) if self.at_fit else "Give whole bags"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and given.shape[1] > 1 and self.at_fit:
                 mend = "Divide percents by 100, or give percents as counts= with as_shares=True"
@@ -323,7 +346,8 @@ class BagTable:
 
         def told(first: int, so: str) -> str:
             has = (
-                f"bag {labels.names[first]!r} has {whole[first]:,g} by its {self._said}, X has {rows[first]:,} of them"
+                f"bag {labels.names[first]!r} has {whole[first]:,.10g} by its {self._said}, "
+                f"{'X has' if labels.weights is None else 'weights are'} {rows[first]:,.10g} of them"
             )
             if hint:
                 return f"{has}; {so}. {hint}, or impossible='suppress'."
@@ -334,7 +358,8 @@ class BagTable:
                 )
             return f"{has}; {so}. Give sampled=True if X holds some rows only, or impossible='suppress'."
 
-        return known & ((rows > whole + 1e-6 * whole) if sampled else (np.abs(rows - whole) > 1e-6 * whole)), told
+        slack = 1e-6 * whole + labels.rounding(whole[:, None])
+        return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), told
 
     @property
     def _said(self) -> str:
@@ -345,10 +370,22 @@ def _rounding(shares: FloatArray) -> FloatArray:
     """Return the tolerance of the sum of shares [bags]: half a unit of the last printed digit per class."""
     known = shares[np.isfinite(shares)]
     for digits in _PRINTED_DIGITS:
-        scaled = known * 10.0**digits
-        if np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6) and not np.isin(known, (0.0, 1.0)).all():
+        if _has_digits(known, digits) and not np.isin(known, (0.0, 1.0)).all():
             return np.full(len(shares), max(_ROUNDED, shares.shape[1] * 0.5 / 10**digits) + 1e-9)
     return np.full(len(shares), _ROUNDED + 1e-9)
+
+
+def _half_a_unit(numbers: FloatArray) -> float:
+    """Return half a unit of the last digit that numbers are printed with."""
+    known = numbers[np.isfinite(numbers)]
+    digits = next((digits for digits in (0, *_PRINTED_DIGITS) if _has_digits(known, digits)), _FLOAT_DIGITS)
+    return float(0.5 / 10.0**digits)
+
+
+def _has_digits(numbers: FloatArray, digits: int) -> bool:
+    """Return whether numbers have at most so many digits after the point."""
+    scaled = numbers * 10.0**digits
+    return np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6)
 
 
 _Fault = tuple[BoolArray, Callable[[int, str], str]]
@@ -539,7 +576,8 @@ def matched(labels: BagLabels, table: BagTable, unmatched: str) -> BagLabels:
             f"{_some(table.names, 3)}. Use the same labels in both."
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
-    return BagLabels(place[labels.of_row], [name for name, there in zip(labels.names, listed, strict=True) if there])
+    kept = [name for name, there in zip(labels.names, listed, strict=True) if there]
+    return BagLabels(place[labels.of_row], kept, weights=labels.weights)
 
 
 def rows_of_bags(of_row: IntArray, bags: int) -> Ragged:

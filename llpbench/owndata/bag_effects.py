@@ -26,6 +26,7 @@ from scipy.special import logsumexp, softmax
 from llpbench.blocks.assigning import adding_up, assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.distinct import distinct_rows
 from llpbench.core.seeding import generator
 
 FEWEST_BAGS = 6
@@ -111,22 +112,25 @@ def learn_known_bags(known: BaggedRows, fitted: FloatArray, held_out: FloatArray
 
     None of the latter: the bags are too few, their spread is 1 and effects are those of `BagCounts.bag_effects`.
     """
+    counts, same = BagCounts(known), distinct_rows(known.rows)
+    if same is not None:  # rows that are the same are predicted alike in their bag
+        counts, first = counts.folded(same)
+        fitted, held_out = fitted[first], None if held_out is None else held_out[first]
     if held_out is None:
-        return KnownBags(1.0, np.nan, BagCounts(known).bag_effects(log_of(fitted)))
-    spread, deviation = _spread_and_deviation(known, log_of(held_out))
-    spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), known), 1e-12)))
-    counts, logits = BagCounts(known), spread * log_of(fitted)
-    offset = level(logits, known)
+        return KnownBags(1.0, np.nan, counts.bag_effects(log_of(fitted)))
+    spread, deviation = _spread_and_deviation(known, counts, log_of(held_out))
+    spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
+    logits = spread * log_of(fitted)
+    offset = level(logits, known, weights=counts.weights)
     return KnownBags(spread, deviation, offset + counts.effects_of_spread(logits + offset, deviation)[0])
 
 
-def _spread_and_deviation(known: BaggedRows, logits: FloatArray) -> tuple[float, float]:
+def _spread_and_deviation(known: BaggedRows, counts: BagCounts, logits: FloatArray) -> tuple[float, float]:
     """The posterior means of log s and log tau on a grid."""
-    counts = BagCounts(known)
     evidence = np.zeros((len(_SPREADS), len(_TAUS)))
     for i, spread in enumerate(_SPREADS):
         scaled = spread * logits
-        scaled = scaled + level(scaled, known)
+        scaled = scaled + level(scaled, known, weights=counts.weights)
         effects: FloatArray | None = None
         for j, tau in enumerate(_TAUS):
             effects, evidence[i, j] = counts_evidence(counts, scaled, tau, effects)
@@ -147,12 +151,12 @@ def _prior() -> FloatArray:
     return prior
 
 
-def _inside(logits: FloatArray, known: BaggedRows) -> float:
+def _inside(logits: FloatArray, counts: BagCounts) -> float:
     """Standard deviation of logits inside bags; of two classes that of their difference."""
     centered = logits - logits.mean(axis=1, keepdims=True)
-    sums = np.stack([np.bincount(known.bag_of_row, each, len(known.sizes)) for each in centered.T], axis=1)
-    away = centered - (sums / known.sizes[:, None])[known.bag_of_row]
-    return float(np.sqrt(2 * (away**2).sum(axis=1).mean()))
+    sums = np.stack([counts.sums(each) for each in centered.T], axis=1)
+    away = centered - (sums / counts.sizes[:, None])[counts.bag_of_row]
+    return float(np.sqrt(2 * np.average((away**2).sum(axis=1), weights=counts.weights)))
 
 
 def counts_evidence(
@@ -166,9 +170,9 @@ def counts_evidence(
     if counts.noise:
         return effects, evidence
     moved = logits + effects[counts.bag_of_row]
-    of_counts = float((counts.counts * effects).sum() - logsumexp(moved, axis=1).sum())
+    of_counts = float((counts.counts * effects).sum() - counts.total(logsumexp(moved, axis=1)))
     proba = softmax(moved, axis=1).T
-    sums = np.stack([np.bincount(counts.bag_of_row, p, len(counts.sizes)) for p in proba], axis=1)
+    sums = np.stack([counts.sums(p) for p in proba], axis=1)
     means = sums / counts.sizes[:, None]
     return effects, evidence - of_counts + float((counts.counts * np.log(np.maximum(means, 1e-300))).sum())
 
@@ -179,13 +183,13 @@ def total_shares(known: BaggedRows) -> FloatArray:
     return np.asarray(total / total.sum()) if known.noise and total.sum() > 0 else known.prior
 
 
-def level(logits: FloatArray, known: BaggedRows, rounds: int = 100) -> FloatArray:
+def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: FloatArray | None = None) -> FloatArray:
     """[classes] what, added to the logits of all rows, makes their mean prediction the share of all known counts."""
-    target = total_shares(known).clip(0.5 / len(logits))
+    target = total_shares(known).clip(0.5 / len(known.bag_of_row))
     target = target / target.sum()
     offset: FloatArray = np.zeros(len(target))
     for _ in range(rounds):
-        factor = target / np.maximum(softmax(logits + offset, axis=1).mean(axis=0), 1e-300)
+        factor = target / np.maximum(np.average(softmax(logits + offset, axis=1), axis=0, weights=weights), 1e-300)
         offset = offset + np.log(factor)
         if np.abs(factor - 1).max() < 1e-6:
             break

@@ -147,10 +147,17 @@ def choose(
     ['bag-mean-linear', 'bag-share', 'bag-soft-label-linear']
     """
     candidates = _candidates(methods, random_state)
+    if given.get("labels") is not None:
+        raise LLPBenchError("labels= is not used in comparisons. Leave it out.")
     read = LLPClassifier(YARDSTICK).fit(X, bags, **given)  # checks and reads all that is given
     frame = as_frame(X).drop(columns=read.key_features_)
     of_row, found = read_bag_labels(bags, X).among(read.bags_.tolist()), read.bag_counts_
     noise: dict[str, Any] = {name: given[name] for name in ("noise", "noise_kind") if name in given}
+    copies = read._repeats
+    if copies is not None:
+        frame, of_row = frame.iloc[copies.places], of_row[copies.places]
+        found = copies.counts(found, noisy=bool(noise.get("noise")))
+        noise |= {"noise": noise["noise"] * copies.ratio} if "noise" in noise else {}
     bagged = _Bagged(frame, of_row, found, read.classes_.tolist(), noise)
     parts = list(random_folds(found, folds, repeats, random_state))
     _demand_classes(found, parts, read.classes_.tolist())

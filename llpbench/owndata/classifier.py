@@ -14,6 +14,7 @@ import pandas as pd
 
 from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.cell import Protocol
+from llpbench.core.distinct import distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.text import one_line
@@ -88,12 +89,14 @@ class LLPClassifier(FittedClassifier):
     bag_counts_
         [bags, classes] counts, NaN if suppressed.
     bag_sizes_
-        [bags] numbers of rows.
+        [bags] numbers of rows, or sums of their weights.
     left_out_
         Numbers of "rows" without a known bag and of "bags" without rows, which were dropped, and of bags with
         "suppressed" or "impossible" counts.
+    distinct_rows_
+        Number of distinct rows, if they are so few that each is computed only once; else None.
     key_features_
-        Columns of X that name bags and were not used as features.
+        Columns of X that name bags or hold weights, and were not used as features.
     reading_
         How the command line has read the file of rows: marks of "missing" values, "decimals" by column.
     doubts_
@@ -163,6 +166,8 @@ class LLPClassifier(FittedClassifier):
         unmatched: str = "raise",
         impossible: str = "raise",
         keep_key: bool = False,
+        sample_weight: Any = None,
+        labels: Any = None,
     ) -> Self:
         """Learn from rows in bags.
 
@@ -204,6 +209,14 @@ class LLPClassifier(FittedClassifier):
             frame, by name and values. By default they are left out, as on the command line: a category for each bag
             explains its counts without any other feature. Keep keys that several bags share, such as the county of a
             precinct.
+        sample_weight
+            [rows] number of people that each row stands for: a cell of a census, a survey weight. Sizes of bags are
+            sums of weights, and counts are of people. Whole weights give what repeated rows would give, up to two
+            million people. Beyond, and if weights are not whole, they are rounded up or down (docs/own-data.md). A
+            column of X with the name and values of this series is no feature.
+        labels
+            [rows] known labels of some rows, None or NaN for all others. Each is learned from as a bag of one row, and
+            is taken out of its bag and of its counts.
 
         Raises
         ------
@@ -214,6 +227,8 @@ class LLPClassifier(FittedClassifier):
         -----
         LikelyIdentifier, BagColumn, NumbersAsText
             A column looks like an identifier, like a name or the counts of bags, or like numbers written as text.
+        RoundedWeights
+            Weights are rounded.
         FewPositives
             Positives are rare. The method is then fitted two or three more times, and its probabilities are calibrated
             to held-out bags.
@@ -225,6 +240,8 @@ class LLPClassifier(FittedClassifier):
         given = read_training_set(
             X,
             bags,
+            sample_weight=sample_weight,
+            labels=labels,
             proportions=proportions,
             counts=counts,
             classes=classes,
@@ -269,9 +286,11 @@ class LLPClassifier(FittedClassifier):
             del self.feature_names_in_
         self.key_features_ = [*given.keys]
         self.bags_ = as_objects(given.bags)
-        self.bag_counts_, self.bag_sizes_ = train.counts, train.sizes
-        self._deviation = train.noise
+        self.bag_counts_, self.bag_sizes_ = given.counts, given.sizes
+        self._deviation, self._repeats = given.deviation, given.repeats
         self.left_out_ = given.left_out
+        same = distinct_rows(train.rows)
+        self.distinct_rows_ = None if same is None else len(same.first)
         self._columns, self._predictor = columns, predictor
         self._known = known
         self._table = None if sampled or as_shares else by_bag(proportions, counts)

@@ -60,17 +60,10 @@ def repeat_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled
         if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
             name = frame.columns[column]
             option = shlex.quote(str(name))
-            told = f"Column {name!r} adds up to what is counted: rows stand for several people. "
-            if (values % 1).any():
-                told += (
-                    "Such weights must be whole numbers to be used. Without them: as_shares=True, and leave the column "
-                    f"out (--leave-out {option}, in Python X.drop(columns=[{name!r}]))"
-                )
-            else:
-                told += (
-                    f"Repeat each row so often (--repeat-column {option}, in Python "
-                    f"X.loc[X.index.repeat(X[{name!r}])], bags alike)"
-                )
+            told = (
+                f"Column {name!r} adds up to what is counted: rows stand for several people. Give it as weights "
+                f"(--weight-column {option}, in Python sample_weight=X[{name!r}])"
+            )
             if sampled:
                 raise LLPBenchError(f"{told}. Leave sampled=True out.")
             return told

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
+from llpbench.core.distinct import distinct_rows
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
@@ -33,13 +34,22 @@ from llpbench.owndata.bag_effects import (
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code
-from llpbench.owndata.group_estimates import group_estimates, read_groups
+from llpbench.owndata.group_estimates import group_estimates, of_people, read_groups
 from llpbench.owndata.group_intervals import ClassCounts
-from llpbench.owndata.logit_draws import LogitDraws, ProcessDraws, RowIntervals, process_of, refit_draws, row_intervals
+from llpbench.owndata.logit_draws import (
+    DistinctDraws,
+    LogitDraws,
+    ProcessDraws,
+    RowIntervals,
+    process_of,
+    refit_draws,
+    row_intervals,
+)
 from llpbench.owndata.rare import BagCalibration
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.selecting import bag_scorer, bags_of
 from llpbench.owndata.unknown_bags import UnknownBags, unknown_bags_warning
+from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people, weighted_up
 from llpbench.training.cell_runs import limit_threads, probabilities
 
 _FEWEST_REFITS = 5
@@ -61,7 +71,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: Any
     bags_: Any
     bag_counts_: FloatArray
-    bag_sizes_: IntArray
+    bag_sizes_: IntArray | FloatArray
     key_features_: list[str]
     reading_: dict[str, Any]
     doubts_: Doubts | None
@@ -72,6 +82,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _order: list[int]
     _positive: int
     _deviation: float
+    _repeats: Repeats | None
     _of_rows: bool
     _calibration: BagCalibration | None
     _held_out: FloatArray | None
@@ -127,14 +138,20 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proba = self.predict_proba(X, bags)
         return self.classes_[proba.argmax(axis=1)]
 
-    def disaggregate(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> FloatArray:
+    def disaggregate(
+        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None, sample_weight: Any = None
+    ) -> FloatArray:
         """[rows, classes] probabilities that add up to the counts of each bag: X holds whole bags.
 
         Without `proportions` and `counts` (as in `fit`; columns without names in the order of those of `fit`), the bags
         are those of `fit`, with as many rows. The rows of a
         bag whose counts are suppressed have their predictions. Noisy counts, of a model whose `fit` was told of noise,
-        are first made possible: what is negative is 0, and all is scaled to the bag's rows.
+        are first made possible: what is negative is 0, and all is scaled to the bag's rows. `sample_weight` as in
+        `fit`: sums of weights times probabilities are the counts of people.
         """
+        weights = read_weights(sample_weight, X)
+        if weights is not None:
+            return self._weighted_up(X, bags, weights, proportions, counts)
         return added_up(*self._whole_bags(X, bags, proportions, counts), self._known_bags().spread)
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
@@ -153,7 +170,15 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return added_up(*found, self._known_bags().spread), self.classes_[assigned_labels(*found)]
 
     def estimate(
-        self, X: Any, bags: Any, by: Any, *, proportions: Any = None, counts: Any = None, refits: int = 20
+        self,
+        X: Any,
+        bags: Any,
+        by: Any,
+        *,
+        proportions: Any = None,
+        counts: Any = None,
+        sample_weight: Any = None,
+        refits: int = 20,
     ) -> pd.DataFrame:
         """Return expected counts and shares of classes in groups of rows, with intervals: ecological inference.
 
@@ -169,6 +194,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Groups: a column of X, a list of columns (each combination is a group), or a label for each row.
         proportions, counts
             Those of the bags, as in `fit`. Default: those of `fit`.
+        sample_weight
+            [rows] number of people that each row stands for, as in `fit`. `rows` and `count` are then of people.
         refits
             Number of refits for the intervals of a method without a posterior.
 
@@ -210,23 +237,32 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, pd.DataFrame):
             needless = {*groups.labels.columns} - {*self._columns.names, *self.key_features_}
             features = X.drop(columns=[name for name in X.columns if name in needless])
-        labels, whole = self._read_whole(features, bags, proportions, counts)
+        labels, whole, copies = self._read_whole(
+            features, bags, proportions, counts, read_weights(sample_weight, X), groups.of_row
+        )
+        if copies is not None:
+            groups = replace(groups, of_row=groups.of_row[copies.places])
+            labels = replace(labels, of_row=labels.of_row[copies.places], weights=None)
+            if told := copies.warning(len(features)):
+                warnings.warn(told, RoundedWeights, stacklevel=2)
         learned, chosen = self._known_bags(), np.flatnonzero(whole.known[whole.bag_of_row])
         proba = added_up(self._predicted(whole.rows), whole.where_known(), chosen, learned.spread)
         numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
         names = labels.columns or [getattr(bags, "name", None) or "bag"]
-        return group_estimates(
+        ratio = 1.0 if copies is None else copies.ratio
+        found = group_estimates(
             groups,
             labels,
             [str(name) for name in names],
             self.classes_.tolist(),
             whole.rows,
             proba,
-            [ClassCounts(number, self._deviation, self._of_rows) for number in numbers.T],
-            self._logit_draws(labels, whole, refits),
+            [ClassCounts(number, self._deviation * ratio, self._of_rows) for number in numbers.T],
+            DistinctDraws(self._logit_draws(labels, whole, refits)),
             tau=learned.deviation,
             seed=self.random_state,
         )
+        return found if ratio == 1.0 else of_people(found, ratio)
 
     def _logit_draws(self, labels: BagLabels, whole: BaggedRows, refits: int) -> LogitDraws:
         """How far logits may be from the model's."""
@@ -264,13 +300,18 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spread = 1.0 if self._calibration is None else self._calibration.spread
         return row_intervals(process, rows, self._predicted(rows), spread, self.random_state)
 
-    def predict_proportions(self, X: Any, bags: Any) -> pd.DataFrame:
-        """The mean prediction of the rows of each bag: a frame by bag, with a column a class."""
-        proba = self.predict_proba(X)
-        labels = read_bag_labels(bags, X)
+    def predict_proportions(self, X: Any, bags: Any, *, sample_weight: Any = None) -> pd.DataFrame:
+        """Return the mean prediction of the rows of each bag: a frame by bag, with a column for each class.
+
+        With `sample_weight` [rows] the mean is weighted.
+        """
+        proba, weights = self.predict_proba(X), read_weights(sample_weight, X)
+        labels = read_bag_labels(bags, X, weights)
+        require_people(labels)
         inside = labels.of_row >= 0
+        weighted = proba if weights is None else proba * weights[:, None]
         sums = np.stack(
-            [np.bincount(labels.of_row[inside], column[inside], len(labels.names)) for column in proba.T], 1
+            [np.bincount(labels.of_row[inside], column[inside], len(labels.names)) for column in weighted.T], 1
         )
         index = pd.Index(as_objects(labels.names), tupleize_cols=False, name="bag").infer_objects()
         return pd.DataFrame(sums / labels.sizes[:, None], index=index, columns=self.classes_)
@@ -294,35 +335,44 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(super().score(X, y, sample_weight))
 
     def score_bags(
-        self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None, unmatched: str = "raise"
+        self,
+        X: Any,
+        bags: Any,
+        *,
+        proportions: Any = None,
+        counts: Any = None,
+        unmatched: str = "raise",
+        sample_weight: Any = None,
     ) -> dict[str, float]:
         """Return how well mean predictions meet what is known of bags, best of bags that `fit` has not learned from.
 
         Every coarse-grained criterion by name: L1 distance and KL divergence (smaller is better), mPIoU and log
         likelihood (larger is better). No label is needed. Without `proportions` and `counts`, those given to `fit` are
         used, which may be of more bags. Noisy counts as in `disaggregate`; `unmatched` as in `fit`: with "drop"
-        `counts` may be of more bags than X.
+        `counts` may be of more bags than X. `sample_weight` as in `fit`.
         """
-        rows = self._rows(X)
+        rows, weights = self._rows(X), read_weights(sample_weight, X)
         if proportions is not None or counts is not None:
-            labels, found = self._given(X, bags, proportions, counts, unmatched)
+            labels, found = self._given(X, bags, proportions, counts, unmatched, weights)
         elif self._table is not None:
-            labels, found = self._given(X, bags, unmatched="drop", **self._table)
+            labels, found = self._given(X, bags, unmatched="drop", weights=weights, **self._table)
             if unmatched == "raise":
                 _demand_bags(labels)
         else:
-            labels = read_bag_labels(bags, X)
+            labels = read_bag_labels(bags, X, weights)
             found = self._counts_of_fit(labels)
         inside = labels.of_row >= 0
         if not inside.all() and unmatched == "drop":
-            rows, labels = Rows(*(each[inside] for each in rows)), replace(labels, of_row=labels.of_row[inside])
+            rows = Rows(*(each[inside] for each in rows))
+            labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
         _demand_bags(labels)
-        whole = BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
+        require_people(labels)
+        whole, _ = _bagged(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(
                 f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
             )
-        return coarse_criteria(self._predicted(rows), whole)
+        return coarse_criteria(self._predicted(whole.rows), whole)
 
     def _named_bags(self) -> set[Hashable]:
         """The bags of `fit`, and others whose counts it was given."""
@@ -371,8 +421,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raises `LLPBenchError` for a method, of somebody's own most likely, that predicts something else."""
+        same = None if isinstance(predictor, NetworkPredictor) else distinct_rows(rows)
         with own_code(self._method):
-            made = predictor.on(rows, self.device) if isinstance(predictor, NetworkPredictor) else predictor(rows)
+            if isinstance(predictor, NetworkPredictor):
+                made = predictor.on(rows, self.device)
+            elif same is None:
+                made = predictor(rows)
+            else:
+                made = np.asarray(predictor(Rows(*(part[same.first] for part in rows))))[same.place]
         try:
             return probabilities(made, len(rows.numeric), classes)
         except ValueError as error:
@@ -409,10 +465,16 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
 
     def _given(
-        self, features: Any, bags: Any, proportions: Any, counts: Any, unmatched: str = "raise"
+        self,
+        features: Any,
+        bags: Any,
+        proportions: Any,
+        counts: Any,
+        unmatched: str = "raise",
+        weights: FloatArray | None = None,
     ) -> tuple[BagLabels, FloatArray]:
         """The bags of rows, and their counts [bags, classes], in the order of `classes_`."""
-        labels = read_bag_labels(bags, features)
+        labels = read_bag_labels(bags, features, weights)
         table = replace(read_bag_table(proportions, counts, labels), at_fit=False)
         known = self.classes_.tolist()
         if table.columns and len(table.columns) > 1:
@@ -438,16 +500,35 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen = np.flatnonzero(whole.known[whole.bag_of_row])
         return self._predicted(whole.rows), whole.where_known(), chosen
 
-    def _read_whole(self, features: Any, bags: Any, proportions: Any, counts: Any) -> tuple[BagLabels, BaggedRows]:
-        """The bags of rows by name, and with their counts."""
+    def _weighted_up(self, features: Any, bags: Any, weights: FloatArray, proportions: Any, counts: Any) -> FloatArray:
+        """Return probabilities of rows with weights that add up to the counts of people."""
+        labels, whole, copies = self._read_whole(features, bags, proportions, counts, weights)
+        assert copies is not None
+        proba, spread = self._predicted(self._rows(features)), self._known_bags().spread
+        chosen = np.flatnonzero(whole.known[whole.bag_of_row])
+        repeated = added_up(self._predicted(whole.rows), whole.where_known(), chosen, spread)
+        found = np.where(whole.known[:, None], whole.proportions * copies.people[:, None], np.nan)
+        return weighted_up(proba, repeated, copies, labels, found, spread)
+
+    def _read_whole(
+        self,
+        features: Any,
+        bags: Any,
+        proportions: Any,
+        counts: Any,
+        weights: FloatArray | None = None,
+        groups: IntArray | None = None,
+    ) -> tuple[BagLabels, BaggedRows, Repeats | None]:
+        """The bags of rows by name, and with their counts; rows with weights are repeated (`groups` first)."""
         rows = self._rows(features)
         if proportions is None and counts is None:
-            labels = read_bag_labels(bags, features)
+            labels = read_bag_labels(bags, features, weights)
             found = self._counts_of_fit(labels)
         else:
-            labels, found = self._given(features, bags, proportions, counts)
+            labels, found = self._given(features, bags, proportions, counts, weights=weights)
         _demand_bags(labels)
-        return labels, BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), found)
+        require_people(labels)
+        return (labels, *_bagged(rows, labels, found, groups))
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
@@ -458,13 +539,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{verb(len(lacking), 'was', 'were')} not in fit. Give counts= or proportions= of all bags."
             )
         at = [place[name] for name in labels.names]
-        other = np.flatnonzero(self.bag_sizes_[at] != labels.sizes)
+        other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)
         if len(other):
             first = other[0]
+            weights = "" if labels.weights is not None else ", sample_weight= if rows stand for several people"
             raise LLPBenchError(
-                f"bag {labels.names[first]!r} has {plural(int(labels.sizes[first]), 'row')}, but had "
-                f"{int(self.bag_sizes_[at[first]]):,} in fit ({plural(len(other), 'bag')} like this). Give whole "
-                "bags, or counts= of these. For new rows of known bags use predict_proba(X, bags)."
+                f"bag {labels.names[first]!r} has {labels.sizes[first]:,.10g} rows, but had "
+                f"{self.bag_sizes_[at[first]]:,.10g} in fit ({plural(len(other), 'bag')} like this). Give whole "
+                f"bags{weights}, or counts= of these. For new rows of known bags use predict_proba(X, bags)."
             )
         return np.asarray(self.bag_counts_[at])
 
@@ -472,6 +554,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _kinds(names: Iterable[Hashable]) -> set[tuple[bool, ...]]:
     """Of labels of bags, whether each of their keys is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
+
+
+def _bagged(
+    rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
+) -> tuple[BaggedRows, Repeats | None]:
+    """Return rows in bags, those with weights repeated (`groups` first), and how they are."""
+    if labels.weights is None:
+        return BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), counts), None
+    columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
+    copies = repeats(pd.DataFrame(dict(enumerate(columns))), labels)
+    index = rows_of_bags(labels.of_row[copies.places], len(labels.names))
+    repeated = Rows(*(part[copies.places] for part in rows))
+    return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
 
 
 def _demand_bags(labels: BagLabels) -> None:

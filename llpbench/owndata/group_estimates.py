@@ -200,6 +200,12 @@ def group_estimates(
     return pd.concat([whole, cells], ignore_index=True)
 
 
+def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
+    """Return estimates of repeated rows, `ratio` of them for each person, as those of people."""
+    numbers = {name: found[name] / ratio for name in NUMBERS if not name.startswith("share")}
+    return found.assign(**{**numbers, "rows": numbers["rows"].round().astype(np.int64)})
+
+
 def _lines(
     of_bag: pd.DataFrame, of_group: pd.DataFrame, classes: Sequence[Hashable], found: Sequence[_Estimates]
 ) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from scipy.special import expit, logit
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.main_effects import Observed
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
+from llpbench.core.distinct import Distinct, distinct_rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator
@@ -145,6 +146,27 @@ class RefitDraws:
 
     @cached_property
     def _last(self) -> list[tuple[Rows, FloatArray]]:
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctDraws:
+    """The draws of other ones, computed once for rows that are the same."""
+
+    draws: LogitDraws
+
+    def __call__(self, rows: Rows, label: int, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return deviations [rows, number]."""
+        if not (self._last and self._last[0][0] is rows):
+            same = distinct_rows(rows)
+            some = rows if same is None else Rows(*(part[same.first] for part in rows))
+            self._last[:] = [(rows, same, some)]
+        _, same, some = self._last[0]
+        found = self.draws(some, label, number, rng)
+        return found if same is None else found[same.place]
+
+    @cached_property
+    def _last(self) -> list[tuple[Rows, Distinct | None, Rows]]:
         return []
 
 

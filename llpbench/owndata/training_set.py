@@ -6,21 +6,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from llpbench.core.bags import BaggedRows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.data.bag_tables import ascending, matched, read_bag_labels, read_bag_table, rows_of_bags
 from llpbench.owndata.bag_columns import BagColumn, bag_column_warning
 from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, as_frame, identifier_warning
 from llpbench.owndata.counted import noise_deviation, repeat_hint, require_no_shares
 from llpbench.owndata.extremes import ExtremeValues, numbers_far_away
+from llpbench.owndata.known_labels import read_labels, with_labels
 from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
 from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
+from llpbench.owndata.weights import Repeats, RoundedWeights, read_weights, repeats, require_people
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +31,19 @@ class TrainingSet:
 
     columns: FeatureColumns
     train: BaggedRows
+    """as often repeated as their weights say, labelled rows as bags of one"""
     known: BaggedRows
-    """the bags whose counts are known"""
+    """the bags whose counts are known, with labelled rows inside"""
     bags: Sequence[Hashable]
     """their names"""
+    counts: FloatArray
+    """[bags, classes] of people"""
+    sizes: IntArray | FloatArray
+    """[bags] numbers of rows, or sums of weights"""
+    deviation: float
+    """standard deviation of the noise of counts of people"""
+    repeats: Repeats | None
+    """how rows with weights are repeated"""
     named: Sequence[Hashable]
     """the classes in the order in which they were given"""
     order: Sequence[int]
@@ -40,7 +51,7 @@ class TrainingSet:
     nameless: bool
     """whether counts were given without the names of two classes"""
     keys: Sequence[str]
-    """the columns of X that name bags, and are no features"""
+    """the columns of X that name bags or hold weights, and are no features"""
     left_out: dict[str, int]
 
     @property
@@ -53,6 +64,8 @@ def read_training_set(
     X: Any,
     bags: Any,
     *,
+    sample_weight: Any,
+    labels: Any,
     proportions: Any,
     counts: Any,
     classes: Sequence[Hashable] | None,
@@ -76,30 +89,33 @@ def read_training_set(
         raise LLPBenchError(f"noise= needs counts of the rows in X, got {given}. Leave one out.")
     if as_shares and counts is None:
         raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
-    labels = read_bag_labels(bags, X)
-    table = read_bag_table(proportions, counts, labels, sizes)
+    of_bags = read_bag_labels(bags, X, read_weights(sample_weight, X))
+    table = read_bag_table(proportions, counts, of_bags, sizes)
     if not (deviation or as_shares):
         require_no_shares(table)
     if unmatched == "drop":
         table = table.only(classes)
     named = table.classes(classes)
-    require_classes(len(named), len(frame))
+    require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
     order = ascending(named)
-    labels = matched(labels, table, unmatched)
-    inside = np.flatnonzero(labels.of_row >= 0)
-    hint, suppress = repeat_hint(frame, labels, table, sampled), impossible == "suppress"
-    found = table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
+    of_bags = matched(of_bags, table, unmatched)
+    require_people(of_bags)
+    inside = np.flatnonzero(of_bags.of_row >= 0)
+    hint, suppress = repeat_hint(frame, of_bags, table, sampled), impossible == "suppress"
+    found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
-    suppressed = table.suppressed(labels)
+    suppressed = table.suppressed(of_bags)
     left_out = {
         "rows": len(frame) - len(inside),
-        "bags": len(table.names) - len(labels.names),
+        "bags": len(table.names) - len(of_bags.names),
         "suppressed": suppressed,
         "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
     }
     in_both = key_columns(frame, bags)
-    keys = [] if keep_key else in_both
-    frame = frame.iloc[inside].drop(columns=keys)
+    keys = [*key_columns(frame, sample_weight), *([] if keep_key else in_both)]
+    copies = None if of_bags.weights is None else repeats(frame.drop(columns=keys), of_bags)
+    places = inside if copies is None else copies.places
+    frame = frame.iloc[places].drop(columns=keys)
     if not frame.shape[1]:
         raise LLPBenchError(
             f"X must have features, got only {keys}, which name the bags. Add features, or set keep_key=True."
@@ -110,13 +126,17 @@ def read_training_set(
         (size_warning(len(frame), frame.shape[1], columns.cardinalities), LargeFit),
         (numbers_as_text_warning(frame), NumbersAsText),
         (numbers_far_away(frame, columns.ranges), ExtremeValues),
+        (copies.warning(len(inside)) if copies is not None else "", RoundedWeights),
     ):
         if told:
             warnings.warn(told, category, stacklevel=3)
-    index = rows_of_bags(labels.of_row[inside], len(labels.names))
+    index = rows_of_bags(of_bags.of_row[places], len(of_bags.names))
     train = BaggedRows(columns.training_rows(frame), index, found, deviation)
     if told := bag_column_warning(frame, train, in_both):
         warnings.warn(told, BagColumn, stacklevel=3)
+    if copies is not None:
+        noise = deviation * copies.ratio
+        train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
     known = train.where_known()
     if len(known.sizes) < 2:
         raise LLPBenchError(
@@ -128,12 +148,31 @@ def read_training_set(
         raise LLPBenchError(
             f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add other bags."
         )
+    if labels is not None:
+        ascending_names = [named[place] for place in order]
+        label = read_labels(labels, X, ascending_names)
+        of_rows = not (sampled or as_shares)
+        train = with_labels(train, label, places, of_bags.names, ascending_names, of_rows=of_rows)
     nameless = table.columns is None or table.values.shape[1] == 1
-    return TrainingSet(columns, train, known, labels.names, named, order, nameless, keys, left_out)
+    return TrainingSet(
+        columns=columns,
+        train=train,
+        known=known,
+        bags=of_bags.names,
+        counts=found,
+        sizes=of_bags.sizes,
+        deviation=deviation,
+        repeats=copies,
+        named=named,
+        order=order,
+        nameless=nameless,
+        keys=keys,
+        left_out=left_out,
+    )
 
 
 def key_columns(frame: pd.DataFrame, bags: Any) -> list[str]:
-    """The columns of X that `bags`, a series or frame, repeats by name and value."""
+    """The columns of X that `bags` or weights, a series or frame, repeats by name and value."""
     if isinstance(bags, pd.Series):
         given = {bags.name: bags}
     elif isinstance(bags, pd.DataFrame):

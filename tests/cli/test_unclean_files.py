@@ -186,7 +186,7 @@ def test_rows_are_repeated_where_they_stand_for_several(rows: pd.DataFrame, llpb
     cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
     cells.to_csv("cells.csv", index=False)
     result = fit(llpbench, rows="cells.csv")
-    assert (result.code, "--repeat-column people" in result.err, "--sampled" in result.err) == (2, True, False)
+    assert (result.code, "--weight-column people" in result.err, "--sampled" in result.err) == (2, True, False)
     result = fit(llpbench, "--repeat-column", "people", rows="cells.csv")
     assert result.code == 0, result.err
     model = LLPClassifier.load("model")
@@ -200,6 +200,55 @@ def test_rows_are_repeated_where_they_stand_for_several(rows: pd.DataFrame, llpb
     assert len(people) == ROWS
     expected = pd.DataFrame(model.bag_counts_[:, 1], index=model.bags_)[0]
     assert np.allclose(people.groupby("district")["probability_yes"].sum(), expected[sorted(expected.index)])
+
+
+def test_a_column_of_weights_is_a_row_for_each_person(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
+    cells.to_csv("cells.csv", index=False)
+    assert fit(llpbench, "--repeat-column", "people", rows="cells.csv").code == 0
+    expected = probabilities(llpbench, "cells.csv")
+    result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
+    assert (result.code, "240 people" in result.out) == (0, True), result.err
+    assert np.array_equal(probabilities(llpbench, "cells.csv"), expected)
+    whole = ["predict", "model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
+    assert llpbench(*whole, "--weight-column", "people").code == 2  # without --whole-bags
+    assert llpbench(*whole, "--whole-bags").code == 2  # without the weights of fit
+    result = llpbench(*whole, "--whole-bags", "--weight-column", "people")
+    assert result.code == 0, result.err
+    found, model = pd.read_csv("new.csv"), LLPClassifier.load("model")
+    assert len(found) == len(cells)
+    assert np.allclose(found.groupby("district")["count_yes"].sum(), model.bag_counts_[:, 1])
+    assert np.allclose(found["count_yes"] + found["count_no"], found["people"])
+    groups = ["estimate", "model", "cells.csv", "--bag-column", "district", "--by", "town", "--refits", "5"]
+    result = llpbench(*groups, "--weight-column", "people", "--out", "groups.csv")
+    assert result.code == 0, result.err
+    assert pd.read_csv("groups.csv")["rows"].iloc[:4].sum() == 2 * ROWS
+    comparison = ["--methods", "bag-mean-linear,bag-soft-label-linear", "--folds", "2", "--repeats", "1"]
+    files = ["cells.csv", "--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes"]
+    assert llpbench("choose", *files, *comparison, "--weight-column", "people").code == 0
+    cells.assign(people=cells["people"].mask(cells.index == 3)).to_csv("cells.csv", index=False)
+    result = fit(llpbench, "--weight-column", "people", rows="cells.csv")
+    assert (result.code, "weights must be numbers from 0" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("names", [("no", "yes"), ("0", "1")])
+def test_a_column_of_labels_is_learned_from(names: tuple[str, str], rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    pd.read_csv("bags.csv").rename(columns=dict(zip(["no", "yes"], names, strict=True))).to_csv("bags.csv", index=False)
+    counts = ",".join(names)
+    assert fit(llpbench, counts=counts).code == 0
+    expected = probabilities(llpbench, "rows.csv")
+    label = pd.Series(np.where(rows["income"] > 40_000, names[1], names[0]))
+    rows.assign(vote=label.mask(rows.index % 3 > 0)).to_csv("labelled.csv", index=False)
+    result = fit(llpbench, "--label-column", "vote", rows="labelled.csv", counts=counts)
+    assert result.code == 0, result.err
+    assert list(LLPClassifier.load("model").feature_names_in_) == ["income", "town"]
+    found = probabilities(llpbench, "rows.csv")
+    assert not np.allclose(found, expected, atol=1e-3)
+    right = np.where(rows["income"] > 40_000, found[:, 1], found[:, 0]).mean()
+    assert right > np.where(rows["income"] > 40_000, expected[:, 1], expected[:, 0]).mean()
+    rows.assign(vote=label.where(rows.index > 0, "maybe")).to_csv("labelled.csv", index=False)
+    result = fit(llpbench, "--label-column", "vote", rows="labelled.csv", counts=counts)
+    assert (result.code, "labels must be of the classes" in result.err) == (2, True)
 
 
 def test_a_workbook_is_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:

@@ -14,6 +14,7 @@ from districts import counted, people
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import DoubtfulFit
+from llpbench.owndata.weights import RoundedWeights
 
 FRAME, BAGS, VOTES = people(400, 16)
 TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
@@ -72,14 +73,15 @@ def test_rows_that_stand_for_several_people_are_seen_and_repeating_them_helps() 
     assert model.bag_sizes_.tolist() == total.tolist()
 
 
-def test_weights_that_are_not_whole_are_named_and_no_sample() -> None:
+def test_weights_that_are_not_whole_are_named_and_the_advice_works() -> None:
     weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
     table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
     rows = FRAME.assign(weight=weight)
     for sampled in (False, True):
-        with pytest.raises(LLPBenchError, match=r"'weight' adds up to what is counted.*as_shares=True") as error:
+        with pytest.raises(LLPBenchError, match=r"'weight' adds up to what is counted.*--weight-column"):
             fitted(X=rows, counts=table.round(1), sampled=sampled)
-        assert "--repeat-column" not in str(error.value)
+    with pytest.warns(RoundedWeights):
+        assert np.allclose(fitted(X=rows, counts=table.round(1), sample_weight=weight).bag_sizes_, table.sum(axis=1))
     assert np.allclose(fitted(counts=table, as_shares=True).bag_sizes_, TABLE.sum(axis=1))
 
 

@@ -1,0 +1,178 @@
+"""Rows that stand for several people: their weights, and the repeated rows that take their place in a fit.
+
+Methods know rows, not weights. Whole weights are exact: each row is repeated as often as its weight says. More than
+`MOST_REPEATED` people, and weights that are not whole, are rounded. A bag then has as many repeated rows as it has
+people (of very many people, a fixed part of them), and each row is repeated its scaled weight, rounded up or down. The
+rounding is systematic: in a bag, rows are ordered by their features, and the rounded weights of the first rows add up
+to their weights within half a row. So shares of a feature in a bag are kept within about one row. Nothing is random.
+"""
+
+# ruff: noqa: N803 (X is scikit-learn's name)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from llpbench.blocks.assigning import log_of
+from llpbench.core.bags import BoolArray, FloatArray, IntArray
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
+from llpbench.data.bag_tables import BagLabels, require_same_order
+from llpbench.owndata.number_text import read_number_text
+from llpbench.owndata.row_files import column_of
+
+MOST_REPEATED = 2_000_000
+"""repeated rows"""
+_ROUNDS = 2_000
+
+
+class RoundedWeights(UserWarning):
+    """A fit or an estimate has rows for rounded weights."""
+
+
+def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
+    """Return the weight of each row, None if there are none.
+
+    Raises `LLPBenchError` for another number of weights, and for those that are missing, negative, infinite or no
+    numbers.
+    """
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, pd.Series) and isinstance(X, pd.DataFrame):
+        require_same_order("sample_weight", sample_weight.index, X.index)
+    column = pd.Series(np.asarray(sample_weight).ravel() if np.ndim(sample_weight) else [sample_weight])
+    if len(column) != len(X):
+        raise LLPBenchError(
+            f"sample_weight has {len(column):,} entries, X has {len(X):,} rows. Give the weight of each row."
+        )
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
+    if wrong.any():
+        raise LLPBenchError(
+            f"weights must be numbers from 0, got {column[wrong].iloc[0]!r} in {plural(int(wrong.sum()), 'row')}. Fill "
+            "them in, or leave these rows out."
+        )
+    return np.asarray(numbers)
+
+
+def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
+    """Return a column of a file as weights, NaN where it holds no number."""
+    column = column_of(frame, name, path)
+    numbers = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    return np.asarray(pd.to_numeric(numbers, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def require_people(labels: BagLabels) -> None:
+    """Raise `LLPBenchError` for a bag whose weights are all 0."""
+    empty = [name for name, size in zip(labels.names, labels.sizes, strict=True) if not size > 0]
+    if empty:
+        raise LLPBenchError(
+            f"weights of a bag must not all be 0, got {empty[0]!r} ({plural(len(empty), 'bag')} like this). Leave its "
+            "rows out."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """The rows that are repeated, and how many people their bags have."""
+
+    places: IntArray
+    """[repeated rows] the row that each repeats, in the order of rows"""
+    sizes: IntArray
+    """[bags] repeated rows"""
+    people: FloatArray
+    """[bags] sums of weights"""
+    exact: bool
+    """whether each row is repeated as often as its weight says"""
+
+    def counts(self, found: FloatArray, *, noisy: bool = False) -> FloatArray:
+        """Return counts of people [bags, classes] as counts of repeated rows."""
+        if self.exact:
+            return found
+        total = self.people[:, None] if noisy else found.sum(axis=1, keepdims=True)
+        return np.asarray(found * (self.sizes[:, None] / total))
+
+    @property
+    def ratio(self) -> float:
+        """Repeated rows for each person."""
+        return 1.0 if self.exact else float(self.sizes.sum() / self.people.sum())
+
+    def warning(self, rows: int) -> str:
+        """Return a line on what was rounded; "" if nothing was."""
+        if self.exact:
+            return ""
+        total = self.people.sum()
+        told = "weights are not whole" if total <= MOST_REPEATED else f"more than {MOST_REPEATED:,} people"
+        return (
+            f"{told}: {rows:,} rows that stand for {total:,.10g} people are repeated {int(self.sizes.sum()):,} times "
+            "in all, each weight rounded up or down."
+        )
+
+
+def repeats(frame: pd.DataFrame, labels: BagLabels) -> Repeats:
+    """Return how rows with weights are repeated. Rows without a bag are left out."""
+    assert labels.weights is not None
+    weights = np.where(labels.of_row >= 0, labels.weights, 0.0)
+    people = np.asarray(labels.sizes, dtype=np.float64)
+    if not (weights % 1).any() and people.sum() <= MOST_REPEATED:
+        return Repeats(
+            np.repeat(np.arange(len(weights)), weights.astype(np.int64)), people.astype(np.int64), people, True
+        )
+    scale = min(1.0, MOST_REPEATED / people.sum())
+    sizes = np.maximum(np.rint(scale * people), 1.0)
+    order = np.lexsort((*_ranks(frame), labels.of_row))
+    order = order[labels.of_row[order] >= 0]
+    bag = labels.of_row[order]
+    shares = weights[order] / people[bag]
+    last = np.append(np.flatnonzero(np.diff(bag)), len(bag) - 1)
+    before = np.repeat(np.append(0.0, np.cumsum(shares)[last[:-1]]), np.diff(np.append(-1, last)))
+    ends = np.floor((np.cumsum(shares) - before) * sizes[bag] + 0.5 - 1e-9)
+    ends[last] = sizes
+    starts = np.append(0.0, ends[:-1])
+    starts[np.append(0, last[:-1] + 1)] = 0.0
+    times = np.zeros(len(weights), dtype=np.int64)
+    times[order] = (ends - starts).astype(np.int64)
+    return Repeats(np.repeat(np.arange(len(weights)), times), sizes.astype(np.int64), people, False)
+
+
+def _ranks(frame: pd.DataFrame) -> list[IntArray]:
+    """Return numbers [rows] by which rows are ordered, for each column, the least important first."""
+    columns = [frame.iloc[:, place] for place in reversed(range(frame.shape[1]))]
+    numeric = pd.api.types.is_numeric_dtype
+    return [
+        pd.factorize(each if numeric(each) else each.astype(object).where(each.notna(), "").astype(str), sort=True)[0]
+        for each in columns
+    ]
+
+
+def weighted_up(
+    proba: FloatArray, repeated: FloatArray, repeats: Repeats, labels: BagLabels, counts: FloatArray, spread: float
+) -> FloatArray:
+    """Return probabilities [rows, classes] of rows with weights, which add up to the counts [bags, classes] of people.
+
+    `proba` [rows, classes] are predictions. `repeated` are those of repeated rows, which add up already. A row that is
+    not repeated moves like the others of its bag.
+    """
+    assert labels.weights is not None
+    found = spread * log_of(proba)
+    with np.errstate(divide="ignore"):
+        moved = np.log(repeated) - found[repeats.places]
+    shift = np.zeros(counts.shape)
+    shift[labels.of_row[repeats.places]] = moved - moved.max(axis=1, keepdims=True)
+    found = np.exp(found + shift[labels.of_row])
+    found = found / found.sum(axis=1, keepdims=True)
+    found[repeats.places] = repeated
+    known: BoolArray = np.asarray(~np.isnan(counts).any(axis=1))
+    people = repeats.people[:, None]
+    for _ in range(0 if repeats.exact else _ROUNDS):
+        sums = np.stack([np.bincount(labels.of_row, labels.weights * p, len(people)) for p in found.T], axis=1)
+        if (np.abs(sums - counts) <= 1e-9 * people)[known].all():
+            break
+        found = found * np.where(known[:, None], counts / np.maximum(sums, 1e-300), 1.0)[labels.of_row]
+        found = found / found.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(known[labels.of_row, None], found, proba))

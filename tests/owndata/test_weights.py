@@ -1,0 +1,172 @@
+"""Weights of rows: what repeated rows would give, sums that are checked, and what is rounded."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted
+
+from llpbench import choose
+from llpbench.core import distinct
+from llpbench.core.errors import LLPBenchError
+from llpbench.data.bag_tables import read_bag_labels
+from llpbench.owndata import weights as module
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.weights import RoundedWeights, repeats
+
+ROWS, BAGS = 200, 20
+_RNG = np.random.default_rng(0)
+CELLS = pd.DataFrame(
+    {"age": _RNG.integers(0, 6, ROWS), "sex": _RNG.choice(["f", "m"], ROWS), "size": _RNG.normal(size=ROWS).round(1)}
+)
+BAG = np.arange(ROWS) % BAGS
+PEOPLE = _RNG.integers(0, 6, ROWS)
+OFTEN = np.repeat(np.arange(ROWS), PEOPLE)
+VOTES = _RNG.random(len(OFTEN)) < 0.1 + 0.15 * CELLS["age"].to_numpy()[OFTEN]
+TABLE = counted(BAG[OFTEN], np.array(["no", "yes"])[VOTES.astype(int)])
+PARTS = np.round(PEOPLE * 1.37 + 0.2, 2)
+SUMS = np.bincount(BAG, PARTS)
+TABLE_OF_PARTS = TABLE.div(TABLE.sum(axis=1), axis=0).mul(SUMS, axis=0).round(2)
+
+
+def fitted(method: str = "bag-mean-linear", **given: Any) -> LLPClassifier:
+    return LLPClassifier(method).fit(**{"X": CELLS, "bags": BAG, "counts": TABLE, "sample_weight": PEOPLE} | given)
+
+
+def by_person(method: str = "bag-mean-linear") -> LLPClassifier:
+    return LLPClassifier(method).fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE)
+
+
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp", "count-gbdt"])
+def test_whole_weights_are_repeated_rows(method: str) -> None:
+    weighted, plain = fitted(method), by_person(method)
+    assert np.array_equal(weighted.predict_proba(CELLS), plain.predict_proba(CELLS))
+    assert np.array_equal(weighted.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG))
+    assert weighted.bag_sizes_.tolist() == plain.bag_sizes_.tolist() == np.bincount(BAG, PEOPLE).tolist()
+    assert np.array_equal(weighted.bag_counts_, plain.bag_counts_)
+    people = CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]
+    found = weighted.disaggregate(CELLS, BAG, sample_weight=PEOPLE)
+    assert np.array_equal(found[OFTEN], plain.disaggregate(*people))
+    assert weighted.score_bags(CELLS, BAG, sample_weight=PEOPLE) == plain.score_bags(*people)
+    groups = weighted.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE, refits=5)
+    pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex", refits=5))
+    means = weighted.predict_proportions(CELLS, BAG, sample_weight=PEOPLE)
+    pd.testing.assert_frame_equal(means, plain.predict_proportions(*people))
+
+
+def test_weights_of_one_are_none() -> None:
+    ones = np.ones(len(OFTEN))
+    weighted = LLPClassifier("bag-mean-linear").fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE, sample_weight=ones)
+    assert np.array_equal(weighted.predict_proba(CELLS), by_person().predict_proba(CELLS))
+    assert weighted.bag_sizes_.tolist() == by_person().bag_sizes_.tolist()
+
+
+def test_a_comparison_of_methods_is_that_of_repeated_rows() -> None:
+    given: dict[str, Any] = {
+        "methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1, "progress": False
+    }  # fmt: skip
+    weighted = choose(CELLS, BAG, counts=TABLE, sample_weight=PEOPLE, **given)
+    plain = choose(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE, **given)
+    pd.testing.assert_frame_equal(weighted.bags, plain.bags)
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_weights_that_are_not_whole_meet_counts_as_printed(digits: int) -> None:
+    with pytest.warns(RoundedWeights):
+        model = fitted(counts=TABLE_OF_PARTS.round(digits), sample_weight=PARTS)
+    assert np.allclose(model.bag_sizes_, SUMS)
+    found = model.disaggregate(CELLS, BAG, sample_weight=PARTS)
+    assert np.allclose(found.sum(axis=1), 1)
+    totals = np.stack([np.bincount(BAG, PARTS * column) for column in found.T], axis=1)
+    expected = TABLE_OF_PARTS.round(digits).to_numpy()
+    assert np.allclose(totals, expected * (SUMS / expected.sum(axis=1))[:, None])
+    with pytest.raises(LLPBenchError, match="its weights add up to"):
+        fitted(counts=TABLE_OF_PARTS + 2.0, sample_weight=PARTS)
+
+
+def test_rounded_weights_keep_sizes_of_bags_and_shares_of_features() -> None:
+    labels = read_bag_labels(BAG, CELLS, PARTS)
+    found = repeats(CELLS, labels)
+    assert (found.exact, found.sizes.tolist()) == (False, np.rint(SUMS).astype(int).tolist())
+    times = np.bincount(found.places, minlength=ROWS)
+    assert np.abs(times - PARTS * (found.sizes / SUMS)[BAG]).max() < 1 + 1e-6
+    older = CELLS["age"].to_numpy() >= 3  # rows are ordered by age, so that its shares are kept
+    shares = np.bincount(BAG, PARTS * older) / SUMS - np.bincount(BAG, times * older) / found.sizes
+    assert np.abs(shares * found.sizes).max() < 1
+    shuffled = np.random.default_rng(1).permutation(ROWS)
+    other = repeats(CELLS.iloc[shuffled], read_bag_labels(BAG[shuffled], CELLS, PARTS[shuffled]))
+    assert sorted(CELLS["age"].iloc[found.places]) == sorted(CELLS["age"].iloc[shuffled].iloc[other.places])
+
+
+def test_many_people_are_scaled_down_and_estimates_are_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = fitted("bag-gp").estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
+    monkeypatch.setattr(module, "MOST_REPEATED", len(OFTEN) // 2)
+    with pytest.warns(RoundedWeights, match="more than"):
+        model = fitted("bag-gp")
+    assert model.bag_sizes_.sum() == len(OFTEN)
+    assert model._known.sizes.sum() == pytest.approx(len(OFTEN) / 2, abs=BAGS)
+    with pytest.warns(RoundedWeights):
+        found = model.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
+    assert np.allclose(found["rows"][:4], exact["rows"][:4], rtol=0.05)
+    assert np.allclose(found["count"][:4], exact["count"][:4], rtol=0.2)
+    disaggregated = model.disaggregate(CELLS, BAG, sample_weight=PEOPLE)
+    assert np.allclose((disaggregated * PEOPLE[:, None]).sum(axis=0), TABLE.sum())
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf, "many"])
+def test_impossible_weights_are_refused(wrong: Any) -> None:
+    weight = pd.Series(PEOPLE).astype(object)
+    weight[3] = wrong
+    with pytest.raises(LLPBenchError, match=r"weights must be numbers from 0, got .* in 1 row\."):
+        fitted(sample_weight=weight)
+
+
+def test_weights_that_do_not_fit_rows_or_counts_are_refused() -> None:
+    with pytest.raises(LLPBenchError, match="sample_weight has 3 entries, X has 200 rows"):
+        fitted(sample_weight=[1, 2, 3])
+    with pytest.raises(LLPBenchError, match="different orders"):
+        fitted(sample_weight=pd.Series(PEOPLE)[::-1])
+    with pytest.raises(LLPBenchError, match="must not all be 0, got 4 "):
+        fitted(sample_weight=np.where(BAG == 4, 0, PEOPLE))
+    with pytest.raises(LLPBenchError, match="its weights add up to"):
+        fitted(sample_weight=PEOPLE + (BAG == 4))
+    with pytest.raises(LLPBenchError, match="sample_weight="):
+        fitted().disaggregate(CELLS, BAG)
+
+
+def test_the_column_of_weights_is_no_feature() -> None:
+    rows = CELLS.assign(people=PEOPLE)
+    model = fitted(X=rows, sample_weight=rows["people"])
+    assert (model.key_features_, list(model.feature_names_in_)) == (["people"], [*CELLS])
+    assert np.array_equal(model.predict_proba(rows), fitted().predict_proba(CELLS))
+
+
+def test_whole_weights_warn_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RoundedWeights)
+        fitted()
+
+
+def test_a_bag_left_out_takes_its_weights_along() -> None:
+    model = fitted(counts=TABLE.iloc[1:], unmatched="drop")
+    plain = LLPClassifier("bag-mean-linear").fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE.iloc[1:], unmatched="drop")
+    assert np.array_equal(model.predict_proba(CELLS), plain.predict_proba(CELLS))
+
+
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp", "count-gbdt"])
+def test_rows_that_are_the_same_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    often = 60 * PEOPLE
+    plain = fitted(method, counts=60 * TABLE, sample_weight=often)
+    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
+    assert plain.distinct_rows_ is None
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
+    model = fitted(method, counts=60 * TABLE, sample_weight=often)
+    assert model.distinct_rows_ == len(CELLS[PEOPLE > 0].drop_duplicates())
+    assert np.allclose(model.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG), atol=2e-3)
+    found = model.estimate(CELLS, BAG, "sex", sample_weight=often, refits=5)
+    numbers = ["count", "count_lower", "count_upper", "share"]
+    assert np.allclose(found[numbers], expected[numbers], rtol=0.02, atol=2)
