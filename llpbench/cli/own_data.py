@@ -7,7 +7,6 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +14,22 @@ import click
 
 from llpbench.cli import FAILED
 from llpbench.cli.helping import OWN_DATA
+from llpbench.cli.large_files import (
+    as_in_fit,
+    batches_to_fit,
+    fit_any,
+    is_large,
+    out_of_core_option,
+    predict_in_batches,
+)
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
-from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
+from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.owndata.marks import csv_parts
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.csv_dialect import FileFormat
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
@@ -204,14 +207,16 @@ def _learning(command: Any) -> Any:
     ) -> Any:
         from llpbench.owndata.bag_files import BagFile
         from llpbench.owndata.column_names import split_names
+        from llpbench.owndata.large_fit import LargeRows
         from llpbench.owndata.row_files import bag_keys, column_of, read_rows, repeated
 
         load_plugins(plugin)
         if rows == bags == Path("-"):
             raise LLPBenchError("ROWS and --bags must not both be standard input, got - twice.")
-        kinds = _pairs(types, "--types")
+        kinds, keys = read_pairs(types, "--types"), _possible_names(bag_column, "+")
         with _warnings_as_lines(), reading("rows"):
-            frame = read_rows(rows, kinds, _possible_names(bag_column, "+"), form=formats.rows)
+            large = batches_to_fit(rows, kinds, keys, formats.rows, repeat_column, others)
+            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
         decimals = frame.attrs["decimals"]
         known = list(frame.columns)
         names = _key_names(bag_column, known)
@@ -219,6 +224,10 @@ def _learning(command: Any) -> Any:
         for name in (str(column_of(frame, name, rows).name) for name, kind in kinds.items() if kind == "text"):
             frame[name] = frame[name].astype("category")  # somebody has said what it is
         if repeat_column is not None:
+            if large is not None:
+                raise LLPBenchError(
+                    "--repeat-column cannot be combined with --out-of-core. Repeat the rows in the file."
+                )
             frame = repeated(frame, repeat_column, rows)
         with _warnings_as_lines(), reading("bags"):
             table = BagFile(bags, names, **columns, size_column=size_column, form=formats.bags).read()
@@ -239,6 +248,8 @@ def _learning(command: Any) -> Any:
             "impossible": "suppress" if suppress_impossible else "raise",
             "keep_key": keep_key,
         }
+        if large is not None:
+            given["X"] = LargeRows(large, key_columns, out, keep_key)
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,
@@ -308,6 +319,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 @_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
+@out_of_core_option
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a hyperparameter; may be repeated.")
 @click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Encoder of a network.")
 @click.option(
@@ -350,7 +362,7 @@ def fit(
     del rows
     model = LLPClassifier(
         method,
-        params=_pairs(settings, "--set") or None,
+        params=read_pairs(settings, "--set") or None,
         encoder=encoder,
         numbers=numbers,
         pretraining=pretraining,
@@ -360,7 +372,7 @@ def fit(
     demand_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with _warnings_as_lines():
-        model.fit(**given)
+        model = fit_any(model, given)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
@@ -454,6 +466,7 @@ def choose(
     help="Column of ROWS: how many people a row stands for.",
 )
 @click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the predictions: .csv or .parquet.")
+@out_of_core_option
 @format_options
 @plugin_option
 def predict(
@@ -466,6 +479,7 @@ def predict(
     whole_bags: bool,
     repeat_column: str | None,
     out: Path,
+    out_of_core: bool | None,
     plugin: tuple[str, ...],
 ) -> int:
     """Predict rows with a model of llpbench fit.
@@ -478,7 +492,15 @@ def predict(
 
     from llpbench.owndata.bag_files import BagFile
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, demand_room, repeated, write_rows
+    from llpbench.owndata.row_files import (
+        bag_keys,
+        bags_as_texts,
+        column_of,
+        demand_room,
+        read_rows,
+        repeated,
+        write_rows,
+    )
     from llpbench.owndata.table_sources import is_among
 
     load_plugins(plugin)
@@ -499,8 +521,17 @@ def predict(
             f"the model in {str(model)!r} was fitted to an array without column names. Fit it to a frame."
         )
     wanted = [str(name) for name in loaded.feature_names_in_]
-    frame = _read_features(loaded, rows, _possible_names(bag_column, "+"), wanted, formats.rows)
-    names = _key_names(bag_column, list(frame.columns)) if bag_column else []
+    given = as_in_fit(loaded, _possible_names(bag_column, "+"), wanted, formats.rows)
+
+    def key_names(known: list[str]) -> list[str]:
+        return _key_names(bag_column, known) if bag_column else []
+
+    if is_large(out_of_core, rows, not whole_bags):
+        with _warnings_as_lines(), reading("rows"):
+            return predict_in_batches(loaded, rows, given, key_names, out, whole_bags)
+    with _warnings_as_lines(), reading("rows"):
+        frame = read_rows(rows, **given)
+    names = key_names(list(frame.columns))
     if repeat_column is not None:
         frame = repeated(frame, repeat_column, rows)
     if not len(frame):
@@ -534,19 +565,6 @@ def predict(
     write_rows(found, out)
     echo(f"{plural(len(found), 'prediction')} in {out}")
     return 0
-
-
-def _read_features(model: LLPClassifier, rows: Path, keys: list[str], wanted: list[str], form: FileFormat) -> DataFrame:
-    """ROWS as `fit` has read them: texts and numbers are those of the model."""
-    from llpbench.owndata.row_files import read_rows
-
-    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
-    form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
-    kept_keys = model.reading_.get("keys", [])
-    types = {name: kind for name, kind in types.items() if name not in kept_keys}
-    wanted = [name for name in wanted if name not in kept_keys]  # names of bags are read as they stand
-    with _warnings_as_lines(), reading("rows"):
-        return read_rows(rows, types, keys, wanted, form, decimals=model.reading_.get("decimals", {}))
 
 
 def _names(text: str | None) -> list[str]:
@@ -583,15 +601,3 @@ def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
     if len(known) > 1:
         return split_names(given, known)
     return [text.strip() for text in given] if len(given) > 1 else [name for text in given for name in csv_parts(text)]
-
-
-def _pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            raise LLPBenchError(f"{flag} must be NAME=VALUE, got {text!r}.")
-        if flag == "--types" and value.strip() not in ("text", "number"):
-            raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
-        pairs[name.strip()] = value.strip()
-    return pairs

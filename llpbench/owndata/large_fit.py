@@ -119,7 +119,7 @@ def fit_large(
 
     Raises `LLPBenchError` as `fit` does, and for other methods than `bag-gp`. Warns as `fit` does.
     """
-    _require_streamable(model)
+    _require_settings(model)
     deviation = noise_deviation(noise, noise_kind)
     if (sampled or as_shares) and deviation:
         raise LLPBenchError(f"noise= needs counts of all rows, got {'sampled' if sampled else 'as_shares'}=True.")
@@ -146,9 +146,14 @@ def fit_large(
     return LLPClassifier._of(content)
 
 
-def _require_streamable(model: LLPClassifier) -> None:
-    if model.method != METHOD:
-        raise LLPBenchError(f"--out-of-core fits {METHOD} only, got --method {model.method}. Use --method {METHOD}.")
+def require_streamable(method: str) -> None:
+    """Raise `LLPBenchError` for a method that is not fitted in passes."""
+    if method != METHOD:
+        raise LLPBenchError(f"--out-of-core fits {METHOD} only, got --method {method}. Use --method {METHOD}.")
+
+
+def _require_settings(model: LLPClassifier) -> None:
+    require_streamable(model.method)
     if model.ensemble != 1:
         raise LLPBenchError(f"--out-of-core fits one model, got --ensemble {model.ensemble}. Leave --ensemble out.")
     if model.numbers not in (None, "z"):
@@ -268,11 +273,8 @@ class _Reader:
 
     def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
         """Return the labels of the bags in ascending order, and the place of each number of a bag among them."""
-        names, number = [*self._codes.labels], self._codes.labels
-        try:
-            names.sort()  # type: ignore[call-overload]
-        except TypeError:
-            names = [*number]
+        number = self._codes.labels
+        names: list[Hashable] = sorted(number, key=lambda label: label)  # type: ignore[arg-type,return-value]
         columns: list[Hashable] = [*self._rows.keys]
         once = CountedLabels(np.arange(len(names)), names, columns, rows[[number[name] for name in names]])
         kept = matched(once, table, unmatched).names

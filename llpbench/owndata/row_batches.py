@@ -81,9 +81,10 @@ class RowBatches:
         self._noted = False
 
     def head(self) -> pd.DataFrame:
-        """Return the first batch. Raises `DataError` if there are no rows."""
+        """Return the first batch, with `attrs` as of `read_rows`. Raises `DataError` if there are no rows."""
         for batch in self:
             if len(batch.frame):
+                batch.frame.attrs["decimals"] = dict(self.decimals)
                 return batch.frame
         raise DataError(f"file {str(self.path)!r} has no rows.")
 
