@@ -21,10 +21,11 @@ class BagCodes:
         """`names` are the columns that name a bag."""
         self._names = list(names)
         self.labels: dict[Hashable, int] = {}
+        self._known: dict[str, dict[tuple[type, Hashable], str | None]] = {name: {} for name in self._names}
 
     def __call__(self, batch: RowBatch) -> IntArray:
         """Return the number of the bag of each row [rows]; -1 if its label is missing."""
-        keys = [_texts(batch, name) for name in self._names]
+        keys = [self._texts_of(batch, name) for name in self._names]
         if len(keys) == 1:
             codes, texts = keys[0]
             found = [self._number(text) for text in texts]
@@ -48,20 +49,23 @@ class BagCodes:
         """Return the columns that name a bag, as texts."""
         found = {}
         for name in self._names:
-            codes, texts = _texts(batch, name)
+            codes, texts = self._texts_of(batch, name)
             found[name] = pd.Series(np.array(texts, dtype=object)[codes], index=batch.frame.index, dtype=object)
         return found
 
+    def _texts_of(self, batch: RowBatch, name: str) -> tuple[IntArray, list[str | None]]:
+        """Return the place of each row's key [rows] in a list of texts; the last one, None, is that of missing keys."""
+        codes, uniques = pd.factorize(column_of(batch.frame, name, batch.part))
+        values, known = [(type(value), value) for value in uniques.tolist()], self._known[name]
+        if new := [place for place, value in enumerate(values) if value not in known]:
+            texts = bag_keys(pd.DataFrame({name: pd.Series(uniques[new])}), [name], batch.part)[name]
+            for place, text, missing in zip(new, texts, texts.isna(), strict=True):
+                known[values[place]] = None if missing else text
+        found = [known[value] for value in values]
+        return np.where(codes < 0, len(found), codes).astype(np.int64), [*found, None]
+
     def _number(self, label: Hashable) -> int:
         return -1 if label is None else self.labels.setdefault(label, len(self.labels))
-
-
-def _texts(batch: RowBatch, name: str) -> tuple[IntArray, list[str | None]]:
-    """Return the place of each row's key [rows] in a list of texts; the last one, None, is that of missing keys."""
-    codes, uniques = pd.factorize(column_of(batch.frame, name, batch.part))
-    texts = bag_keys(pd.DataFrame({name: pd.Series(uniques)}), [name], batch.part)[name]
-    found = [None if missing else text for text, missing in zip(texts, texts.isna(), strict=True)]
-    return np.where(codes < 0, len(found), codes).astype(np.int64), [*found, None]
 
 
 @dataclass(frozen=True, eq=False)
