@@ -172,14 +172,12 @@ class _Reader:
         start = told = time.perf_counter()
         total = 0
         for batch in self._rows.batches:
-            try:
+            with batch.blamed():
                 codes = self._codes(batch)
                 frame = self._rows.features(batch)
                 if self._rows.keep_key:
                     frame = frame.assign(**self._codes.texts(batch))
-                yield batch, frame, codes
-            except LLPBenchError as error:
-                raise batch.blamed(error) from error
+            yield batch, frame, codes
             total += len(codes)
             if time.perf_counter() - told > _EVERY:
                 told = time.perf_counter()
@@ -209,9 +207,10 @@ class _Reader:
             known.extend(unmatched == "raise" or name in listed for name in names[len(known) :])
             return np.array([*known, False], dtype=bool)[codes]
 
-        for _, frame, codes in self._batches("bags and columns"):
+        for batch, frame, codes in self._batches("bags and columns"):
             kept = inside(codes)
-            statistics.add(frame[kept] if not kept.all() else frame)
+            with batch.blamed():
+                statistics.add(frame[kept] if not kept.all() else frame)
             alone += int((codes < 0).sum())
             more = np.bincount(codes[codes >= 0], minlength=len(self._codes.labels))
             more[: len(rows_of_code)] += rows_of_code
@@ -286,11 +285,13 @@ class _Reader:
     def read(self, counted: _Counted, bags: BoolArray, what: str) -> Iterator[tuple[Rows, IntArray]]:
         """Yield the rows of some bags [bags], and the places of their bags among these [rows]."""
         place = np.append(np.where(bags, np.cumsum(bags) - 1, -1), -1)
-        for _, frame, codes in self._batches(what):
+        for batch, frame, codes in self._batches(what):
             bag = place[counted.bag_of_code[codes]]
             kept = bag >= 0
             if kept.any():
-                yield counted.columns(frame if kept.all() else frame[kept]), bag[kept]
+                with batch.blamed():
+                    rows = counted.columns(frame if kept.all() else frame[kept])
+                yield rows, bag[kept]
 
 
 class _Fit:

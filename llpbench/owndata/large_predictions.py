@@ -97,10 +97,8 @@ def _predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str]
         return _predicted_together(model, RowBatch(frame, pieces[0].part, pieces[0].first), keys, codes)
     except LLPBenchError:
         for piece in pieces:  # which one is it
-            try:
+            with piece.blamed():
                 _predicted_together(model, piece, keys, codes)
-            except LLPBenchError as error:
-                raise piece.blamed(error) from error
         raise
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,15 @@ class RowBatch:
     first: int
     """number of the first row in its part, counted from 0"""
 
-    def blamed(self, error: LLPBenchError) -> DataError:
-        """Return an error about these rows that names their part."""
-        named = str(self.part) in str(error)
-        return DataError(str(error) if named else f"file {str(self.part)!r}, rows from {self.first:,}: {error}")
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Name the part in errors about these rows."""
+        try:
+            yield
+        except LLPBenchError as error:
+            named = str(self.part) in str(error)
+            told = str(error) if named else f"file {str(self.part)!r}, rows from {self.first:,}: {error}"
+            raise DataError(told) from error
 
 
 class RowBatches:
@@ -133,6 +139,8 @@ class RowBatches:
             dialect = read_dialect(shown, self._form, source.usual, self._keys if self._features is None else ())
         except AmbiguousError as error:
             raise DataError(f"file {str(source.path)!r} {error}") from error
+        if dialect.numbers:
+            warnings.warn(f"file {str(source.path)!r}: {dialect.numbers}.", FileNote, stacklevel=4)
         lines = shown.splitlines(keepends=True)
         place = next((n for n, line in enumerate(lines) if n not in dialect.skipped and line.strip()), 0)
         below = lines[place + 1 :]
