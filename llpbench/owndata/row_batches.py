@@ -64,15 +64,15 @@ class RowBatches:
         features: Collection[str] | None = None,
         form: FileFormat = AS_IT_SHOWS,
         decimals: Mapping[str, str] | None = None,
-        rows: int = BATCH_ROWS,
+        rows: int | None = None,
     ) -> None:
-        """Take the arguments of `read_rows`, and the largest number of `rows` in a batch.
+        """Take the arguments of `read_rows`, and the largest number of `rows` in a batch (None: `BATCH_ROWS`).
 
         Raises `DataError` for standard input, spreadsheets and .zip files, which can only be read as a whole.
         """
         if str(path) == "-":
             raise DataError("standard input can be read only once, got - with --out-of-core. Give a file.")
-        self.path, self.rows = path, rows
+        self.path, self.rows = path, rows or BATCH_ROWS
         self.decimals: dict[str, str] = dict(decimals or {})
         self._types, self._keys, self._features, self._form = types, keys, features, form
         self._earlier = decimals

@@ -10,6 +10,7 @@ import pytest
 from bench import LLPBench
 from districts import counted, people
 
+from llpbench.blocks import components
 from llpbench.cli import large_files
 from llpbench.owndata import row_batches
 
@@ -30,6 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     table.to_csv(tmp_path / "bags.csv", index=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(row_batches, "BATCH_ROWS", 128)
+    monkeypatch.setattr(components, "_CHUNK", 128)  # rows that are computed together, in memory, too
     return tmp_path
 
 

@@ -92,7 +92,7 @@ class TestSample:
         counts = counts.astype(float).drop(index="d05")
         counts.loc["d07"] = np.nan
         counts.loc["elsewhere"] = 3.0
-        given = {"unmatched": "drop"}
+        given: dict[str, Any] = {"unmatched": "drop"}
         demand_same(in_passes(tmp_path / "parts", counts, **given), in_memory(rows, counts, **given), rows)
 
     @pytest.mark.parametrize("extreme", [1e20, 1e-3])
