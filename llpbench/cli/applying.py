@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import OWN_DATA
+from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, predict_in_batches
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
 from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from llpbench.core.bags import FloatArray
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.csv_dialect import FileFormat
 
 _PATH = AnyPath(path_type=Path)
 
@@ -73,6 +73,8 @@ def _applying(command: Any) -> Any:
         read = functools.partial(_read, model, rows, bag_column, columns, formats, bags, repeat_column, weight_column)
         people = {"--repeat-column": repeat_column, "--weight-column": weight_column}
         given = [flag for flag, column in people.items() if column is not None]
+        if "out_of_core" in others:
+            others["in_batches"] = functools.partial(_in_batches, model, rows, bag_column, formats, out)
         return command(read=read, rows=rows, bags=bags, bag_column=bag_column, out=out, people=given, **others)
 
     decorated: Any = called
@@ -107,17 +109,12 @@ def _read(
     import pandas as pd
 
     from llpbench.owndata.bag_files import BagFile
-    from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, repeated
+    from llpbench.owndata.row_files import bag_keys, bags_as_texts, column_of, read_rows, repeated
     from llpbench.owndata.weights import weights_of_column
 
-    loaded = LLPClassifier.load(model)
-    if not hasattr(loaded, "feature_names_in_"):
-        raise LLPBenchError(
-            f"the model in {str(model)!r} was fitted to an array without column names. Fit it to a frame."
-        )
-    wanted = [str(name) for name in loaded.feature_names_in_]
-    frame = _read_features(loaded, rows, possible_names(bag_column, "+"), wanted, formats.rows)
+    loaded, wanted = _load(model)
+    with warnings_as_lines(), reading("rows"):
+        frame = read_rows(rows, **as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows))
     names = key_names(bag_column, list(frame.columns)) if bag_column else []
     if repeat_column is not None:
         frame = repeated(frame, repeat_column, rows)
@@ -141,6 +138,27 @@ def _read(
     return _Given(loaded, frame, features, others, keys, counts)
 
 
+def _load(folder: Path) -> tuple[LLPClassifier, list[str]]:
+    """Return a saved model and the names of its features."""
+    from llpbench.owndata.classifier import LLPClassifier
+
+    loaded = LLPClassifier.load(folder)
+    if not hasattr(loaded, "feature_names_in_"):
+        raise LLPBenchError(
+            f"the model in {str(folder)!r} was fitted to an array without column names. Fit it to a frame."
+        )
+    return loaded, [str(name) for name in loaded.feature_names_in_]
+
+
+def _in_batches(model: Path, rows: Path, bag_column: tuple[str, ...], formats: Formats, out: Path) -> int:
+    loaded, wanted = _load(model)
+    given = as_in_fit(loaded, possible_names(bag_column, "+"), wanted, formats.rows)
+    with warnings_as_lines(), reading("rows"):
+        return predict_in_batches(
+            loaded, rows, given, lambda known: key_names(bag_column, known) if bag_column else [], out
+        )
+
+
 @click.command(
     cls=OwnDataCommand,
     groups=OWN_DATA,
@@ -152,8 +170,10 @@ def _read(
 @_applying
 @click.option("--whole-bags", is_flag=True, help="ROWS are whole bags; predictions add up to their counts.")
 @click.option("--interval", is_flag=True, help="Add an interval of 95 % of each probability (bag-gp only).")
+@out_of_core_option
 def predict(
     read: Callable[[], _Given],
+    in_batches: Callable[[], int],
     rows: Path,
     bags: Path | None,
     bag_column: tuple[str, ...],
@@ -161,6 +181,7 @@ def predict(
     out: Path,
     whole_bags: bool,
     interval: bool,
+    out_of_core: bool | None,
 ) -> int:
     """Predict rows with a model of llpbench fit.
 
@@ -180,6 +201,11 @@ def predict(
         raise LLPBenchError("--bags needs --whole-bags. For new rows of the bags of fit, give --bag-column alone.")
     if interval and bag_column:
         raise LLPBenchError("--interval needs predictions from features alone. Leave --bag-column out.")
+    if is_large(out_of_core, rows, not (whole_bags or interval)):
+        for flag, asked in (("--whole-bags", whole_bags), ("--interval", interval)):
+            if asked:
+                raise LLPBenchError(f"{flag} needs all rows in memory, got --out-of-core. Leave one of them out.")
+        return in_batches()
     given = read()
     model = given.model
     weights = given.counts.get("sample_weight")
@@ -262,16 +288,3 @@ def estimate(
     told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
     echo(f"{told}: {plural(len(found), 'line')} in {out}")
     return 0
-
-
-def _read_features(model: LLPClassifier, rows: Path, keys: list[str], wanted: list[str], form: FileFormat) -> DataFrame:
-    """ROWS as `fit` has read them: texts and numbers are those of the model."""
-    from llpbench.owndata.row_files import read_rows
-
-    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
-    form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
-    kept_keys = model.reading_.get("keys", [])
-    types = {name: kind for name, kind in types.items() if name not in kept_keys}
-    wanted = [name for name in wanted if name not in kept_keys]  # names of bags are read as they stand
-    with warnings_as_lines(), reading("rows"):
-        return read_rows(rows, types, keys, wanted, form, decimals=model.reading_.get("decimals", {}))

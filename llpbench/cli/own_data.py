@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,10 @@ import click
 from llpbench.cli import FAILED
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
 from llpbench.cli.helping import OWN_DATA
+from llpbench.cli.large_files import batches_to_fit, fit_any, out_of_core_option
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
 from llpbench.cli.output import echo
-from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, reading
+from llpbench.cli.reading_options import Formats, OwnDataCommand, format_options, read_pairs, reading
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.owndata.marks import csv_parts
@@ -126,15 +126,20 @@ def _learning(command: Any) -> Any:
         from llpbench.owndata.bag_files import BagFile
         from llpbench.owndata.column_names import split_names
         from llpbench.owndata.known_labels import labels_of_column
+        from llpbench.owndata.large_fit import LargeRows
         from llpbench.owndata.row_files import bag_keys, column_of, read_rows, repeated
         from llpbench.owndata.weights import weights_of_column
 
         load_plugins(plugin)
         if rows == bags == Path("-"):
             raise LLPBenchError("ROWS and --bags must not both be standard input, got - twice.")
-        kinds = _pairs(types, "--types")
+        kinds, keys = read_pairs(types, "--types"), possible_names(bag_column, "+")
         with warnings_as_lines(), reading("rows"):
-            frame = read_rows(rows, kinds, possible_names(bag_column, "+"), form=formats.rows)
+            large = batches_to_fit(rows, kinds, keys, formats.rows, others)
+            frame = read_rows(rows, kinds, keys, form=formats.rows) if large is None else large.head()
+        people = {"--repeat-column": repeat_column, "--weight-column": weight_column, "--label-column": label_column}
+        if large is not None and (told := next((flag for flag, column in people.items() if column is not None), None)):
+            raise LLPBenchError(f"{told} and --out-of-core do not go together. Leave one out.")
         decimals = frame.attrs["decimals"]
         known = list(frame.columns)
         names = key_names(bag_column, known)
@@ -168,6 +173,8 @@ def _learning(command: Any) -> Any:
             "sample_weight": weights,
             "labels": labels,
         }
+        if large is not None:
+            given["X"] = LargeRows(large, key_columns, out, keep_key)
         read = {
             "missing": list(formats.rows.missing),
             "decimals": decimals,
@@ -198,6 +205,7 @@ def _warn_of(doubts: Doubts | None) -> None:
 @_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
+@out_of_core_option
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a hyperparameter; may be repeated.")
 @click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Encoder of a network.")
 @click.option(
@@ -241,7 +249,7 @@ def fit(
     del rows
     model = LLPClassifier(
         method,
-        params=_pairs(settings, "--set") or None,
+        params=read_pairs(settings, "--set") or None,
         encoder=encoder,
         numbers=numbers,
         pretraining=pretraining,
@@ -251,7 +259,7 @@ def fit(
     demand_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with warnings_as_lines():
-        model.fit(**given)
+        model = fit_any(model, given)
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
@@ -271,8 +279,8 @@ def fit(
         f"{plural(len(model.bags_), 'bag')}, {plural(model.n_features_in_, 'feature')}, classes "
         f"{', '.join(map(str, model.classes_))}: fitted in {seconds:.1f} s, saved in {out}"
     )
-    if model.distinct_rows_ is not None:
-        echo(f"{plural(model.distinct_rows_, 'distinct row')}: rows with the same features are computed once")
+    if (distinct := getattr(model, "distinct_rows_", None)) is not None:  # not known of rows in batches
+        echo(f"{plural(distinct, 'distinct row')}: rows with the same features are computed once")
     return 0
 
 
@@ -340,15 +348,3 @@ def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
     if len(known) > 1:
         return split_names(given, known)
     return [text.strip() for text in given] if len(given) > 1 else [name for text in given for name in csv_parts(text)]
-
-
-def _pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            raise LLPBenchError(f"{flag} must be NAME=VALUE, got {text!r}.")
-        if flag == "--types" and value.strip() not in ("text", "number"):
-            raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
-        pairs[name.strip()] = value.strip()
-    return pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,3 +119,16 @@ def _format(given: dict[str, str | None], missing: tuple[str, ...]) -> FileForma
     return FileFormat(
         given["separator"], given["decimal"], given["encoding"], None if skipped is None else int(skipped), missing
     )
+
+
+def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
+    """Return values by name from texts such as `zip=text`. Raises `LLPBenchError` for other texts."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise LLPBenchError(f"{flag} must be NAME=VALUE, got {text!r}.")
+        if flag == "--types" and value.strip() not in ("text", "number"):
+            raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
+        pairs[name.strip()] = value.strip()
+    return pairs

@@ -83,16 +83,36 @@ def read_rows(
     of what was assumed (`FileNote`).
     """
     types = types or {}
-    assumed: dict[str, str] = {}
-    wanted = _Wanted(
-        _both({name for name, kind in types.items() if kind == "text"}),
-        _both(keys),
-        None if features is None else _both(features),
-    )
+    wanted = _wanted(types, keys, features)
     found = sources(path)
     frame, form = _read(found[0], wanted, form)
     if len(found) > 1:
         frame = _joined(found, frame, wanted, form)
+    frame.attrs["decimals"] = convert(frame, types, form, path, decimals)
+    return frame
+
+
+def read_piece(
+    source: TableSource | tuple[TableSource, Any],
+    types: Mapping[str, str],
+    keys: Collection[str],
+    features: Collection[str] | None,
+    form: FileFormat,
+) -> pd.DataFrame:
+    """Return a table, or a piece of one, as `read_rows` reads it before columns get their types.
+
+    A piece of a text table is a source whose content begins with the header. A piece of a parquet file is the source
+    and an arrow table.
+    """
+    wanted = _wanted(types, keys, features)
+    return _read(source, wanted, form)[0] if isinstance(source, TableSource) else _named(*source, wanted)
+
+
+def convert(
+    frame: pd.DataFrame, types: Mapping[str, str], form: FileFormat, path: Path, decimals: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Give columns their types, in place. Return how numbers were read, as in `attrs` of `read_rows`."""
+    assumed: dict[str, str] = {}
     for name, kind in types.items():
         column = str(column_of(frame, name, path).name)
         if kind == "text":
@@ -102,8 +122,15 @@ def read_rows(
             frame[column], assumed[column] = _as_numbers(frame[column], form, path, earlier)
     if form.decimal == ",":  # so pandas has read it
         assumed = {name: "," for name in frame.columns if is_float_dtype(frame[name])} | assumed
-    frame.attrs["decimals"] = assumed
-    return frame
+    return assumed
+
+
+def _wanted(types: Mapping[str, str], keys: Collection[str], features: Collection[str] | None) -> _Wanted:
+    return _Wanted(
+        _both({name for name, kind in types.items() if kind == "text"}),
+        _both(keys),
+        None if features is None else _both(features),
+    )
 
 
 def _both(names: Collection[str]) -> frozenset[str]:
@@ -138,17 +165,29 @@ def _read(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.Da
             frame, form = _read_csv(source, wanted, form)
     except (OSError, ValueError, EOFError, LookupError) as error:  # of pandas, arrow and what unpacks
         raise DataError(f"file {str(source.path)!r} cannot be read as {source.kind}: {one_line(error)}") from error
+    return _renamed(frame, source), form
+
+
+def _renamed(frame: pd.DataFrame, source: TableSource) -> pd.DataFrame:
     frame.columns = [str(name) for name in frame.columns]  # as they are named on the command line
     _once(list(frame.columns), source.path)
     for name, value in source.keys:
         frame[name] = value
-    return frame, form
+    return frame
+
+
+def _named(source: TableSource, table: Any, wanted: _Wanted) -> pd.DataFrame:
+    return _renamed(_arrow_frame(table, wanted), source)
 
 
 def _read_parquet(source: TableSource, wanted: _Wanted) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
     table = pq.read_table(source.path if source.content is None else io.BytesIO(source.content), partitioning=None)
+    return _arrow_frame(table, wanted)
+
+
+def _arrow_frame(table: Any, wanted: _Wanted) -> pd.DataFrame:
     frame: pd.DataFrame = table.to_pandas()
     if frame.index.names != [None] or not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
@@ -179,7 +218,7 @@ def _read_excel(source: TableSource, wanted: _Wanted, form: FileFormat) -> pd.Da
 
 def _read_csv(source: TableSource, wanted: _Wanted, form: FileFormat) -> tuple[pd.DataFrame, FileFormat]:
     head = source.head()
-    encoding = form.encoding or _encoding(head, source)
+    encoding = form.encoding or encoding_of(head, source)
     text = head.decode(encoding, errors="replace")
     if len(head) >= HEAD:
         text = text[: text.rfind("\n") + 1]
@@ -234,7 +273,8 @@ def _certain(dialect: Dialect) -> str | None:
     return "," if dialect.decimal == "," else None
 
 
-def _encoding(head: bytes, source: TableSource) -> str:
+def encoding_of(head: bytes, source: TableSource) -> str:
+    """Return the encoding of a text table. Raises `DataError` for UTF-16 without its mark."""
     for mark, name in _MARKS.items():
         if head.startswith(mark):
             return name

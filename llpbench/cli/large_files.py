@@ -1,0 +1,114 @@
+"""`--out-of-core`: `llpbench fit` and `predict` with files larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from llpbench.cli.output import echo
+from llpbench.core.text import plural
+
+if TYPE_CHECKING:
+    from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.csv_dialect import FileFormat
+    from llpbench.owndata.row_batches import RowBatches
+
+LARGE = 2_000_000_000
+"""bytes of values beyond which rows are read in batches, unless somebody says otherwise"""
+
+out_of_core_option: Callable[[Any], Any] = click.option(
+    "--out-of-core/--in-memory",
+    default=None,
+    help="Read ROWS in batches and never hold all of them. [default: beyond 2 GB, if the method can]",
+)
+
+
+def is_large(asked: bool | None, rows: Path, able: bool) -> bool:
+    """Return whether rows are read in batches: as `asked`, or beyond `LARGE` where the method is `able` to. Says so."""
+    from llpbench.owndata.row_batches import unpacked_bytes
+
+    if asked is not None or not able:
+        return bool(asked)
+    size = unpacked_bytes(rows)
+    if size > LARGE:
+        say(f"{rows} holds about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)")
+    return size > LARGE
+
+
+def batches_to_fit(
+    rows: Path,
+    types: Mapping[str, str],
+    keys: Sequence[str],
+    form: FileFormat,
+    others: dict[str, Any],
+) -> RowBatches | None:
+    """Return the rows in batches if a fit reads them so, else None.
+
+    Takes `out_of_core` from the `others` of a command.
+    """
+    from llpbench.owndata.large_fit import METHOD, require_streamable
+    from llpbench.owndata.row_batches import RowBatches
+
+    asked = others.pop("out_of_core", False)
+    if not is_large(asked, rows, others.get("method") == METHOD):
+        return None
+    require_streamable(others["method"])
+    return RowBatches(rows, types, keys=keys, form=form)
+
+
+def fit_any(model: LLPClassifier, given: dict[str, Any]) -> LLPClassifier:
+    """Return a model fitted to what a command was given: rows in a frame, or in batches."""
+    from llpbench.owndata.large_fit import LargeRows, fit_large
+
+    if not isinstance(given["X"], LargeRows):
+        return model.fit(**given)
+    rest = {
+        name: value for name, value in given.items() if name not in ("X", "bags", "keep_key", "sample_weight", "labels")
+    }
+    return fit_large(model, given["X"], **rest, say=say)
+
+
+def as_in_fit(model: LLPClassifier, keys: list[str], wanted: list[str], form: FileFormat) -> dict[str, Any]:
+    """Return arguments of `read_rows` that read rows as `fit` did: texts and numbers are those of the model."""
+    types = dict.fromkeys(model.text_features_, "text") | dict.fromkeys(model.numeric_features_, "number")
+    form = replace(form, missing=(*form.missing, *model.reading_.get("missing", ())))
+    kept_keys = model.reading_.get("keys", [])
+    return {
+        "types": {name: kind for name, kind in types.items() if name not in kept_keys},
+        "keys": keys,
+        "features": [name for name in wanted if name not in kept_keys],  # names of bags are read as they stand
+        "form": form,
+        "decimals": model.reading_.get("decimals", {}),
+    }
+
+
+def predict_in_batches(
+    model: LLPClassifier,
+    rows: Path,
+    given: dict[str, Any],
+    key_names: Callable[[list[str]], list[str]],
+    out: Path,
+) -> int:
+    """Predict rows that are read as `given`."""
+    from llpbench.owndata.large_predictions import predict_large
+    from llpbench.owndata.row_batches import RowBatches
+    from llpbench.owndata.row_files import bags_as_texts, column_of
+
+    batches = RowBatches(rows, **given)
+    frame = batches.head()
+    names = key_names(list(frame.columns))
+    if names:  # a model fitted in Python may call bags by numbers; files call them by texts
+        model.bags_ = bags_as_texts(model.bags_, names)
+    keys = [str(column_of(frame, name, rows).name) for name in names]
+    number = predict_large(model, batches, out, keys=keys, say=say)
+    echo(f"{plural(number, 'prediction')} in {out}")
+    return 0
+
+
+def say(text: str) -> None:
+    """Show a line of progress."""
+    echo(f"llpbench: {text}", err=True)

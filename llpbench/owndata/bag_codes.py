@@ -1,0 +1,82 @@
+"""The bags of rows that come in batches: each bag gets a number when it is first seen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import IntArray
+from llpbench.data.bag_tables import BagLabels
+from llpbench.owndata.row_batches import RowBatch
+from llpbench.owndata.row_files import bag_keys, column_of
+
+
+class BagCodes:
+    """Numbers of bags, in the order in which they are first seen."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """`names` are the columns that name a bag."""
+        self._names = list(names)
+        self.labels: dict[Hashable, int] = {}
+        self._known: dict[str, dict[tuple[type, Hashable], str | None]] = {name: {} for name in self._names}
+
+    def __call__(self, batch: RowBatch) -> IntArray:
+        """Return the number of the bag of each row [rows]; -1 if its label is missing."""
+        keys = [self._texts_of(batch, name) for name in self._names]
+        if len(keys) == 1:
+            codes, texts = keys[0]
+            found = [self._number(text) for text in texts]
+        else:
+            together = np.zeros(len(batch.frame), dtype=np.int64)
+            missing = np.zeros(len(batch.frame), dtype=bool)
+            for codes, texts in keys:
+                together = together * len(texts) + codes
+                missing |= np.array([*(text is None for text in texts), True])[codes]
+            codes, uniques = pd.factorize(np.where(missing, -1, together))
+            found = []
+            for value in uniques:
+                label, rest = [], int(value)
+                for _, texts in reversed(keys):
+                    label.append(texts[rest % len(texts)])
+                    rest //= len(texts)
+                found.append(-1 if value < 0 else self._number(tuple(reversed(label))))
+        return np.array([*found, -1], dtype=np.int64)[codes]
+
+    def texts(self, batch: RowBatch) -> dict[str, pd.Series]:
+        """Return the columns that name a bag, as texts."""
+        found = {}
+        for name in self._names:
+            codes, texts = self._texts_of(batch, name)
+            found[name] = pd.Series(np.array(texts, dtype=object)[codes], index=batch.frame.index, dtype=object)
+        return found
+
+    def _texts_of(self, batch: RowBatch, name: str) -> tuple[IntArray, list[str | None]]:
+        """Return the place of each row's key [rows] in a list of texts; the last one, None, is that of missing keys."""
+        codes, uniques = pd.factorize(column_of(batch.frame, name, batch.part))
+        values, known = [(type(value), value) for value in uniques.tolist()], self._known[name]
+        if new := [place for place, value in enumerate(values) if value not in known]:
+            texts = bag_keys(pd.DataFrame({name: pd.Series(uniques[new])}), [name], batch.part)[name]
+            for place, text, missing in zip(new, texts, texts.isna(), strict=True):
+                known[values[place]] = None if missing else text
+        found = [known[value] for value in values]
+        return np.where(codes < 0, len(found), codes).astype(np.int64), [*found, None]
+
+    def _number(self, label: Hashable) -> int:
+        return -1 if label is None else self.labels.setdefault(label, len(self.labels))
+
+
+@dataclass(frozen=True, eq=False)
+class CountedLabels(BagLabels):
+    """Labels of bags whose rows were counted, and are not at hand: `of_row` has one row of each."""
+
+    rows: IntArray | None = None
+    """[bags]"""
+
+    @property
+    def sizes(self) -> IntArray:
+        """[bags] number of rows in each bag"""
+        assert self.rows is not None
+        return self.rows

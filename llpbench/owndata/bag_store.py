@@ -1,0 +1,154 @@
+"""Rows as bins of their features, ordered by bag, in temporary files, for passes over more rows than memory holds.
+
+A row takes two bytes a feature. Files hold whole bags, about 64 MB each, and are read one after the other. Groups of
+bags are those of `BagGroups`, so sums are added in the same order as in memory.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import torch
+
+from llpbench.blocks import many_rows
+from llpbench.blocks.components import Binned, Components
+from llpbench.blocks.many_rows import BagGroup
+from llpbench.core.bags import IntArray, Rows
+from llpbench.core.errors import DataError
+from llpbench.core.text import one_line
+
+_FILE_BYTES = 1 << 26
+_MOST_FILES = 200
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class _File:
+    """Some bags in a row."""
+
+    path: Path
+    first: int
+    """its first bag"""
+    rows: int
+    groups: tuple[slice, ...]
+    """bags that are looked at together"""
+
+
+class BagStore:
+    """The rows of all bags as bins. A context manager, which deletes the files."""
+
+    def __init__(self, components: Components, sizes: IntArray) -> None:
+        """`sizes` [bags] are the rows of each bag. Raises `DataError` if the disk has no room for them."""
+        self._components, self._sizes = components, sizes
+        self._starts = np.append(0, np.cumsum(sizes))
+        self._features = len(components.fine_bins)
+        self._record = np.dtype([("bag", np.int32), ("bins", np.uint8, (2 * self._features,))])
+        self._folder = tempfile.TemporaryDirectory(prefix="llpbench-")
+        needed, place = self._record.itemsize * int(sizes.sum()) * 1.1, Path(self._folder.name)
+        if (free := shutil.disk_usage(place).free) < needed:
+            self._folder.cleanup()
+            raise DataError(
+                f"temporary files of {needed / 1e9:.1f} GB do not fit into {str(place.parent)!r}, which has "
+                f"{free / 1e9:.1f} GB. Set TMPDIR to another folder."
+            )
+        self._files = list(self._planned(place))
+        self._first_bags = np.array([file.first for file in self._files], dtype=np.int64)
+        self._open: list[Any] = [open(file.path, "wb", 1 << 18) for file in self._files]  # noqa: SIM115
+
+    @property
+    def bytes(self) -> int:
+        """Size of the temporary files."""
+        return 2 * self._features * int(self._sizes.sum())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for file in self._open:
+            file.close()
+        self._folder.cleanup()
+
+    def _planned(self, folder: Path) -> Iterator[_File]:
+        most = max(_FILE_BYTES, self.bytes // _MOST_FILES)
+        groups: list[slice] = []
+        for group in _groups(self._starts):
+            first = groups[0].start if groups else group.start
+            if groups and (self._starts[group.stop] - self._starts[first]) * 2 * self._features > most:
+                yield self._file(folder, groups)
+                groups = []
+            groups.append(group)
+        yield self._file(folder, groups)
+
+    def _file(self, folder: Path, groups: list[slice]) -> _File:
+        first, last = groups[0].start, groups[-1].stop
+        rows = int(self._starts[last] - self._starts[first])
+        return _File(folder / f"{first}.bins", first, rows, tuple(groups))
+
+    def add(self, rows: Rows, bags: IntArray) -> None:
+        """Add rows and their `bags` [rows]; rows of a bag may come in any order."""
+        binned = self._components.bin(rows)
+        records = np.empty(len(bags), self._record)
+        records["bag"] = bags
+        records["bins"][:, : self._features] = binned.fine.T
+        records["bins"][:, self._features :] = binned.coarse.T
+        file_of_row = np.searchsorted(self._first_bags, bags, side="right") - 1
+        order = np.argsort(file_of_row, kind="stable")
+        ends = np.cumsum(np.bincount(file_of_row, minlength=len(self._files)))
+        try:
+            for number, part in enumerate(np.split(records[order], ends[:-1])):
+                if len(part):
+                    self._open[number].write(part.tobytes())
+        except OSError as error:
+            raise DataError(f"temporary files cannot be written: {one_line(error)}. Set TMPDIR.") from error
+
+    def finish(self) -> None:
+        """Order the rows of each file by bag, after the last one was added."""
+        for file, handle in zip(self._files, self._open, strict=True):
+            handle.close()
+            records = np.fromfile(file.path, self._record)
+            assert len(records) == file.rows
+            order = np.argsort(records["bag"], kind="stable")
+            with open(file.path, "wb") as ordered:
+                for bins in records["bins"].T:
+                    ordered.write(bins[order].tobytes())
+
+    def __call__(self, look: Callable[[BagGroup], Found]) -> Iterator[Found]:
+        """Yield the result of `look` for each group of bags, in the order of bags, as `BagGroups` does."""
+        threads = torch.get_num_threads()
+        with ThreadPoolExecutor(threads) as pool:
+            waiting: deque[Future[Found]] = deque()
+            for file in self._files:
+                bins = np.fromfile(file.path, np.uint8).reshape(2, self._features, file.rows)
+                components = copy(self._components)
+                components.binned = Binned(bins[0], bins[1])  # type: ignore[arg-type]
+                for bags in file.groups:
+                    rows = np.arange(*(self._starts[[bags.start, bags.stop]] - self._starts[file.first]))
+                    group = (components, rows, bags, self._sizes[bags])
+                    waiting.append(pool.submit(lambda parts: look(BagGroup(*parts)), group))
+                    if len(waiting) > 2 * threads:
+                        yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+def _groups(starts: IntArray) -> Iterator[slice]:
+    """Yield bags that are looked at together, as `BagGroups` does; `starts` [bags + 1] are numbers of rows."""
+    first, bags = 0, len(starts) - 1
+    while first < bags:
+        fitting = int(np.searchsorted(starts, starts[first] + many_rows._ROWS, side="right")) - 1
+        last = min(max(fitting, first + 1), bags)
+        yield slice(first, last)
+        first = last

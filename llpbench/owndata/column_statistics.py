@@ -1,0 +1,135 @@
+"""What columns hold, from rows in batches: ranges, means and deviations of numbers, and categories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from llpbench.core.bags import FloatArray
+from llpbench.core.errors import DataError
+from llpbench.data.frames import is_numeric, read_features, read_numbers
+from llpbench.data.tasks import Scaler
+from llpbench.owndata.columns import FeatureColumns
+from llpbench.owndata.extremes import NumberRange, number_range
+
+_SAMPLE_ROWS, _SAMPLE_VALUES = 200_000, 10_000_000
+"""rows from which ranges are estimated, and values of all columns in them"""
+_MOST_CATEGORIES = 1_000_000
+
+
+class Moments:
+    """Number, mean, sum of squared deviations, minimum and maximum of some columns of numbers."""
+
+    def __init__(self, columns: int) -> None:
+        self.number, self.mean, self.squares = np.zeros(columns), np.zeros(columns), np.zeros(columns)
+        self.low, self.high = np.full(columns, np.inf), np.full(columns, -np.inf)
+        self.missing = np.zeros(columns)
+
+    def add(self, place: int, values: FloatArray) -> None:
+        """Add values of a column, NaN where missing (Chan et al. 1979)."""
+        present = values[~np.isnan(values)]
+        self.missing[place] += len(values) - len(present)
+        if not len(present):
+            return
+        before, number = self.number[place], len(present)
+        mean = present.mean()
+        away, total = mean - self.mean[place], before + number
+        self.squares[place] += ((present - mean) ** 2).sum() + away**2 * before * number / total
+        self.mean[place] += away * number / total
+        self.number[place] = total
+        self.low[place] = min(self.low[place], present.min())
+        self.high[place] = max(self.high[place], present.max())
+
+
+class ColumnStatistics:
+    """What is known of the columns of features after one pass over all rows."""
+
+    def __init__(self, names: Sequence[str], seed: int) -> None:
+        """`seed` draws the rows from which ranges are estimated."""
+        self.names = list(names)
+        self.rows = 0
+        self.moments = Moments(len(self.names))
+        self._numeric: dict[str, bool] = {}
+        self._categories: dict[str, set[str]] = {name: set() for name in self.names}
+        self._rng = np.random.default_rng(seed)
+        self._most = min(_SAMPLE_ROWS, max(_SAMPLE_VALUES // max(len(self.names), 1), 1_000))
+        self._share, self._kept = 1.0, np.empty((0, len(self.names)))
+
+    def add(self, frame: pd.DataFrame) -> None:
+        """Add rows. Raises `DataError` for infinite numbers, unsupported types and too many categories."""
+        self.rows += len(frame)
+        drawn = self._rng.random(len(frame)) < self._share
+        some = np.full((int(drawn.sum()), len(self.names)), np.nan)
+        for place, name in enumerate(self.names):
+            series = frame[name]
+            if series.isna().all():
+                self.moments.missing[place] += len(series)
+            elif is_numeric(series, "X"):
+                self._numeric[name] = True
+                values = read_numbers(series, "X")
+                self.moments.add(place, values)
+                some[:, place] = values[drawn]
+            else:
+                self._numeric[name] = False
+                self.moments.missing[place] += series.isna().sum()
+                found = self._categories[name]
+                found.update(read_features(series.to_frame(), "X")[1][name][1])
+                if len(found) > _MOST_CATEGORIES:
+                    raise DataError(
+                        f"column {name!r} has more than {_MOST_CATEGORIES:,} categories. Use --leave-out {name}."
+                    )
+        self._kept = np.concatenate([self._kept, some])
+        while len(self._kept) > 2 * self._most:
+            self._kept, self._share = self._kept[self._rng.random(len(self._kept)) < 0.5], self._share / 2
+
+    def ranges(self) -> dict[str, NumberRange]:
+        """Return the range of each column of numbers. A number far from those of the sample makes such ones missing."""
+        found = {}
+        for place, name in enumerate(self.names):
+            if not self._numeric.get(name, False):
+                continue
+            each = number_range(self._kept[:, place])
+            low, high = (value / each.unit for value in (self.moments.low[place], self.moments.high[place]))
+            width = 10.0 * (each.high - each.low)
+            if not each.far and width > 0 and (high > each.high + width or low < each.low - width):
+                example = self.moments.high[place] if high > each.high + width else self.moments.low[place]
+                each = replace(each, far=1, example=float(example))
+            found[name] = each
+        return found
+
+    def columns(self, ranges: dict[str, NumberRange], moments: Moments) -> FeatureColumns:
+        """Return the columns as `FeatureColumns` of all rows has them; `moments` are those of numbers in `ranges`.
+
+        Raises `DataError` for a column of missing values only.
+        """
+        for name in self.names:
+            if name not in self._numeric:
+                raise DataError(f"X: column {name!r} holds nothing but missing values. Leave it out.")
+        columns = FeatureColumns.__new__(FeatureColumns)
+        columns.names = list(self.names)
+        columns.numeric = [name for name in self.names if self._numeric[name]]
+        columns.categorical = [name for name in self.names if not self._numeric[name]]
+        columns.categories = [sorted(self._categories[name]) for name in columns.categorical]
+        columns.ranges = ranges
+        own, place_of = self.moments, {name: place for place, name in enumerate(self.names)}
+        varying = [
+            name
+            for name, place in place_of.items()
+            if (own.low[place] < own.high[place] if self._numeric[name] else len(self._categories[name]) > 1)
+            or own.missing[place] > 0
+        ]
+        columns.used = sorted(varying or self.names)
+        names_of = dict(zip(columns.categorical, columns.categories, strict=True))
+        place = [place_of[name] for name in columns.used if self._numeric[name]]
+        scaler = Scaler.__new__(Scaler)
+        constant = ~(moments.low[place] < moments.high[place])
+        scaler.mean = np.where(constant & (moments.number[place] > 0), moments.low[place], moments.mean[place])
+        scaler.std = np.sqrt(moments.squares[place] / np.maximum(moments.number[place], 1))
+        scaler.std[constant] = 1.0
+        scaler.categories = [names_of[name] for name in columns.used if name in names_of]
+        scaler.seen = [np.ones(len(names), dtype=bool) for names in scaler.categories]
+        columns.scaler = scaler
+        return columns

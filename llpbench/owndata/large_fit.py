@@ -1,0 +1,450 @@
+"""`LLPClassifier` from rows in files larger than memory: `bag-gp`, fitted in passes over the rows.
+
+Passes over the files: one for bags and columns, another one if a column has extreme values, one for the sample of bags
+(two if bags are confounded), and one that writes bins of all rows to temporary files. All others read these.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import log_expit, softmax
+
+from llpbench.blocks.assigning import log_of
+from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
+from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import as_proba
+from llpbench.blocks.many_rows import BagGroup
+from llpbench.core import memory
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
+from llpbench.core.cell import Protocol
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
+from llpbench.core.seeding import generator
+from llpbench.core.text import plural, verb
+from llpbench.data.bag_tables import BagTable, ascending, matched, read_bag_table, rows_of_bags
+from llpbench.owndata.bag_codes import BagCodes, CountedLabels
+from llpbench.owndata.bag_effects import (
+    FEWEST_BAGS,
+    KnownBags,
+    held_out_predictions,
+    learn_known_bags,
+    level,
+    of_all_bags,
+)
+from llpbench.owndata.bag_store import BagStore
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.column_statistics import ColumnStatistics, Moments
+from llpbench.owndata.columns import FeatureColumns, LikelyIdentifier, identifier_warning
+from llpbench.owndata.counted import noise_deviation, require_no_shares
+from llpbench.owndata.extremes import ExtremeValues
+from llpbench.owndata.fitting import NetworkTraining, fit_members
+from llpbench.owndata.number_text import NumbersAsText, numbers_as_text_warning
+from llpbench.owndata.process_passes import fit_to_sample, logits_of_all_bags, needs_no_sample, shares_of_all_bags
+from llpbench.owndata.rare import FewPositives, calibration, few_positives_warning, has_rare_class, is_rare
+from llpbench.owndata.row_batches import RowBatch, RowBatches
+from llpbench.owndata.sizes import LargeFit, require_classes, size_warning
+from llpbench.training.cell_runs import limit_threads
+
+METHOD = "bag-gp"
+"""the method that is fitted in passes"""
+_EVERY = 10.0
+"""seconds between lines of progress"""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class LargeRows:
+    """Rows in batches, and the roles of their columns."""
+
+    batches: RowBatches
+    keys: Sequence[str]
+    """columns that name a bag"""
+    left_out: Sequence[str]
+    """columns that are not features, apart from `keys`"""
+    keep_key: bool = False
+    """whether `keys` are features, too"""
+
+    def features(self, batch: RowBatch) -> pd.DataFrame:
+        """Return the features of some rows; columns of texts that a person named are categories."""
+        out = {*self.left_out, *(() if self.keep_key else self.keys)}
+        return batch.frame.drop(columns=[name for name in out if name in batch.frame.columns])
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What the first pass has found."""
+
+    columns: FeatureColumns
+    codes: BagCodes
+    bag_of_code: IntArray
+    """[numbers of `codes`, then one for missing labels] place among `names`, -1 if left out"""
+    table: BagTable
+    names: list[Hashable]
+    named: list[Hashable]
+    """classes in the order of the table"""
+    order: list[int]
+    train: BaggedRows
+    """counts and sizes of all bags, without rows"""
+    left_out: dict[str, int]
+
+
+def fit_large(
+    model: LLPClassifier,
+    rows: LargeRows,
+    *,
+    say: Say,
+    proportions: Any = None,
+    counts: Any = None,
+    classes: Sequence[Hashable] | None = None,
+    sizes: Any = None,
+    sampled: bool = False,
+    as_shares: bool = False,
+    noise: float = 0.0,
+    noise_kind: str = "gaussian",
+    unmatched: str = "raise",
+    impossible: str = "raise",
+) -> LLPClassifier:
+    """Return a fitted copy of `model`, as its `fit` with these arguments. Lines of progress go to `say`.
+
+    Raises `LLPBenchError` as `fit` does, and for other methods than `bag-gp`. Warns as `fit` does.
+    """
+    _require_settings(model)
+    deviation = noise_deviation(noise, noise_kind)
+    if (sampled or as_shares) and deviation:
+        raise LLPBenchError(f"noise= needs counts of all rows, got {'sampled' if sampled else 'as_shares'}=True.")
+    if as_shares and counts is None:
+        raise LLPBenchError("as_shares=True needs counts=. Leave it out with proportions=, which are shares.")
+
+    def read_table(names: list[Hashable]) -> BagTable:
+        columns: list[Hashable] = [*rows.keys]
+        table = read_bag_table(proportions, counts, CountedLabels(np.zeros(0, np.int64), names, columns), sizes)
+        if not (deviation or as_shares):
+            require_no_shares(table)
+        return table.only(classes) if unmatched == "drop" else table
+
+    def counts_of(table: BagTable, labels: CountedLabels) -> FloatArray:
+        suppress = impossible == "suppress"
+        return table.counts(labels, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress)
+
+    reader = _Reader(rows, say)
+    counted = reader.count(read_table, counts_of, classes, unmatched, deviation, model.random_state)
+    with limit_threads(model.n_jobs) if model.n_jobs and model.n_jobs > 0 else nullcontext():
+        content = _Fit(model, reader, counted).content()
+    if (peak := memory.peak_mb()) is not None:
+        say(f"peak memory: {peak / 1000:.1f} GB")
+    return LLPClassifier._of(content)
+
+
+def require_streamable(method: str) -> None:
+    """Raise `LLPBenchError` for a method that is not fitted in passes."""
+    if method != METHOD:
+        raise LLPBenchError(f"--out-of-core fits {METHOD} only, got --method {method}. Use --method {METHOD}.")
+
+
+def _require_settings(model: LLPClassifier) -> None:
+    require_streamable(model.method)
+    if model.ensemble != 1:
+        raise LLPBenchError(f"--out-of-core fits one model, got --ensemble {model.ensemble}. Leave --ensemble out.")
+    if model.numbers not in (None, "z"):
+        raise LLPBenchError(f"--out-of-core needs --numbers z, got {model.numbers}. Leave --numbers out.")
+
+
+class _Reader:
+    """Passes over the files."""
+
+    def __init__(self, rows: LargeRows, say: Say) -> None:
+        self._rows, self._say = rows, say
+        self._codes = BagCodes(rows.keys)
+
+    def _batches(self, what: str) -> Iterator[tuple[RowBatch, pd.DataFrame, IntArray]]:
+        """Yield batches, their features and the numbers of their bags, and say how far a pass is."""
+        start = told = time.perf_counter()
+        total = 0
+        for batch in self._rows.batches:
+            with batch.blamed():
+                codes = self._codes(batch)
+                frame = self._rows.features(batch)
+                if self._rows.keep_key:
+                    frame = frame.assign(**self._codes.texts(batch))
+            yield batch, frame, codes
+            total += len(codes)
+            if time.perf_counter() - told > _EVERY:
+                told = time.perf_counter()
+                self._say(f"{what}: {plural(total, 'row')}, {told - start:.0f} s")
+        self._say(f"{what}: {plural(total, 'row')} in {time.perf_counter() - start:.0f} s")
+
+    def count(
+        self,
+        read_table: Callable[[list[Hashable]], BagTable],
+        counts_of: Callable[[BagTable, CountedLabels], FloatArray],
+        classes: Sequence[Hashable] | None,
+        unmatched: str,
+        deviation: float,
+        seed: int,
+    ) -> _Counted:
+        """Return what bags and columns are, after one pass or two."""
+        head = next(iter(self._batches_of_head()))
+        table = read_table([*self._codes.labels])
+        named, listed = table.classes(classes), set(table.names)
+        statistics = ColumnStatistics([str(name) for name in head.columns], seed)
+        rows_of_code: IntArray = np.zeros(0, dtype=np.int64)
+        alone = 0
+        known: list[bool] = []
+
+        def inside(codes: IntArray) -> BoolArray:
+            names = list(self._codes.labels)
+            known.extend(unmatched == "raise" or name in listed for name in names[len(known) :])
+            return np.array([*known, False], dtype=bool)[codes]
+
+        for batch, frame, codes in self._batches("bags and columns"):
+            kept = inside(codes)
+            with batch.blamed():
+                statistics.add(frame[kept] if not kept.all() else frame)
+            alone += int((codes < 0).sum())
+            more = np.bincount(codes[codes >= 0], minlength=len(self._codes.labels))
+            more[: len(rows_of_code)] += rows_of_code
+            rows_of_code = more
+        self._demand_bags(alone, int(rows_of_code.sum()) + alone, unmatched)
+        labels, bag_of_code = self._labels(table, rows_of_code, unmatched)
+        require_classes(len(named), int(rows_of_code.sum()))
+        order = ascending(named)
+        found = counts_of(table, labels)[:, order]
+        suppressed = table.suppressed(labels)
+        left_out = {
+            "rows": int(rows_of_code.sum()) + alone - int(labels.sizes.sum()),
+            "bags": len(table.names) - len(labels.names),
+            "suppressed": suppressed,
+            "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
+        }
+        ranges, moments = statistics.ranges(), statistics.moments
+        if changed := [name for name, each in ranges.items() if each.far or each.unit != 1]:
+            moments = Moments(len(statistics.names))
+            for _, frame, codes in self._batches(f"extreme values of {', '.join(changed[:3])}"):
+                kept = inside(codes)
+                for place, name in enumerate(statistics.names):
+                    if name in ranges:
+                        values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)[kept]
+                        moments.add(place, ranges[name](values))
+            for place, name in enumerate(statistics.names):
+                if name in changed and ranges[name].far:
+                    far = int(moments.missing[place] - statistics.moments.missing[place])
+                    ranges[name] = replace(ranges[name], far=far)
+        columns = statistics.columns(ranges, moments)
+        for told, category in (
+            (identifier_warning(head), LikelyIdentifier),
+            (size_warning(statistics.rows, head.shape[1], columns.cardinalities), LargeFit),
+            (numbers_as_text_warning(head), NumbersAsText),
+            (" ".join(filter(None, (r.warning(name, statistics.rows) for name, r in ranges.items()))), ExtremeValues),
+        ):
+            if told:
+                warnings.warn(told, category, stacklevel=3)
+        train = _without_rows(found, labels.sizes, deviation)
+        _demand_two(train, named, order)
+        return _Counted(columns, self._codes, bag_of_code, table, labels.names, named, order, train, left_out)
+
+    def _batches_of_head(self) -> Iterator[pd.DataFrame]:
+        for batch in self._rows.batches:
+            if len(batch.frame):
+                self._codes(batch)
+                frame = self._rows.features(batch)
+                if not frame.shape[1]:
+                    raise LLPBenchError("ROWS must have features beside the columns that name bags. Add some.")
+                yield frame.assign(**self._codes.texts(batch)) if self._rows.keep_key else frame
+        raise LLPBenchError(f"file {str(self._rows.batches.path)!r} has no rows.")
+
+    @staticmethod
+    def _demand_bags(alone: int, rows: int, unmatched: str) -> None:
+        if alone and unmatched == "raise":
+            raise LLPBenchError(
+                f"{alone:,} of {rows:,} rows {verb(alone)} no bag (a missing label). Fill it in, or unmatched='drop'."
+            )
+
+    def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
+        """Return the labels of the bags in ascending order, and the place of each number of a bag among them."""
+        number = self._codes.labels
+        names: list[Hashable] = sorted(number, key=lambda label: label)  # type: ignore[arg-type,return-value]
+        columns: list[Hashable] = [*self._rows.keys]
+        once = CountedLabels(np.arange(len(names)), names, columns, rows=rows[[number[name] for name in names]])
+        kept = matched(once, table, unmatched).names
+        bag_of_code = np.full(len(number) + 1, -1, dtype=np.int64)
+        bag_of_code[[number[name] for name in kept]] = np.arange(len(kept))
+        sizes = rows[[number[name] for name in kept]].astype(np.int64)
+        return CountedLabels(np.arange(len(kept)), kept, columns, rows=sizes), bag_of_code
+
+    def read(self, counted: _Counted, bags: BoolArray, what: str) -> Iterator[tuple[Rows, IntArray]]:
+        """Yield the rows of some bags [bags], and the places of their bags among these [rows]."""
+        place = np.append(np.where(bags, np.cumsum(bags) - 1, -1), -1)
+        for batch, frame, codes in self._batches(what):
+            bag = place[counted.bag_of_code[codes]]
+            kept = bag >= 0
+            if kept.any():
+                with batch.blamed():
+                    rows = counted.columns(frame if kept.all() else frame[kept])
+                yield rows, bag[kept]
+
+
+class _Fit:
+    """The fit of a model to what the first pass has found."""
+
+    def __init__(self, model: LLPClassifier, reader: _Reader, counted: _Counted) -> None:
+        self._model, self._reader, self._counted, self._say = model, reader, counted, reader._say
+        known = counted.train.known
+        self._known_bags = known
+        self._train = _without_rows(counted.train.counts[known], counted.train.sizes[known], counted.train.noise)
+
+    def content(self) -> dict[str, Any]:
+        """Return what `LLPClassifier.save` writes of a model."""
+        model, counted, number = self._model, self._counted, len(self._counted.order)
+        if needs_no_sample(self._train.sizes):
+            self._say(f"{plural(int(self._train.sizes.sum()), 'row')} of known bags are few enough to fit them at once")
+            sample = self._sample(np.ones(len(self._train.sizes), dtype=bool))
+            predictor = self._fitted(sample)
+            calibrated, known_bags = self._learned(predictor, sample, None)
+        else:
+            predictor, calibrated, known_bags = self._in_passes()
+        order, nameless = counted.order, counted.table.columns is None or counted.table.values.shape[1] == 1
+        return {
+            "settings": model.get_params(),
+            "classes": [counted.named[place] for place in order],
+            "positive": order.index(number - 1) if nameless else number - 1,
+            "order": [order.index(column) for column in range(number)],
+            "features": len(counted.columns.names),
+            "names": counted.columns.names,
+            "bags": counted.names,
+            "counts": counted.train.counts,
+            "deviation": counted.train.noise,
+            "sizes": counted.train.sizes,
+            "known_bags": of_all_bags(known_bags, self._known_bags),
+            "left_out": counted.left_out,
+            "reading": {},
+            "keys": [],
+            "calibration": calibrated,
+            "doubts": None,
+            "columns": counted.columns,
+            "predictor": predictor,
+        }
+
+    def _in_passes(self) -> tuple[ProcessPredictor, Any, KnownBags]:
+        own: Any = read_params(METHODS.get(METHOD).Params, self._model.params or {}, owner=METHOD)
+        rng = generator(self._model.random_state, "training")
+        found = fit_to_sample(self._train, own.process, rng, self._sample, self._say)
+        assert found.sample is not None
+        sample = found.sample[1]
+        with BagStore(found.components, self._train.sizes) as store:
+            self._say(f"temporary files: {store.bytes / 1e9:.2f} GB")
+            for rows, bags in self._reader.read(self._counted, self._known_bags, "bins of all rows"):
+                store.add(rows, bags)
+            store.finish()
+            process: FittedProcess | LogitProcess
+            if own.link == "identity":
+                process = shares_of_all_bags(found, store, self._train)
+            else:
+                process = logits_of_all_bags(found, store, self._train, self._say)
+            predictor = ProcessPredictor(process)
+            calibrated, known_bags = self._learned(predictor, sample, store)
+        return predictor, calibrated, known_bags
+
+    def _sample(self, bags: BoolArray) -> BaggedRows:
+        """Return the rows of some of the known bags [known bags]."""
+        chosen = np.zeros(len(self._known_bags), dtype=bool)
+        chosen[np.flatnonzero(self._known_bags)[bags]] = True
+        parts = [*self._reader.read(self._counted, chosen, "sample of bags")]
+        rows = Rows(*(np.concatenate(each) for each in zip(*(rows for rows, _ in parts), strict=True)))
+        index = rows_of_bags(np.concatenate([of_row for _, of_row in parts]), int(bags.sum()))
+        return BaggedRows(rows, index, self._train.counts[bags], self._train.noise)
+
+    def _fitted(self, part: BaggedRows) -> Any:
+        """Return the method fitted to bags in memory."""
+        model = self._model
+        training = NetworkTraining(
+            encoder=model.encoder,
+            encoder_params=model.encoder_params or {},
+            pretraining=model.pretraining,
+            pretraining_params=model.pretraining_params or {},
+            protocol=Protocol(model.epochs, model.patience, model.bags_per_step),
+            validation=model.validation,
+            device=model.device,
+            numbers="z",
+        )
+        return fit_members(
+            METHOD,
+            model.params or {},
+            part,
+            self._counted.columns.cardinalities,
+            ensemble=1,
+            seed=model.random_state,
+            training=training,
+        )
+
+    def _learned(
+        self, predictor: ProcessPredictor, sample: BaggedRows, store: BagStore | None
+    ) -> tuple[Any, KnownBags]:
+        """Return the calibration of rare positives, if needed, and what known bags tell of their rows.
+
+        Both are learned from bags of the sample that are held out; effects of bags from all, if there is a store.
+        """
+        self._say("effects of bags: learned from bags that are held out of the sample")
+        held_out = None
+        if len(sample.sizes) >= FEWEST_BAGS:
+            held_out = held_out_predictions(
+                sample, lambda part, rows: self._fitted(part)(rows), self._model.random_state
+            )
+        proba, calibrated = predictor(sample.rows), None
+        if has_rare_class(self._train):
+            rare = is_rare(self._train)
+            calibrated = calibration(sample, proba, held_out if rare else None)
+            classes = [self._counted.named[place] for place in self._counted.order]
+            if rare and (told := few_positives_warning(sample, classes, calibrated)):
+                warnings.warn(told, FewPositives, stacklevel=2)
+            proba, held_out = calibrated(proba), None if held_out is None else calibrated(held_out)
+        learned = learn_known_bags(sample, proba, held_out)
+        if store is None:
+            return calibrated, learned
+        offset = level(learned.spread * log_of(proba), sample)
+
+        def effects(group: BagGroup) -> FloatArray:
+            found = _probabilities(predictor.process, group)
+            found = found if calibrated is None else calibrated(found)
+            index = Ragged(np.arange(len(group.bag_of_row)), group.sizes)
+            rows = Rows(np.empty((len(found), 0)), np.empty((len(found), 0)), np.empty((len(found), 0)))
+            bags = BaggedRows(rows, index, self._train.counts[group.bags], self._train.noise)
+            return BagCounts(bags).effects_of_spread(learned.spread * log_of(found) + offset, learned.deviation)[0]
+
+        return calibrated, replace(learned, effects=offset + np.concatenate([*store(effects)]))
+
+
+def _probabilities(process: FittedProcess | LogitProcess, group: BagGroup) -> FloatArray:
+    """Return probabilities [rows, classes] of the rows of some bags."""
+    if isinstance(process, FittedProcess):
+        columns = [group.values([w[:, c] for w in process.coefficients]) for c in range(len(process.prior))]
+        return as_proba(process.prior + np.sqrt(process.prior * (1 - process.prior)) * np.column_stack(columns))
+    values = np.column_stack([group.values([w[:, 0] for w in each]) for each in process.coefficients])
+    values = values + np.array(process.offsets)
+    logits = np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else log_expit(values)
+    return np.asarray(softmax(logits, axis=1))
+
+
+def _without_rows(counts: FloatArray, sizes: IntArray, deviation: float) -> BaggedRows:
+    nothing = Rows(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64), np.empty((0, 0), bool))
+    return BaggedRows(nothing, Ragged(np.zeros(0, dtype=np.int64), sizes), counts, deviation)
+
+
+def _demand_two(train: BaggedRows, named: Sequence[Hashable], order: Sequence[int]) -> None:
+    """Raise `LLPBenchError` unless two bags and two classes are known."""
+    known = int(train.known.sum())
+    if known < 2:
+        raise LLPBenchError(f"the counts of {plural(known, 'bag')} of {len(train.sizes):,} are known, two are needed.")
+    if train.prior.max() == 1.0:
+        only = named[order[int(train.prior.argmax())]]
+        raise LLPBenchError(f"known bags must have two classes, got only {only!r} in all {known:,}. Add other bags.")

@@ -1,0 +1,211 @@
+"""Predictions of rows in files larger than memory, batch by batch."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.method import DirectMethod
+from llpbench.core.spreadsheets import frame_as_csv
+from llpbench.core.text import one_line, plural
+from llpbench.owndata.bag_codes import BagCodes
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.fitting import AUTO, method_on_bags
+from llpbench.owndata.row_batches import RowBatch, RowBatches
+from llpbench.owndata.row_files import column_of, demand_room
+from llpbench.owndata.unknown_bags import UnknownBags
+
+_EVERY = 10.0
+"""seconds between lines of progress"""
+_MOST_WAITING = 8
+"""batches that wait for the first value of a column, which tells its type"""
+
+
+def predict_large(
+    model: LLPClassifier, batches: RowBatches, out: Path, *, keys: Sequence[str], say: Callable[[str], None]
+) -> int:
+    """Write predictions as `llpbench predict` does, and return their number. `keys` are columns that name known bags.
+
+    Raises `LLPBenchError` for networks, whose predictions may depend on other rows, and for what cannot be read or
+    written. Warns of unknown bags and categories as `predict_proba` does.
+    """
+    if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
+        raise LLPBenchError(f"--out-of-core needs a direct method such as bag-gp, got a model of {model.method!r}.")
+    model.set_params(n_jobs=-1)  # batches are predicted side by side
+    codes = BagCodes(keys)
+    start = told = time.perf_counter()
+    total = number = 0
+    with _written(out) as write, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for frame in _side_by_side(batches, lambda pieces: _predicted(model, pieces, keys, codes)):
+            write(frame)
+            total, number = total + len(frame), number + 1
+            if time.perf_counter() - told > _EVERY:
+                told = time.perf_counter()
+                say(f"{plural(total, 'prediction')}, {told - start:.0f} s")
+        if not total:
+            raise DataError(f"file {str(batches.path)!r} has no rows.")
+    _warn_once(caught, number)
+    return total
+
+
+def _side_by_side(batches: RowBatches, predicted: Callable[[list[RowBatch]], pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Yield predictions in the order of batches, which as many threads compute as torch uses."""
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[pd.DataFrame]] = deque()
+        for batch in _aligned(batches):
+            waiting.append(pool.submit(predicted, batch))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _aligned(batches: RowBatches) -> Iterator[list[RowBatch]]:
+    """Yield batches that are full, but for the last: a method may compute rows in blocks, and rounds as in memory."""
+    waiting: list[RowBatch] = []
+    room = batches.rows
+    for batch in batches:
+        frame = batch.frame
+        for start, end in ((0, room), (room, len(frame))):
+            if len(part := frame.iloc[start:end]):
+                waiting.append(RowBatch(part, batch.part, batch.first + start))
+                room -= len(part)
+            if not room:
+                yield waiting
+                waiting, room = [], batches.rows
+    if waiting:
+        yield waiting
+
+
+def _predicted(model: LLPClassifier, pieces: list[RowBatch], keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
+    """Return the columns that are not features, and predictions, of rows in pieces, which may be of several parts."""
+    frame = pieces[0].frame if len(pieces) == 1 else pd.concat([each.frame for each in pieces], ignore_index=True)
+    try:
+        return _predicted_together(model, RowBatch(frame, pieces[0].part, pieces[0].first), keys, codes)
+    except LLPBenchError:
+        for piece in pieces:  # which one is it
+            with piece.blamed():
+                _predicted_together(model, piece, keys, codes)
+        raise
+
+
+def _predicted_together(model: LLPClassifier, batch: RowBatch, keys: Sequence[str], codes: BagCodes) -> pd.DataFrame:
+    frame, part = batch.frame, batch.part
+    wanted = [str(name) for name in model.feature_names_in_]
+    as_texts = BagCodes(model.reading_.get("keys", [])).texts(batch)
+    columns = {name: column_of(frame, name, part) for name in wanted}
+    features = pd.DataFrame({name: as_texts.get(name, column) for name, column in columns.items()})
+    kept = frame.drop(columns=[str(column.name) for column in columns.values()])
+    added = ["prediction", *(f"probability_{label}" for label in model.classes_)]
+    if taken := [name for name in added if name in kept.columns]:
+        raise DataError(f"file {str(part)!r} already has a column {taken[0]!r}, which predictions replace. Rename it.")
+    proba = model.predict_proba(features, pd.DataFrame(codes.texts(batch)) if keys else None)
+    labels = model.classes_[proba.argmax(axis=1)]
+    return kept.assign(**dict(zip(added, [labels, *proba.T], strict=True)))
+
+
+def _warn_once(caught: Sequence[warnings.WarningMessage], batches: int) -> None:
+    """Warn of each column once, and of unknown bags only if no batch has a known one."""
+    unknown = [each for each in caught if each.category is UnknownBags]
+    first: dict[tuple[Any, str], warnings.WarningMessage] = {}
+    for each in caught:
+        if each.category is not UnknownBags or len(unknown) == batches:
+            column = str(each.message).partition(" column ")[2].partition(",")[0]
+            first.setdefault((each.category, column), each)
+    for each in first.values():
+        warnings.warn(each.message, each.category, stacklevel=3)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Write frames below one another to a .csv or .parquet file, which replaces an older one when all are written."""
+    demand_room(path)
+    place = Path(os.path.realpath(path))
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(6)}.tmp")
+    writer = (_ParquetParts if path.suffix == ".parquet" else _CSVParts)(temporary)
+    try:
+        try:
+            yield writer.write
+            writer.close()
+            os.replace(temporary, place)
+        except OSError as error:
+            raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
+    finally:
+        writer.close()
+        temporary.unlink(missing_ok=True)
+
+
+class _CSVParts:
+    """A CSV file in parts, each as `frame_as_csv` writes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
+        self._begun = False
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Write rows, the first ones below the header."""
+        if not self._begun:
+            self._file.write(frame_as_csv(frame.iloc[:0]))
+            self._begun = True
+        numbered = frame.set_axis([str(number) for number in range(frame.shape[1])], axis=1)
+        self._file.write(frame_as_csv(numbered).partition("\n")[2])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class _ParquetParts:
+    """A parquet file in parts, whose columns have the types of the first part that has values."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: Any = None
+        self._early: list[pd.DataFrame] = []
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Write rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            self._early.append(frame)
+            schema = pa.Schema.from_pandas(pd.concat(self._early), preserve_index=False)
+            if any(pa.types.is_null(kind) for kind in schema.types) and len(self._early) < _MOST_WAITING:
+                return
+            self._writer = pq.ParquetWriter(self._path, schema)
+            waiting, self._early = self._early, []
+        else:
+            waiting = [frame]
+        for each in waiting:
+            try:
+                self._writer.write_table(pa.Table.from_pandas(each, schema=self._writer.schema, preserve_index=False))
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise DataError(f"predictions cannot be written as parquet: {one_line(error)}. Write .csv.") from error
+
+    def close(self) -> None:
+        """Close the file; columns without any value keep none."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._writer is None and self._early:
+            frame = pd.concat(self._early)
+            self._writer = pq.ParquetWriter(self._path, pa.Schema.from_pandas(frame, preserve_index=False))
+            self._early = []
+            self._writer.write_table(pa.Table.from_pandas(frame, schema=self._writer.schema, preserve_index=False))
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,123 @@
+"""`bag-gp` on more rows than memory holds: the fit of `bag_process` and `bag_logits`, with passes over a `BagStore`.
+
+Bins, kernel scales, pairs and hyperparameters come from a sample of bags in memory, as in `fit_process` with more than
+a million rows. Each Gauss-Newton step of the logits is one pass, and there are at most four for each class (two classes
+need one of them). On the scale of shares there is a single pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from llpbench.blocks import bag_logits, bag_process
+from llpbench.blocks.bag_logits import LogitProcess, fit_logits
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
+from llpbench.blocks.main_effects import Precision
+from llpbench.blocks.many_rows import BagGroup, NormalEquations, Seen
+from llpbench.core.bags import BaggedRows, BoolArray, IntArray
+from llpbench.core.errors import DataError
+from llpbench.core.text import plural
+from llpbench.owndata.bag_store import BagStore
+
+Sampler = Callable[[BoolArray], BaggedRows]
+"""reads the rows of some bags, given as a mask [bags]"""
+Say = Callable[[str], None]
+Found = TypeVar("Found")
+
+
+def needs_no_sample(sizes: IntArray) -> bool:
+    """Return whether the process is fitted to the rows of all bags at once; `sizes` [bags] are numbers of rows.
+
+    Raises `DataError` for more than a million rows in bags that are too few or too large for a sample.
+    """
+    if sizes.sum() <= bag_process._MANY_ROWS:
+        return True
+    few, largest = _bags_in_sample(sizes), bag_process._LARGEST_BAG
+    if len(sizes) <= few or sizes.max() > largest:
+        raise DataError(
+            f"--out-of-core needs more than {few} bags of at most {largest:,} rows, got {plural(len(sizes), 'bag')} "
+            f"of up to {int(sizes.max()):,}. Draw some rows of each bag into a smaller file, and use --sampled."
+        )
+    return False
+
+
+def fit_to_sample(
+    train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say
+) -> FittedProcess:
+    """Return the process of `fit_wary` on shares, with the coefficients of its sample.
+
+    `train` has counts and sizes of all bags, and no rows.
+    """
+    if len(train.sizes) > bag_process._MANY_BAGS:
+        settings = replace(settings, most_pairs=settings.most_pairs // 4)
+    found = _drawn(train, settings, rng, sample, say)
+    if found.confounded:
+        say("bags have causes of their own: fitted again with other priors, to another sample")
+        again = _drawn(train, replace(settings, wary=True), rng, sample, say)
+        found = replace(again, unexplained=found.unexplained)
+    return replace(found, prior=train.prior)
+
+
+def _drawn(
+    train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, sample: Sampler, say: Say
+) -> FittedProcess:
+    few = _bags_in_sample(train.sizes)
+    chosen = np.zeros(len(train.sizes), dtype=bool)
+    chosen[rng.choice(len(train.sizes), few, replace=False)] = True
+    some = sample(chosen)
+    rows = plural(len(some.bag_of_row), "row")
+    say(f"bins, kernel scales, pairs and hyperparameters come from {few} randomly drawn bags ({rows})")
+    found = bag_process._fit(some, settings, rng)
+    return replace(found, sample=(found, some))
+
+
+def _bags_in_sample(sizes: IntArray) -> int:
+    bags = bag_process._SAMPLE_ROWS / sizes.mean()
+    return int(np.clip(bags, bag_process._FEWEST_BAGS, bag_process._MANY_BAGS))
+
+
+def shares_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows) -> FittedProcess:
+    """Return the process with coefficients from all bags, in one pass."""
+    evidence, t = found.evidence, found.hyperparameters
+    prior = train.prior.clip(1e-9, 1 - 1e-9)
+    spread = np.sqrt(prior * (1 - prior))
+    targets = (train.proportions - train.prior) / spread
+    noise = evidence.variances(t, train.sizes, (train.noise / train.sizes) ** 2 / (spread**2).mean())
+    scales, widths = evidence.scales(t), [len(each) for each in found.coefficients]
+    root = np.sqrt(np.repeat(scales, widths))
+    equations = NormalEquations()
+    for seen in store(lambda group: Seen(root * group.features(), noise[group.bags], targets[group.bags])):
+        equations.add(seen)
+    inner, solved = equations.solved()
+    coefficients = np.split(root[:, None] * solved, np.cumsum(widths)[:-1])
+    return replace(found, coefficients=coefficients, precision=Precision(scales, inner), sample=None)
+
+
+def logits_of_all_bags(found: FittedProcess, store: BagStore, train: BaggedRows, say: Say) -> LogitProcess:
+    """Return logits that are fitted to the sample, then refined in a few passes over all bags."""
+    assert found.sample is not None
+    start = fit_logits(*found.sample)
+    classes = range(1, 2) if len(found.prior) == 2 else range(len(found.prior))
+    fits = []
+    for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True):
+        groups = _TellingPasses(store, f"logits of class {label + 1}" if len(classes) > 1 else "logits", say)
+        fit = bag_logits._LogitFit(found, train, label)
+        fits.append(fit.run_in_groups(groups, offset, coefficients))  # type: ignore[arg-type]
+    offsets, weights, precisions = (list(each) for each in zip(*fits, strict=True))
+    return LogitProcess(found.components, offsets, weights, precisions, found.unexplained)
+
+
+class _TellingPasses:
+    """A store that says when a pass begins."""
+
+    def __init__(self, store: BagStore, name: str, say: Say) -> None:
+        self._store, self._name, self._say, self._passes = store, name, say, 0
+
+    def __call__(self, look: Callable[[BagGroup], Found]) -> Iterator[Found]:
+        self._passes += 1
+        self._say(f"{self._name}: step {self._passes} of at most 4")
+        return self._store(look)

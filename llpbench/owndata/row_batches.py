@@ -1,0 +1,227 @@
+"""Rows of files larger than memory, in batches: parts of parquet or text, read as `row_files` reads whole tables.
+
+A column has one kind, numbers or texts, in all batches. The separator and the decimal mark of a text are found in its
+first megabyte.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.text import one_line
+from llpbench.owndata.csv_dialect import AS_IT_SHOWS, AmbiguousError, FileFormat, read_dialect
+from llpbench.owndata.row_files import FileNote, convert, encoding_of, read_piece
+from llpbench.owndata.table_sources import HEAD, TableSource, sources
+
+BATCH_ROWS = 131_072
+"""largest number of rows in a batch"""
+_LONGEST = 1 << 26
+"""characters without an end of line outside of quotes, from which a quote is taken for a stray one"""
+_BYTES_OF_A_VALUE = 8
+_UNPACKED = 4.0
+"""size of an unpacked text table, in sizes of the packed one"""
+
+
+@dataclass(frozen=True, eq=False)
+class RowBatch:
+    """Some rows of a part."""
+
+    frame: pd.DataFrame
+    part: Path
+    first: int
+    """number of the first row in its part, counted from 0"""
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Name the part in errors about these rows."""
+        try:
+            yield
+        except LLPBenchError as error:
+            named = str(self.part) in str(error)
+            told = str(error) if named else f"file {str(self.part)!r}, rows from {self.first:,}: {error}"
+            raise DataError(told) from error
+
+
+class RowBatches:
+    """The rows of a path in batches. Each iteration reads the files again, in the same order."""
+
+    def __init__(
+        self,
+        path: Path,
+        types: Mapping[str, str],
+        *,
+        keys: Collection[str] = (),
+        features: Collection[str] | None = None,
+        form: FileFormat = AS_IT_SHOWS,
+        decimals: Mapping[str, str] | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Take the arguments of `read_rows`, and the largest number of `rows` in a batch (None: `BATCH_ROWS`).
+
+        Raises `DataError` for standard input, spreadsheets and .zip files, which can only be read as a whole.
+        """
+        if str(path) == "-":
+            raise DataError("standard input can be read only once, got - with --out-of-core. Give a file.")
+        self.path, self.rows = path, rows or BATCH_ROWS
+        self.decimals: dict[str, str] = dict(decimals or {})
+        self._types, self._keys, self._features, self._form = types, keys, features, form
+        self._earlier = decimals
+        self._sources = sources(path)
+        for source in self._sources:
+            if source.kind == "excel" or source.content is not None:
+                raise DataError(
+                    f"file {str(source.path)!r} must be .csv, .csv.gz or .parquet to be read in batches. Save it so."
+                )
+        self._columns: list[str] = []
+        self._kinds: dict[str, tuple[str, Path]] = {}
+        self._noted = False
+
+    def head(self) -> pd.DataFrame:
+        """Return the first batch, with `attrs` as of `read_rows`. Raises `DataError` if there are no rows."""
+        for batch in self:
+            if len(batch.frame):
+                batch.frame.attrs["decimals"] = dict(self.decimals)
+                return batch.frame
+        raise DataError(f"file {str(self.path)!r} has no rows.")
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        """Yield all rows. Raises `DataError` with the name of the part for what cannot be read or is not alike."""
+        for source in self._sources:
+            first = 0
+            for frame in self._pieces(source):
+                self._require_alike(frame, source.path)
+                for start in range(0, len(frame), self.rows):
+                    yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
+                first += len(frame)
+                self._noted = True
+
+    def _pieces(self, source: TableSource) -> Iterator[pd.DataFrame]:
+        """Yield the rows of a part, with their types, in frames of about as many rows as a batch."""
+        pieces = (
+            _parquet_pieces(source, self._form, self.rows) if source.kind == "parquet" else self._text_pieces(source)
+        )
+        while True:
+            with warnings.catch_warnings():
+                if self._noted:
+                    warnings.simplefilter("ignore", FileNote)
+                try:
+                    piece, form = next(pieces, (None, self._form))
+                    if piece is None:
+                        return
+                    frame = read_piece(piece, self._types, self._keys, self._features, form)
+                except (OSError, ValueError, EOFError) as error:  # of arrow, codecs and what unpacks
+                    told = f"file {str(source.path)!r} cannot be read as {source.kind}: {one_line(error)}"
+                    raise DataError(told) from error
+                said = replace(form, decimal=self._form.decimal or ("," if form.decimal == "," else None))
+                read = convert(frame, self._types, said, source.path, self._earlier)
+            self.decimals |= read
+            if self._earlier is None and read:
+                self._earlier = self.decimals
+            yield frame
+
+    def _text_pieces(self, source: TableSource) -> Iterator[tuple[TableSource, FileFormat]]:
+        """Yield whole lines of a text table, in UTF-8, each time below the header."""
+        head = source.head()
+        encoding = self._form.encoding or encoding_of(head, source)
+        shown = head.decode(encoding, errors="replace")
+        shown = shown[: shown.rfind("\n") + 1] if len(head) >= HEAD else shown
+        try:
+            dialect = read_dialect(shown, self._form, source.usual, self._keys if self._features is None else ())
+        except AmbiguousError as error:
+            raise DataError(f"file {str(source.path)!r} {error}") from error
+        if dialect.numbers:
+            warnings.warn(f"file {str(source.path)!r}: {dialect.numbers}.", FileNote, stacklevel=4)
+        lines = shown.splitlines(keepends=True)
+        place = next((n for n, line in enumerate(lines) if n not in dialect.skipped and line.strip()), 0)
+        below = lines[place + 1 :]
+        size = max(self.rows * sum(map(len, below)) // max(len(below), 1), 1024)
+        # the first piece has what stands before the header, too; all others begin with the header
+        form, header = replace(self._form, encoding="utf-8", separator=dialect.separator), ""
+        with source.open() as raw, io.TextIOWrapper(raw, encoding=encoding, newline="") as file:
+            text, more = file.read(size + sum(map(len, lines[: place + 1]))), file.read(size)
+            while text:
+                end = _end_of_rows(text) if more else len(text)
+                if not end and len(text) < _LONGEST:
+                    text, more = text + more, file.read(size)
+                    continue
+                end = end or text.rfind("\n") + 1 or len(text)
+                form = replace(form, decimal=self._form.decimal or dialect.decimal)
+                yield replace(source, packed=None, content=(header + text[:end]).encode()), form
+                form, header = replace(form, skip_rows=0), lines[place] if lines else ""
+                text, more = text[end:] + more, file.read(size) if more else ""
+
+    def _require_alike(self, frame: pd.DataFrame, part: Path) -> None:
+        """Raise `DataError` unless a piece has the columns of the first one, in its kinds."""
+        names = list(frame.columns)
+        self._columns = self._columns or names
+        if lacking := {*names} ^ {*self._columns}:
+            raise DataError(
+                f"file {str(part)!r} must have the columns of {str(self._sources[0].path)!r}, got a difference in "
+                f"{', '.join(map(repr, sorted(lacking)[:5]))}."
+            )
+        for name in names:
+            column = frame[name]
+            if name in self._types or not column.notna().any():
+                continue
+            numeric = is_numeric_dtype(column) and not is_bool_dtype(column)
+            kind = "numbers" if numeric else "texts"
+            earlier, where = self._kinds.setdefault(name, (kind, part))
+            if kind != earlier:
+                raise DataError(
+                    f"file {str(part)!r}: column {name!r} must hold {earlier}, as in {str(where)!r}, got {kind} such "
+                    f"as {str(column.dropna().iloc[0])!r}. Make them alike, or give --types '{name}=text'."
+                )
+
+
+def _parquet_pieces(
+    source: TableSource, form: FileFormat, rows: int
+) -> Iterator[tuple[tuple[TableSource, Any], FileFormat]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(source.path) as file:
+        if not file.metadata.num_rows:
+            yield (source, file.schema_arrow.empty_table()), form
+        for batch in file.iter_batches(rows):
+            yield (source, pa.Table.from_batches([batch])), form
+
+
+def _end_of_rows(text: str) -> int:
+    """Return where the last whole row ends: behind a line with an even number of quotes up to there; 0 if none."""
+    end = text.rfind("\n") + 1
+    quotes = text.count('"', 0, end)
+    while end and quotes % 2:
+        before = text.rfind("\n", 0, end - 1) + 1
+        quotes -= text.count('"', before, end)
+        end = before
+    return end
+
+
+def unpacked_bytes(path: Path) -> float:
+    """Return about how many bytes the values of a table have in memory, without reading them; 0 if it is no file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    total = 0.0
+    for source in sources(path) if str(path) != "-" else []:
+        if source.content is not None:
+            continue
+        if source.kind == "parquet":
+            try:
+                found = pq.read_metadata(source.path)
+            except (pa.ArrowException, OSError):  # the fit says so
+                continue
+            total += found.num_rows * found.num_columns * _BYTES_OF_A_VALUE
+        else:
+            total += source.path.stat().st_size * (_UNPACKED if source.packed else 1.0)
+    return total

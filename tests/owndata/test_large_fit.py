@@ -1,0 +1,184 @@
+"""A fit in passes over files equals the fit in memory, which draws the same sample of bags."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from districts import counted, people
+
+from llpbench import LLPClassifier
+from llpbench.blocks import bag_process, many_rows
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata import bag_store
+from llpbench.owndata.large_fit import LargeRows, fit_large
+from llpbench.owndata.row_batches import RowBatches
+
+SAMPLED = {"_MANY_ROWS": 500, "_SAMPLE_ROWS": 300, "_FEWEST_BAGS": 20, "_MANY_BAGS": 50}
+
+
+@pytest.fixture
+def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few hundred rows are too many: a sample of bags is drawn, and bins are stored in several files."""
+    for name, value in SAMPLED.items():
+        monkeypatch.setattr(bag_process, name, value)
+    monkeypatch.setattr(many_rows, "_ROWS", 128)
+    monkeypatch.setattr(bag_store, "_FILE_BYTES", 2000)
+
+
+def made_up(folder: Path, classes: int = 2, parts: int = 3) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows with their districts, also as parts of parquet and as packed text, and counts by district."""
+    frame, bags, votes = people(1200, 60, classes=classes)
+    rows = frame.assign(town=frame["town"].astype(object), district=bags)
+    (folder / "parts").mkdir()
+    for part, some in enumerate(np.array_split(np.arange(len(rows)), parts)):
+        rows.iloc[some].to_parquet(folder / "parts" / f"{part}.parquet", index=False)
+    rows.to_csv(folder / "rows.csv.gz", index=False)
+    return rows, counted(bags, votes).rename_axis("district")
+
+
+def in_passes(path: Path, counts: pd.DataFrame, rows: int = 100, params: Any = None, **given: Any) -> LLPClassifier:
+    batches = RowBatches(path, {}, keys=["district"], rows=rows)
+    model = LLPClassifier("bag-gp", params=params)
+    return fit_large(model, LargeRows(batches, ["district"], []), counts=counts, say=lambda _: None, **given)
+
+
+def in_memory(rows: pd.DataFrame, counts: pd.DataFrame, params: Any = None, **given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-gp", params=params).fit(features(rows), rows["district"], counts=counts, **given)
+
+
+def features(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.drop(columns="district")
+
+
+def demand_same(one: LLPClassifier, other: LLPClassifier, rows: pd.DataFrame) -> None:
+    assert np.abs(one.predict_proba(features(rows)) - other.predict_proba(features(rows))).max() < 1e-9
+    assert one.bags_.tolist() == other.bags_.tolist()
+    assert np.array_equal(one.bag_counts_, other.bag_counts_, equal_nan=True)
+    assert one.left_out_ == other.left_out_
+    for mine, theirs in zip(one.effects(), other.effects(), strict=True):
+        assert mine.name == theirs.name
+        assert np.allclose(mine.values, theirs.values, atol=1e-9)
+        assert np.allclose(mine.std, theirs.std, atol=1e-9)
+
+
+@pytest.mark.usefixtures("sampled")
+class TestSample:
+    @pytest.mark.parametrize("classes", [2, 3])
+    @pytest.mark.parametrize("name", ["parts", "rows.csv.gz"])
+    def test_it_equals_the_fit_in_memory(self, tmp_path: Path, name: str, classes: int) -> None:
+        rows, counts = made_up(tmp_path, classes)
+        demand_same(in_passes(tmp_path / name, counts), in_memory(rows, counts), rows)
+
+    def test_shares_are_fitted_in_one_pass(self, tmp_path: Path) -> None:
+        rows, counts = made_up(tmp_path)
+        params = {"link": "identity"}
+        demand_same(in_passes(tmp_path / "parts", counts, params=params), in_memory(rows, counts, params), rows)
+
+    def test_confounded_bags_get_a_second_sample(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows, counts = made_up(tmp_path)
+        plain = in_passes(tmp_path / "parts", counts)
+        monkeypatch.setattr(bag_process, "_CONFOUNDED", -1.0)
+        wary = in_passes(tmp_path / "parts", counts)
+        demand_same(wary, in_memory(rows, counts), rows)
+        assert np.abs(wary.predict_proba(features(rows)) - plain.predict_proba(features(rows))).max() > 1e-3
+
+    def test_suppressed_counts_and_bags_of_one_table_only(self, tmp_path: Path) -> None:
+        rows, counts = made_up(tmp_path)
+        counts = counts.astype(float).drop(index="d05")
+        counts.loc["d07"] = np.nan
+        counts.loc["elsewhere"] = 3.0
+        given: dict[str, Any] = {"unmatched": "drop"}
+        demand_same(in_passes(tmp_path / "parts", counts, **given), in_memory(rows, counts, **given), rows)
+
+    @pytest.mark.parametrize("extreme", [1e20, 1e-3])
+    def test_extreme_values_and_constant_columns(self, tmp_path: Path, extreme: float) -> None:
+        rows, counts = made_up(tmp_path)
+        rows.loc[[5, 900], "age"] = extreme
+        rows["constant"] = 0.1
+        rows.to_parquet(tmp_path / "rows.parquet", index=False)
+        demand_same(in_passes(tmp_path / "rows.parquet", counts), in_memory(rows, counts), rows)
+
+    def test_the_order_of_parts_and_batches_does_not_matter(self, tmp_path: Path) -> None:
+        rows, counts = made_up(tmp_path)
+        parts = [pd.read_parquet(tmp_path / "parts" / f"{part}.parquet")["district"] for part in range(3)]
+        assert len({*parts[0]} & {*parts[1]} & {*parts[2]}) > 30  # rows of a bag are in several parts
+        before = in_passes(tmp_path / "parts", counts).predict_proba(features(rows))
+        (tmp_path / "parts" / "0.parquet").rename(tmp_path / "parts" / "9.parquet")
+        after = in_passes(tmp_path / "parts", counts, rows=77).predict_proba(features(rows))
+        assert np.abs(after - before).max() < 1e-6
+
+    def test_known_bags_move_predictions_as_their_counts_say(self, tmp_path: Path) -> None:
+        rows, counts = made_up(tmp_path)
+        moved = in_passes(tmp_path / "parts", counts)._known_bags()
+        expected = in_memory(rows, counts)._known_bags()
+        # spread and deviation are learned from the sample, so they are only near those of all bags
+        assert moved.effects.shape == expected.effects.shape
+        assert np.abs(moved.effects - expected.effects).max() < 0.2
+        assert moved.deviation == pytest.approx(expected.deviation, abs=0.1)
+
+    def test_a_saved_model_predicts_the_same(self, tmp_path: Path) -> None:
+        rows, counts = made_up(tmp_path)
+        model = in_passes(tmp_path / "parts", counts)
+        model.save(tmp_path / "model")
+        demand_same(LLPClassifier.load(tmp_path / "model"), model, rows)
+
+    def test_temporary_files_are_deleted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        _, counts = made_up(tmp_path)
+        (tmp_path / "temporary").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        in_passes(tmp_path / "parts", counts)
+        assert list((tmp_path / "temporary").iterdir()) == []
+        monkeypatch.setattr(bag_store.BagStore, "finish", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            in_passes(tmp_path / "parts", counts)
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+    def test_bags_that_are_too_few_or_too_large_are_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _, counts = made_up(tmp_path)
+        monkeypatch.setattr(bag_process, "_LARGEST_BAG", 10)
+        with pytest.raises(LLPBenchError, match="60 bags"):
+            in_passes(tmp_path / "parts", counts)
+
+
+def test_few_rows_are_fitted_at_once(tmp_path: Path) -> None:
+    rows, counts = made_up(tmp_path)
+    model, expected = in_passes(tmp_path / "parts", counts), in_memory(rows, counts)
+    demand_same(model, expected, rows)
+    assert np.allclose(model._known_bags().effects, expected._known_bags().effects)
+
+
+@pytest.mark.parametrize("unmatched", ["raise", "drop"])
+def test_rows_without_a_bag(tmp_path: Path, unmatched: str) -> None:
+    rows, counts = made_up(tmp_path)
+    rows.loc[[3, 800], "district"] = None
+    rows.to_parquet(tmp_path / "rows.parquet", index=False)
+    if unmatched == "drop":
+        assert (
+            in_passes(tmp_path / "rows.parquet", counts - 0, unmatched="drop", impossible="suppress").left_out_["rows"]
+            == 2
+        )
+    else:
+        with pytest.raises(LLPBenchError, match="2 of 1,200 rows"):
+            in_passes(tmp_path / "rows.parquet", counts)
+
+
+@pytest.mark.parametrize("settings", [{"method": "auto"}, {"ensemble": 2}, {"numbers": "scores"}])
+def test_what_is_not_fitted_in_passes_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    _, counts = made_up(tmp_path)
+    rows = LargeRows(RowBatches(tmp_path / "parts", {}), ["district"], [])
+    with pytest.raises(LLPBenchError, match="--out-of-core"):
+        fit_large(LLPClassifier(**{"method": "bag-gp"} | settings), rows, counts=counts, say=lambda _: None)
+
+
+def test_an_infinite_value_is_blamed_on_its_part(tmp_path: Path) -> None:
+    rows, counts = made_up(tmp_path)
+    rows.iloc[:50].assign(age=np.inf).to_parquet(tmp_path / "parts" / "1.parquet", index=False)
+    with pytest.raises(LLPBenchError, match=r"1\.parquet.*'age'"):
+        in_passes(tmp_path / "parts", counts)
