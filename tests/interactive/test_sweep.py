@@ -221,7 +221,7 @@ class TestResults:
         scores = published.scores
         assert all(name.isidentifier() for name in scores)
         names = ["criterion", "bagging", "epochs", "patience", "bags_per_step", "method", "encoder", "pretraining"]
-        assert not scores.duplicated([*names, "configuration", "dataset", "bag_size", "metric"]).any()
+        assert not scores.duplicated([*names, "configuration", "dataset", "bag_size", "by", "metric"]).any()
         one = scores.query("criterion == 'auc' and metric == 'auc' and bagging == 'ordered' and epochs == 100")
         one = one[one["encoder"].isna() & (one["patience"] == 10) & (one["bags_per_step"] == 2)]
         mean = one.query("method == 'bag-gp-gbdt'").groupby("dataset")["mean"].mean().mean()
