@@ -20,6 +20,7 @@ from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modu
 
 import llpbench
 from llpbench.results.journal import FILE, read
+from llpbench.results.merging import SHIPPED
 
 DATA_ONLY = "llpbench.leaderboards"
 """holds the published journal and no code"""
@@ -232,7 +233,7 @@ def test_a_wheel_holds_everything_and_works_anywhere(tmp_path: Path) -> None:
     report = folder("llpbench.report")
     shipped = [file for name in ("paper", "page", "templates") for file in report.glob(f"{name}/*")]
     expected |= {f"llpbench/report/{file.relative_to(report)}" for file in shipped}
-    expected |= {"llpbench/leaderboards/published.parquet", "llpbench/leaderboards/core/published.parquet"}
+    expected |= {f"llpbench/leaderboards/{path}" for path in SHIPPED.values()}
     assert {name for name in names if ".dist-info/" not in name} == expected
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert built.stat().st_size < 6_000_000

@@ -85,7 +85,7 @@ journal_option = click.option(
     multiple=True,
     type=AnyPath(),
     metavar="PATH",
-    help="Journal, its folder, published or core; may be repeated. [default: OUT]",
+    help="Journal, its folder, published, core or natural; may be repeated. [default: OUT]",
 )
 all_boards_option = click.option("--all-boards", is_flag=True, help="Print every board, not only the first.")
 out_option = click.option(

@@ -38,9 +38,8 @@ from llpbench.results.journal import (
 from llpbench.results.published import TABLE, read_table, write_published
 
 PUBLISHED = "published"
-CORE = "core"
-SHIPPED = {PUBLISHED: TABLE, CORE: f"core/{TABLE}"}
-"""Results that ship with the package: the main leaderboards, and those of the suite `core`, by name."""
+SHIPPED = {PUBLISHED: TABLE, "core": f"core/{TABLE}", "natural": f"natural/{TABLE}"}
+"""Results that ship with the package, by name: the main leaderboards, those of the suite `core`, and natural bags."""
 
 
 @dataclass(frozen=True)
