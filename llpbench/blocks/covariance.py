@@ -3,7 +3,7 @@
 Three classes do the same algebra; `covariance` picks the one with the least work in each evaluation.
 
 - `Grams` keeps the matrix G_c G_c' of each component. This is best for up to a few hundred bags.
-- `Bags` builds C from the features. This is best for more bags, if features are more still.
+- `BagSpace` builds C from the features. This is best for more bags, if features are more still.
 - `Features` uses Woodbury's identity with F = D^-1/2 [sqrt(s_c) G_c, ...]. This is best for more bags than features. If
   bags have only a few different sizes, the sums of G'G over bags of each size are kept, and the work does not grow with
   the number of bags.
@@ -52,7 +52,7 @@ class Inverse:
     """X [bags, columns] -> tr X' C^-1 X, for each X"""
 
 
-def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | Bags | Features:
+def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | BagSpace | Features:
     """Return the algebra with the least work.
 
     Parameters
@@ -66,7 +66,7 @@ def covariance(means: Sequence[FloatArray], kinds: IntArray) -> Grams | Bags | F
     if len(means) * bags**2 <= _MOST_GRAMS:
         work["grams"] = float(_READING * len(means) * bags**2 + bags**3)
     best = min(work, key=lambda name: work[name])
-    return Grams(means) if best == "grams" else Bags(means) if best == "bags" else Features(means, kinds)
+    return Grams(means) if best == "grams" else BagSpace(means) if best == "bags" else Features(means, kinds)
 
 
 def _few_kinds(kinds: IntArray, width: int) -> bool:
@@ -132,7 +132,7 @@ class _Joined:
         return scales * self.of_components(((self.means.T @ alpha) ** 2).mean(axis=1))
 
 
-class Bags(_Joined):
+class BagSpace(_Joined):
     """The algebra in matrices of bags, which are built from the features each time."""
 
     def factor(self, scales: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, FloatArray] | None:

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from llpbench.blocks import covariance as room
 from llpbench.blocks import evidence as evidence_room
-from llpbench.blocks.covariance import Bags, Features, Grams, covariance
+from llpbench.blocks.covariance import BagSpace, Features, Grams, covariance
 from llpbench.blocks.evidence import Evidence, Prior
 from llpbench.blocks.monte_carlo import hmc
 from llpbench.core.bags import FloatArray
@@ -47,7 +47,7 @@ T = np.array([-0.3, -1.2, 0.4, -0.8])
 @pytest.fixture(params=["grams", "bags", "features", "sums"])
 def space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """All ways of doing the algebra."""
-    algebra = {"grams": lambda means, _: Grams(means), "bags": lambda means, _: Bags(means)}
+    algebra = {"grams": lambda means, _: Grams(means), "bags": lambda means, _: BagSpace(means)}
     monkeypatch.setattr(evidence_room, "covariance", algebra.get(request.param, Features))
     monkeypatch.setattr(room, "_REPEATED", 1 if request.param == "sums" else 20)
     return str(request.param)
@@ -109,7 +109,7 @@ def test_bags_of_the_same_size_and_noise_are_of_one_kind(monkeypatch: pytest.Mon
     ("bags", "width", "components", "equal", "best"),
     [
         (120, 9000, 250, True, Grams),
-        (1500, 3000, 100, True, Bags),
+        (1500, 3000, 100, True, BagSpace),
         (3000, 400, 40, True, Features),
         (300, 600, 10, False, Grams),
         (3000, 1000, 40, False, Features),

@@ -15,7 +15,7 @@ from llpbench.blocks import evidence as room
 from llpbench.blocks.bag_logits import LogitProcess, fit_logits
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, fit_process
 from llpbench.blocks.components import Components
-from llpbench.blocks.covariance import Bags, Features
+from llpbench.blocks.covariance import BagSpace, Features
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect, categorical_as, numeric_as, strongest
 
@@ -97,7 +97,7 @@ def test_they_are_what_predictions_do_on_average(process: FittedProcess | LogitP
 
 @pytest.mark.parametrize("space", ["bags", "features"])
 def test_uncertainty_of_shares_against_a_dense_process(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "covariance", Features if space == "features" else lambda means, _: Bags(means))
+    monkeypatch.setattr(room, "covariance", Features if space == "features" else lambda means, _: BagSpace(means))
     found = fit_process(TRAIN, ProcessSettings(waves=5, draws=0), np.random.default_rng(0))
     evidence, components = found.evidence, found.components
     widths = [mean.shape[1] for mean in evidence.means]
