@@ -41,7 +41,7 @@ def by_person(method: str = "bag-mean-linear") -> LLPClassifier:
     return LLPClassifier(method).fit(CELLS.iloc[OFTEN], BAG[OFTEN], counts=TABLE)
 
 
-@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp", "count-gbdt"])
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 def test_whole_weights_are_repeated_rows(method: str) -> None:
     weighted, plain = fitted(method), by_person(method)
     assert np.array_equal(weighted.predict_proba(CELLS), plain.predict_proba(CELLS))
@@ -157,7 +157,7 @@ def test_a_bag_left_out_takes_its_weights_along() -> None:
     assert np.array_equal(model.predict_proba(CELLS), plain.predict_proba(CELLS))
 
 
-@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp", "count-gbdt"])
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 def test_rows_that_are_the_same_are_computed_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     often = 60 * PEOPLE
     plain = fitted(method, counts=60 * TABLE, sample_weight=often)
