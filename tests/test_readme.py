@@ -160,7 +160,7 @@ class TestSetUp:
             *install,
             [".venv/bin/ruff", "check", "."],
             [".venv/bin/ruff", "format", "--check", "."],
-            ["./.ci/types", ".venv/bin/mypy", "&", "types=$!"],
-            [*tests, "--collect-only", ">", "/dev/null"],
-            [*tests, "-n", "3", "--dist", "worksteal"],
+            [*tests, "--collect-only", ">", "/dev/null", "&"],
+            ["./.ci/types", ".venv/bin/mypy"],
+            [*tests, "-n", "2", "--dist", "worksteal"],
         ]

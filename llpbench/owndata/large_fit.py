@@ -267,7 +267,7 @@ class _Reader:
     def _demand_bags(alone: int, rows: int, unmatched: str) -> None:
         if alone and unmatched == "raise":
             raise LLPBenchError(
-                f"{alone:,} of {rows:,} rows {verb(alone)} no bag (a missing label). Fill it in, or unmatched='drop'."
+                f"{alone:,} of {rows:,} rows {verb(alone)} no bag (a missing label). Fill it, or pass unmatched='drop'."
             )
 
     def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
@@ -444,7 +444,9 @@ def _demand_two(train: BaggedRows, named: Sequence[Hashable], order: Sequence[in
     """Raise `LLPBenchError` unless two bags and two classes are known."""
     known = int(train.known.sum())
     if known < 2:
-        raise LLPBenchError(f"the counts of {plural(known, 'bag')} of {len(train.sizes):,} are known, two are needed.")
+        raise LLPBenchError(
+            f"at least 2 bags must have known counts, got {known} of {len(train.sizes):,}. Give smaller bags."
+        )
     if train.prior.max() == 1.0:
         only = named[order[int(train.prior.argmax())]]
         raise LLPBenchError(f"known bags must have two classes, got only {only!r} in all {known:,}. Add other bags.")
