@@ -183,7 +183,7 @@ def drawn_counts(
 
 
 def _still_unknown(root: FloatArray, deviations: FloatArray) -> FloatArray:
-    """Return the factor [groups] for effects of groups of which draws of deviations [draws, groups] have a part."""
+    """Return the factor [groups] for effects of groups; deviations [draws, groups] already hold a part of them."""
     twice = (deviations**2).mean(axis=0) / np.maximum((root**2).sum(axis=1), 1e-12)
     return np.asarray(np.sqrt(1 - _TWICE * twice.clip(0, 1)))
 

@@ -267,7 +267,7 @@ class _Reader:
     def _demand_bags(alone: int, rows: int, unmatched: str) -> None:
         if alone and unmatched == "raise":
             raise LLPBenchError(
-                f"{alone:,} of {rows:,} rows {verb(alone)} no bag (a missing label). Fill it, or pass unmatched='drop'."
+                f"{alone:,} of {rows:,} rows {verb(alone)} no bag (a missing label). Add it, or pass unmatched='drop'."
             )
 
     def _labels(self, table: BagTable, rows: IntArray, unmatched: str) -> tuple[CountedLabels, IntArray]:
