@@ -227,7 +227,7 @@ class BagTable:
         for off, told in faults:
             if off.any() and not suppress:
                 raise LLPBenchError(
-                    told(int(np.flatnonzero(off)[0]), f"so {plural(int(off.sum()), 'bag')} of {len(off):,}")
+                    told(int(np.flatnonzero(off)[0]), f"so in {int(off.sum()):,} of {plural(len(off), 'bag')}")
                 )
             values[off] = np.nan
         if self.is_counts and not sampled:
@@ -315,7 +315,7 @@ class BagTable:
         if (total[known] < unit[known]).all():
             return (
                 "Fewer are counted than there are rows. Give a further class for the rest, or as_shares=True if those "
-                "who are counted are like all"
+                "counted are like everybody else"
             )
         if (total[known] > unit[known]).all():
             return "Give sampled=True if X holds some rows only"

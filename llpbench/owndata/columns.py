@@ -19,6 +19,7 @@ from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbe
 from llpbench.data.tasks import Scaler
 from llpbench.owndata.extremes import ExtremeValues, number_range
 from llpbench.owndata.marks import csv_line
+from llpbench.owndata.number_text import NumberText, likely_numbers
 
 _FEWEST_ROWS = 20
 """of a table in which different, or unknown, values everywhere are no chance"""
@@ -37,8 +38,8 @@ class LikelyIdentifier(UserWarning):
 def identifier_warning(frame: pd.DataFrame) -> str:
     """One line that names the columns which look like identifiers, and says how to leave them out; "" if none does.
 
-    Texts whose values stand in two rows at most on average, and whole numbers that are all different and run up or
-    down, or without a gap.
+    Texts whose values stand in two rows at most on average, unless they are numbers written as text, and whole numbers
+    that are all different and run up or down, or without a gap.
     """
     found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
     if not found:
@@ -54,7 +55,8 @@ def _is_identifier(series: pd.Series) -> bool:
     if len(known) < _FEWEST_ROWS:
         return False
     if not is_numeric(known, "X"):
-        return known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
+        rare = known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
+        return rare and not isinstance(likely_numbers(series), NumberText)
     if not known.is_unique:
         return False
     numbers = known.to_numpy(dtype=np.float64)

@@ -157,7 +157,7 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
     """
     told, names, marks, unclean = [], [], dict[str, None](), []
     for place, name in enumerate(map(str, frame.columns)):
-        found = _likely_numbers(frame.iloc[:, place])
+        found = likely_numbers(frame.iloc[:, place])
         if isinstance(found, str):
             unclean.append(f"{name!r} (with a unit, as in {found!r})")
         if not isinstance(found, NumberText):
@@ -195,7 +195,7 @@ def reading_of(name: str, found: NumberText) -> str:
     return f"column {name!r}: {', '.join(told) or 'read as numbers'}"
 
 
-def _likely_numbers(series: pd.Series) -> NumberText | str | None:
+def likely_numbers(series: pd.Series) -> NumberText | str | None:
     """A column read as numbers, if nearly all of it is, or one of its texts, if they are numbers with a unit.
 
     None where the column has a type that says what it is.

@@ -303,8 +303,7 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
     word = ((before[0] if before else b"") + (after[0] if after else b"")).decode(fit, errors="replace")
     return (
         f"file {str(source.path)!r} must be in {encoding.upper()}, and is not (byte {start:,}). Save it as UTF-8, or "
-        f"give its encoding: with --encoding {fit} the place reads {word!r}; "
-        "if that is wrong, it is another."
+        f"give its encoding. With --encoding {fit} the text there is {word!r}. If that looks wrong, try another."
     )
 
 

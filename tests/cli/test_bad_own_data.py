@@ -81,7 +81,7 @@ def told_off(result: Any) -> str:
             [],
             "('d03') has no counts",
         ),
-        ("bags", lambda f: f.assign(yes=f["yes"] + 1), [], "so 8 bags of 8. Give --sampled"),
+        ("bags", lambda f: f.assign(yes=f["yes"] + 1), [], "8 of 8 bags. Give --sampled"),
         ("bags", lambda f: f.assign(no=f["no"] + f["yes"] + 2, yes=-2), [], "the counts of bag 'd00' are"),
         ("bags", lambda f: f.assign(yes=f["yes"].astype(object).where(f.index > 0, "*")), [], "--suppressed '*'"),
         ("bags", lambda f: f.assign(yes=None), [], "at least 2 bags must have known counts, got 0 of 8"),

@@ -110,7 +110,7 @@ def test_rounded_shares_of_many_classes_may_miss_1_by_half_a_unit_each(digits: i
     assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
     wrong = rounded.copy()
     wrong.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
-    with pytest.raises(LLPBenchError, match="must add up to 1; so 1 bag of 16"):
+    with pytest.raises(LLPBenchError, match="must add up to 1; so in 1 of 16 bags"):
         fitted(proportions=wrong)
 
 
