@@ -99,8 +99,9 @@ class Results:
         difference to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
 
         `criterion`: what chose the epochs. `bagging`, `epochs`: which board, if the criterion has several; the default
-        is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". `metric`: what
-        rows are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such board.
+        is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
+        bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what rows
+        are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such board.
         """
         from pandas import DataFrame, array
 
