@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli.bag_options import bag_options, key_names, possible_names, told_in_flags, warnings_as_lines
+from llpbench.cli.explaining import check_plot, class_of
 from llpbench.cli.helping import OWN_DATA
 from llpbench.cli.large_files import as_in_fit, is_large, out_of_core_option, predict_in_batches
 from llpbench.cli.options import AnyPath, load_plugins, plugin_option
@@ -254,6 +255,8 @@ def _by_class(what: str, model: LLPClassifier, values: FloatArray) -> dict[str, 
 @click.option(
     "--refits", default=20, show_default=True, metavar="N", help="Refits for intervals, except with auto and bag-gp."
 )
+@click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
+@click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
 def estimate(
     read: Callable[[], _Given],
     rows: Path,
@@ -263,6 +266,8 @@ def estimate(
     out: Path,
     by: tuple[str, ...],
     refits: int,
+    plot: Path | None,
+    label: str | None,
 ) -> int:
     """Estimate counts and shares of groups, in all bags and in each, with intervals.
 
@@ -278,13 +283,30 @@ def estimate(
     del bags, people
     if not bag_column:
         raise LLPBenchError("estimate needs --bag-column, the column with the bag of each row.")
+    if label is not None and plot is None:
+        raise LLPBenchError(f"--class {label!r} needs --plot: the file has all classes. Add --plot or leave it out.")
+    if plot is not None:
+        check_plot(plot, "--plot")
     given = read()
+    drawn = class_of(given.model, label)
     names = split_names(by, list(given.frame.columns))
     groups = pd.DataFrame({name: column_of(given.frame, name, rows) for name in names})
     with warnings_as_lines(), told_in_flags():
         found = given.model.estimate(given.features, given.bags, groups, **given.counts, refits=refits)
     write_rows(found, out)
     assert given.bags is not None
+    if plot is not None:
+        _draw_groups(found, list(given.bags.columns), names, drawn, plot)
     told = f"{plural(len(groups.drop_duplicates()), 'group')} in {plural(len(given.bags.drop_duplicates()), 'bag')}"
-    echo(f"{told}: {plural(len(found), 'line')} in {out}")
+    echo(f"{told}: {plural(len(found), 'line')} in {out}" + (f"; plot: {plot}" if plot is not None else ""))
     return 0
+
+
+def _draw_groups(found: DataFrame, bags: list[str], names: list[str], label: Any, plot: Path) -> None:
+    from llpbench.report.plots.group_shares import group_shares
+    from llpbench.report.plots.saving import save_figure
+
+    overall = found[(found[bags] == "all").all(axis=1) & (found["class"] == label)]
+    share = overall["count"].sum() / overall["rows"].sum()
+    title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
+    save_figure(lambda: group_shares(overall, names, share, title), plot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -13,6 +14,9 @@ from llpbench.cli.options import AnyPath, data_dir_option, load_plugins, plugin_
 from llpbench.cli.output import echo
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import LLPBenchError
+
+if TYPE_CHECKING:
+    from llpbench.owndata.classifier import LLPClassifier
 
 _OF_DATASETS = ("dataset", "bagging", "bag_size", "seed", "method", "data_dir")
 
@@ -67,13 +71,8 @@ def effects(
     MODEL is the folder that `llpbench fit` wrote. Without it, a method is fitted to bags of a dataset first.
     Effects come with their uncertainty.
     """
-    from llpbench.core.files import obstacle
-    from llpbench.report.plots.saving import check_suffix
-
     load_plugins(plugin)
-    check_suffix(Path(out))
-    if why := "it is a folder" if Path(out).is_dir() else obstacle(Path(out)):  # before minutes of fitting
-        raise LLPBenchError(f"plot {out!r} cannot be written: {why}. Choose another --out.")
+    check_plot(Path(out), "--out")
     if model is None:
         found, title, bags, name = _of_dataset(dataset, bagging, bag_size, seed, method, label, data_dir)
     else:
@@ -92,6 +91,24 @@ def effects(
     return 0
 
 
+def check_plot(path: Path, flag: str) -> None:
+    """Raise `LLPBenchError` if a plot cannot be written, before minutes of work."""
+    from llpbench.core.files import obstacle
+    from llpbench.report.plots.saving import check_suffix
+
+    check_suffix(path)
+    if why := "it is a folder" if path.is_dir() else obstacle(path):
+        raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
+
+
+def class_of(model: LLPClassifier, label: str | None) -> Any:
+    """Return the class that --class names, or the last one."""
+    names = {str(name): name for name in model.classes_.tolist()}
+    if label is not None and label not in names:
+        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
+    return [*names.values()][-1] if label is None else names[label]
+
+
 _Found = tuple[Sequence[FeatureEffect], str, int, str]
 """effects, what they are of, the number of its bags, and the class"""
 
@@ -100,11 +117,8 @@ def _of_model(folder: Path, label: str | None) -> _Found:
     from llpbench.owndata.classifier import LLPClassifier
 
     model = LLPClassifier.load(folder)
-    names = {str(name): name for name in model.classes_.tolist()}
-    if label is not None and label not in names:
-        raise LLPBenchError(f"--class must be one of {', '.join(names)}, got {label!r}.")
-    name = [*names][-1] if label is None else label
-    return model.effects(names[name]), str(folder), len(model.bags_), name
+    name = class_of(model, label)
+    return model.effects(name), str(folder), len(model.bags_), str(name)
 
 
 def _of_dataset(

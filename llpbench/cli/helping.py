@@ -35,7 +35,7 @@ OWN_DATA = {
         *("method", "methods", "set", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
         *("seed", "plugin", "refits"),
     ),
-    "Output": ("interval", "out"),
+    "Output": ("interval", "out", "plot", "label"),
     "Format of the files (detected; to set it for one file only, write rows:VALUE or bags:VALUE)": (
         *("types", "separator", "decimal", "encoding", "skip_rows", "missing"),
     ),

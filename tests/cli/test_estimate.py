@@ -87,6 +87,20 @@ def test_other_bags_and_other_methods(llpbench: LLPBench) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_plot_shows_a_class_in_all_bags(llpbench: LLPBench) -> None:
+    assert llpbench(*FIT, *GP).code == 0
+    result = llpbench(*ASK, "--by", "zone,owns", "--plot", "groups.svg", "--class", "no")
+    assert result.code == 0, result.err
+    drawn = Path("groups.svg").read_text(encoding="utf-8")
+    found = pd.read_csv("groups.csv")
+    overall = found[(found["district"] == "all") & (found["class"] == "no")]
+    assert len(overall) == 6
+    for row in overall.itertuples():
+        assert f"{row.zone}, {row.owns}" in drawn
+        assert f"{100 * row.share:.1f} [{100 * row.share_lower:.1f}, {100 * row.share_upper:.1f}]" in drawn
+
+
+@pytest.mark.usefixtures("folder")
 def test_intervals_of_predictions(llpbench: LLPBench) -> None:
     assert llpbench(*FIT, *GP).code == 0
     result = llpbench("predict", "model", "rows.csv", "--interval", "--out", "new.csv")
@@ -107,6 +121,9 @@ def test_intervals_of_predictions(llpbench: LLPBench) -> None:
         ([*ASK, "--by", "owns", "--counts", "no,yes"], "--bags"),
         ([*ASK, "--by", "owns", "--refits", "1"], "refits"),
         ([*ASK[:-1], "rows.csv", "--by", "owns"], "input files"),
+        ([*ASK, "--by", "owns", "--plot", "groups.txt"], "groups.txt"),
+        ([*ASK, "--by", "owns", "--class", "yes"], "--plot"),
+        ([*ASK, "--by", "owns", "--plot", "groups.svg", "--class", "maybe"], "no, yes"),
         (["predict", "model", "rows.csv", "--interval", "--out", "new.csv"], "--method bag-gp"),
         (["predict", "model", "rows.csv", "--interval", "--bag-column", "district", "--out", "n.csv"], "--interval"),
     ],
