@@ -193,7 +193,10 @@ def refit_draws(train: BaggedRows, learn: Callable[[BaggedRows], Predictor], num
             members.append(learn(sample))
         if len(members) == number:
             return RefitDraws(members)
-    raise LLPBenchError("most samples of bags have one class only. Use method='bag-gp', which needs no samples.")
+    raise LLPBenchError(
+        "intervals need bags of at least two classes: most samples of bags, drawn with replacement, have only one. Use "
+        "method='bag-gp', which draws no such samples."
+    )
 
 
 def _resampled(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
