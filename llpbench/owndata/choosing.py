@@ -368,7 +368,8 @@ class _Bagged:
     def judged(self, candidate: LLPClassifier, held: IntArray) -> tuple[dict[str, float], pd.DataFrame]:
         """Return criteria of a candidate on the held-out bags `held`, and their predicted shares.
 
-        Predictions are mixed with uniform ones (`choose`)."""
+        Predictions are mixed with uniform ones (`choose`).
+        """
         chosen = np.ones(len(self._counts), dtype=bool)
         chosen[held] = False
         clock = time.perf_counter()

@@ -337,7 +337,8 @@ class LLPClassifier(FittedClassifier):
         """Write the fitted model to a folder, without pickle.
 
         The folder has estimates, names of columns, categories and bags, and counts of bags, but no rows. Raises
-        `LLPBenchError` for a method whose models cannot be saved."""
+        `LLPBenchError` for a method whose models cannot be saved.
+        """
         self._demand_fitted()
         names = getattr(self, "feature_names_in_", None)
         content = {

@@ -74,7 +74,8 @@ class NumberRange:
 
     def warning_of_new(self, name: str, values: FloatArray) -> str:
         """Return a message if at least half of the values of new rows are outside the range of training, or some are
-        far away; else ""."""
+        far away; else "".
+        """
         width = self.high - self.low
         if width <= 0:
             return ""

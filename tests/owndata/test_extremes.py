@@ -49,9 +49,7 @@ def test_a_sentinel_is_named_and_destroys_nothing(
 ) -> None:
     clean = auc(frame, labels, method)
     frame.loc[: rows - 1, "age"] = value
-    with pytest.warns(
-        ExtremeValues, match=rf"^column 'age' .*{re.escape(f'{value:.15g}')} in {rows} of 1,000 rows"
-    ):
+    with pytest.warns(ExtremeValues, match=rf"^column 'age' .*{re.escape(f'{value:.15g}')} in {rows} of 1,000 rows"):
         found = auc(frame, labels, method)
     assert found > clean - 0.03
 
